@@ -221,7 +221,7 @@ def unseal(made: Project, run: str = "0001") -> None:
     path = RunDir(rundir(made, run))
     ended = path.read_end()
     assert ended is not None
-    path.end(replace(ended, complete=False, sealed={}))
+    path.write_end(replace(ended, complete=False, sealed={}))
 
 
 def forget_end(path: Path) -> None:

@@ -19,7 +19,7 @@ from holdfast.model.standards import MUTATIONS as MAPPED
 from holdfast.protocols.fault import read_traits
 from holdfast.report.page.causes import build_causes
 from holdfast.report.page.trial import CONTROL, build_trial
-from holdfast.runner.past.stored import look
+from holdfast.runner.past.stored import load_run
 from holdfast.store.rundir import RunDir
 from page_documents import documents
 
@@ -73,7 +73,7 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     made.show("-o", "report.md", "--no-report")
     assert "never · 2 scenarios" in made.read("report.md")
     assert f"known as   {NAMES}" in made.read("report.md")
-    with chdir(made.folder), closing(look(RunDir.find(get_runs_folder(), "latest"), environ=os.environ)) as found:
+    with chdir(made.folder), closing(load_run(RunDir.find(get_runs_folder(), "latest"), environ=os.environ)) as found:
         (cause,) = build_causes(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES
         trials = [build_trial(found.run, one, "again") for one in found.cells.read_traced()]

@@ -212,7 +212,7 @@ def many_runs(folder: Path, count: int, after: int = 0) -> None:
                 calls=120,
                 cost_usd=dice.uniform(0.01, 0.4),
             )
-            history_table.put(db, row, _build_stamp(path))
+            history_table.write_run(db, row, _build_stamp(path))
     db.close()
 
 

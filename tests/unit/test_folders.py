@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.demo.demo import GOOD
 from holdfast.folders import HOME, format_path, get_local_runs_folder, get_own_folder, get_runs_folder, use_runs_folder
-from holdfast.store.run_names import name_here
+from holdfast.store.run_names import format_name
 from holdfast.store.rundir import RunDir
 
 
@@ -67,9 +67,9 @@ def test_a_run_is_named_by_its_id_only_where_the_next_command_finds_it(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with use_runs_folder(Path("mine")):  # the next command has no --runs-dir
-        assert name_here(project / "mine/0001") == "mine/0001"
-    assert name_here(project / ".holdfast/runs/0001") == "0001"
+        assert format_name(project / "mine/0001") == "mine/0001"
+    assert format_name(project / ".holdfast/runs/0001") == "0001"
     monkeypatch.setenv(HOME, "home")
-    assert name_here(project / "home/runs/0001/parts/contract") == "0001/contract"
-    assert name_here(project / ".holdfast/runs/0001") == ".holdfast/runs/0001"
+    assert format_name(project / "home/runs/0001/parts/contract") == "0001/contract"
+    assert format_name(project / ".holdfast/runs/0001") == ".holdfast/runs/0001"
     assert format_path(project.parent / "x") == str(project.parent / "x")

@@ -73,7 +73,7 @@ def run(
     options = _build_options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
-    return _run_here(build_work(spec, options, find_caller(), part=part, runs=_to_path(runs), listen=listen))
+    return _run_now(build_work(spec, options, find_caller(), part=part, runs=_to_path(runs), listen=listen))
 
 
 def run_async(
@@ -134,7 +134,7 @@ def rejudge(
         built = None if other_rules is None else other_rules.built
         return RunResult(judge_again(stored, config=config, options=options, environ=os.environ, built=built))
 
-    return _run_here(work)
+    return _run_now(work)
 
 
 def _to_path(runs: str | os.PathLike[str] | None) -> Path | None:
@@ -222,7 +222,7 @@ def _load(source: SpecSource, options: RunOptions, where: Caller, part: PartAske
         raise add_details(error).with_traceback(None) from None
 
 
-def _run_here(work: EntryWork[RunResult]) -> RunResult:
+def _run_now(work: EntryWork[RunResult]) -> RunResult:
     try:
         return run_blocking(work)
     except HoldfastError as error:

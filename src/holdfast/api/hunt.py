@@ -21,11 +21,11 @@ from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
 from holdfast.runner.job import Job, format_spec_warnings
-from holdfast.runner.outcome import RunOutcome, store_score, with_hunt
-from holdfast.runner.past.hunted import look_at_hunt, read_tried_faults
+from holdfast.runner.outcome import RunOutcome, apply_hunt, store_score
+from holdfast.runner.past.hunted import load_hunt, read_tried_faults
 from holdfast.runner.start import load_stored_spec
 from holdfast.score.spending import SpendingTally, estimate_cost
-from holdfast.store.known_causes import KnownCause, keep_causes, read_known_causes
+from holdfast.store.known_causes import KnownCause, read_known_causes, write_causes
 from holdfast.store.record import StoredObservations, read_observations, read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir, write_json
 
@@ -133,7 +133,7 @@ def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     write_json(hunted.run.get_hunt_file(), hunted.found)
     hunted.run.seal_hunt()
     write_json(hunted.run.path / MAP, fault_map(hunted.planner, read_tried_faults([hunted.run])))
-    outcome = with_hunt(hunted.outcome, hunted.run, hunted.found)
+    outcome = apply_hunt(hunted.outcome, hunted.run, hunted.found)
     store_score(hunted.run, outcome.score)
     return replace(hunted, outcome=outcome)
 
@@ -156,7 +156,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     result is stored first, and `show_calm` shows calm failures and harness errors.
     """
     run = RunDir(Path(outcome.run.path))
-    planner = look_at_hunt(run, job.plan, job.options)
+    planner = load_hunt(run, job.plan, job.options)
     count = len({observation.trial for observation in read_observations(run, traces=False)})
     found = result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
     found = replace(found, cost=_estimate_cost(planner, run, job.options.max_trials))
@@ -175,7 +175,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
         for cause in found.causes
         for rule in cause.rules
     )
-    keep_causes(job.spec, known, found.fixed, found.retired)
+    write_causes(job.spec, known, found.fixed, found.retired)
     if found.stopped == "broken" and not found.causes:
         show_calm(hunted.outcome)
         raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")

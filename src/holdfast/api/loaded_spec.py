@@ -95,9 +95,9 @@ class Builder:
             self._add_problem(
                 path, f"{_describe_callable(value)} cannot be imported by the new process of a trial", hint=hint
             )
-        return f"{_INLINE_CALLABLES}:{self._name(value)}"
+        return f"{_INLINE_CALLABLES}:{self._choose_name(value)}"
 
-    def _name(self, value: Any) -> str:
+    def _choose_name(self, value: Any) -> str:
         """A name for this spec, the same each time that it is built."""
         own = re.sub(r"\W+", "_", str(getattr(value, "__name__", type(value).__name__))).strip("_") or "given"
         name, number = own, 1
@@ -181,7 +181,7 @@ SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
 
 def load_source(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
     """The spec of a source with the options applied; SpecError with every problem if it cannot be used."""
-    _check_given(options, part)
+    _check_options(options, part)
     if isinstance(source, LoadedSpec):
         return _reload(source, options, part)
     if not isinstance(source, str | os.PathLike | Mapping):
@@ -202,7 +202,7 @@ def load_source(source: SpecSource, options: RunOptions, where: Caller, part: Pa
     )
 
 
-def _check_given(options: RunOptions, part: PartAsked | None) -> None:
+def _check_options(options: RunOptions, part: PartAsked | None) -> None:
     """Reject what the command line would also reject."""
     for name, value, kind, least, most in (
         ("seed", options.seed, int, 0, 2**63 - 1),

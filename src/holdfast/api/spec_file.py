@@ -159,7 +159,7 @@ class SpecFile:
         )
         try:
             with run_blocking(build_work(spec, options, self._caller, runs=self._runs)) as result:
-                self._take(part, result)
+                self._store_outcomes(part, result)
         except HoldfastError as broken:
             self._broken[part] = ItemOutcome("error", (f"error: {make_visible(str(broken))}", *format_details(broken)))
             return
@@ -174,7 +174,7 @@ class SpecFile:
                 cells[SelectedCell(rule, item.scenario, item.params)] = None
         yield from cells
 
-    def _take(self, part: str, result: RunResult) -> None:
+    def _store_outcomes(self, part: str, result: RunResult) -> None:
         run, made = result.run, self._plans[part]
         for row in run.cells:
             if run.complete or _is_settled(row, made):

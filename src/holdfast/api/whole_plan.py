@@ -22,10 +22,10 @@ from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions
 from holdfast.runner.job import format_spec_warnings
 from holdfast.runner.past.whole_history import find_baseline
-from holdfast.runner.start import take_up
+from holdfast.runner.start import resume_job
 from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, describe_missing
 from holdfast.store.known_causes import read_known_causes
-from holdfast.store.run_names import name_here
+from holdfast.store.run_names import format_name
 from holdfast.store.rundir import RunDir
 
 WarnOf = Callable[[Spec, RunOptions], Iterable[RunWarning]]
@@ -106,7 +106,7 @@ def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir
     """The run to resume, and its options; UsageError if it has one part, or cannot be resumed with these options."""
     manifest = whole.read_manifest()
     if not manifest.parts:
-        hint = f"continue it: {get_run_command(manifest.options.part)} --resume {quote(name_here(whole.path))}"
+        hint = f"continue it: {get_run_command(manifest.options.part)} --resume {quote(format_name(whole.path))}"
         raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
     if not force:
         check_parts(whole)
@@ -144,7 +144,7 @@ def _prepare_part(
     if whole is not None and os.path.lexists(whole.get_part(part).path):
         rundir = whole.get_part(part)
         config = Path(spec.path)
-        return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
+        return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
     if part == "hunt":
         asked = replace(options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None)
         return prepare_hunt(

@@ -202,9 +202,9 @@ def _discard(whole: RunDir, new: bool) -> None:
         shutil.rmtree(whole.path, ignore_errors=True)
 
 
-def look_whole(whole: RunDir) -> WholeOutcome:
+def load_whole(whole: RunDir) -> WholeOutcome:
     """A stored run of several parts, each as far as it got."""
-    from holdfast.runner.past.stored import look
+    from holdfast.runner.past.stored import load_run
     from holdfast.runner.start import load_stored_spec
 
     manifest = whole.read_manifest()
@@ -217,7 +217,7 @@ def look_whole(whole: RunDir) -> WholeOutcome:
         if not (whole.get_part(part).path / "run.json").is_file():
             results.append(build_skipped(part, "to come" if running else "the run ended before it", spec.weights))
             continue
-        outcomes[part] = stack.enter_context(closing(look(whole.get_part(part), environ=os.environ)))
+        outcomes[part] = stack.enter_context(closing(load_run(whole.get_part(part), environ=os.environ)))
         results += build_part_results(outcomes[part], whole, spec.weights)
     why = "the run is under way" if running else "the run was interrupted"
     result = stored or conclude_whole(
@@ -238,7 +238,7 @@ def conclude_merged(
     """Judge and store a run whose parts were joined from shards, each with its page. `skipped_parts` did not run."""
     from holdfast.runner.outcome import store_score
 
-    merged = look_whole(whole)
+    merged = load_whole(whole)
     spec = merged.spec
     results = [
         *skipped_parts,

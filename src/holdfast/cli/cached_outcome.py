@@ -29,7 +29,7 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
         list_variables,
         refuse_uncacheable,
     )
-    from holdfast.runner.past.stored import look
+    from holdfast.runner.past.stored import load_run
 
     refuse_uncacheable(job.spec, job.options)
     named = ", ".join(dict.fromkeys(list_variables(job)))
@@ -44,7 +44,7 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
         if changed:
             print(f"--cached: every trial runs, because these variables changed: {changed}", file=sys.stderr)
         return None, files
-    outcome = look(run, environ=os.environ)
+    outcome = load_run(run, environ=os.environ)
     said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
     print(said, file=sys.stderr)
     note = RunNote("cached", f"{said}; models and services may answer differently today")

@@ -24,7 +24,7 @@ _ROOM = 11
 """Columns of the words on the left."""
 
 
-def page_lines(page: PluginPage, width: int) -> Iterator[str]:
+def format_page(page: PluginPage, width: int) -> Iterator[str]:
     """One page: what, where, when, settings, an example, where to read on."""
     yield f"{page.section}: {page.name}"
     yield _wrap_text(page.what, width, 2)
@@ -81,7 +81,7 @@ def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
         from holdfast.cli.screen import get_width
 
         columns = min(get_width(sys.stdout), 100)
-        print("\n\n".join("\n".join(page_lines(page, columns)) for page in found))
+        print("\n\n".join("\n".join(format_page(page, columns)) for page in found))
 
 
 def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:

@@ -30,7 +30,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
         show_problems(str(path), checked.source, problems, as_json=False, ran=not wrong)
     if wrong or spec is None:
         return 4
-    print(f"{path}: {_size(spec)}. It is valid.")
+    print(f"{path}: {_format_size(spec)}. It is valid.")
     return 0
 
 
@@ -84,7 +84,7 @@ def _check_parts(path: Path, parts: Sequence[Part]) -> CheckResult:
     return replace(every[0], spec=None if broken else every[0].spec, problems=problems)
 
 
-def _size(spec: Spec) -> str:
+def _format_size(spec: Spec) -> str:
     probes = {probe for rule in spec.invariants for probe in rule.probes}
     counts = (
         (len(spec.invariants), "rule"),

@@ -84,7 +84,7 @@ def run_several(
     """Runs the parts and shows them; the exit code."""
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import run_shown, show_overall, tell_whole_step, write_overall
+    from holdfast.cli.whole_run import report_whole_step, run_and_show_parts, show_overall, write_overall
     from holdfast.report.formats.whole_files import check_output
 
     for path in outputs:
@@ -97,9 +97,9 @@ def run_several(
         )
     plan = plan_whole(config, options, resume, force, warn=shared.check_options, baseline=baseline)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
-    with closing(run_shown(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
+    with closing(run_and_show_parts(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
         missing = write_overall(found, outputs, report=report)
-        tell_whole_step(found, annotations=annotations)
+        report_whole_step(found, annotations=annotations)
         page = found.page_path if report else ""
         show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     for trouble in missing:

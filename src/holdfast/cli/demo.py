@@ -24,7 +24,7 @@ _SEEN = "You saw one contract, held by a good agent and broken by a careless one
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
 
 
-class _Left(Exception):
+class _UserQuit(Exception):
     """The user has had enough."""
 
 
@@ -38,7 +38,7 @@ def command() -> int:
     """
     try:
         surprises = [found for found in _run_acts() if found]
-    except _Left:
+    except _UserQuit:
         return 2
     for line in surprises:
         print(f"error: unexpected result of the demo: {line}", file=sys.stderr)
@@ -84,7 +84,7 @@ def _show(
         screen.finish(outcome)
         print()
         if outcome.score.exit_code == 2:
-            raise _Left
+            raise _UserQuit
         return surprise(version, [row.cell for row in outcome.run.cells])
 
 
@@ -105,14 +105,14 @@ def _run_ci(version: Version) -> Overall:
     """All parts of one file, as `ci` runs them, without a word."""
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import run_shown, write_overall
+    from holdfast.cli.whole_run import run_and_show_parts, write_overall
     from holdfast.plan import RunOptions
 
     plan = plan_whole(_shorten_path(version.spec), RunOptions(part="ci"), None, False)
-    with closing(run_shown(plan, Screen(silent=True), report=True)) as found:
+    with closing(run_and_show_parts(plan, Screen(silent=True), report=True)) as found:
         write_overall(found, (), report=True)
         if found.overall.exit_code == 2:
-            raise _Left
+            raise _UserQuit
         return found.overall
 
 

@@ -73,7 +73,7 @@ def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> 
         path = find_config(config)
     except UsageError:
         return None
-    spec, problems = shared.load_either(path, RunOptions())
+    spec, problems = shared.load_any_part(path, RunOptions())
     return ExaminedSpec(spec, problems, os.environ, replay, ask)
 
 

@@ -68,7 +68,7 @@ def command(
     check_host(host or LOOPBACK, allow_network)
     make_own_folder(folder)
     with hold_gateway_lock(folder), suppress(KeyboardInterrupt):
-        asyncio.run(_hold(folder, load_address(folder, port, host or LOOPBACK), _read_settings(spec), as_json))
+        asyncio.run(_run_standby(folder, load_address(folder, port, host or LOOPBACK), _read_settings(spec), as_json))
     return 0
 
 
@@ -111,7 +111,7 @@ def _show(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, a
     sys.stdout.flush()
 
 
-async def _hold(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
+async def _run_standby(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
     from holdfast.planes.handover import Standby
 
     standby = Standby(folder, place, _log)

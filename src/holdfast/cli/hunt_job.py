@@ -21,7 +21,7 @@ from holdfast.api.hunt import (
 )
 from holdfast.api.job import PreparedJob
 from holdfast.cli.options import build_run_options, show_lines
-from holdfast.cli.run_job import execute, prepare, report_hunt, report_unwritten, with_reports
+from holdfast.cli.run_job import execute, prepare, report_hunt, report_unwritten, write_reports
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored_run import find_trial
@@ -32,9 +32,9 @@ from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
 from holdfast.report.safe import to_one_line
-from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, map_lines
-from holdfast.runner.outcome import RunOutcome, shorten_path, with_hunt
-from holdfast.runner.past.hunted import newest_scores, read_tried_faults
+from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, format_map
+from holdfast.runner.outcome import RunOutcome, apply_hunt, shorten_path
+from holdfast.runner.past.hunted import read_newest_scores, read_tried_faults
 from holdfast.runner.past.last_failed import list_runs
 from holdfast.store.rundir import write_json
 
@@ -102,7 +102,7 @@ def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOp
     manifest = run.read_manifest()
     budgets = {name: getattr(job.options, name) or getattr(manifest.options, name) for name in BUDGETS}
     job.options = replace(job.options, **budgets)
-    run.describe(replace(manifest, options=replace(manifest.options, **budgets)))
+    run.write_manifest(replace(manifest, options=replace(manifest.options, **budgets)))
     return prepared
 
 
@@ -130,13 +130,13 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
     spec = prepared.job.spec
     runs = list(list_runs(get_runs_folder(spec.file), spec, every_part=True))
-    found = replace(fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(newest_scores(runs)))
+    found = replace(fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs)))
     write_json(hunted.run.path / MAP, found)
-    with closing(with_reports(with_hunt(hunted.outcome, hunted.run), ())) as outcome:
+    with closing(write_reports(apply_hunt(hunted.outcome, hunted.run), ())) as outcome:
         if as_json:
             print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2), "run": hunted.run.id})
         else:
-            show_lines(map_lines(found, outcome.run.page))
+            show_lines(format_map(found, outcome.run.page))
     return 0
 
 

@@ -57,9 +57,9 @@ def command(
     sessions = _import_sessions(files, format)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:
-        from holdfast.cli.replay_sessions import FOLDER, keep
+        from holdfast.cli.replay_sessions import FOLDER, write_and_report
 
-        keep(sessions, folder or FOLDER, force=force)
+        write_and_report(sessions, folder or FOLDER, force=force)
     return 0
 
 

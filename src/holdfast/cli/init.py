@@ -26,11 +26,11 @@ def build_recipe_files(name: str, model: str | None) -> dict[str, bytes]:
     if model is None:
         return files
     entry = _format_model_entry(name, recipe, model)
-    spec = _with_models(files["holdfast.yaml"].decode(), f"# The model that answers its calls.\n{entry}")
+    spec = _replace_models(files["holdfast.yaml"].decode(), f"# The model that answers its calls.\n{entry}")
     return {**{path: text for path, text in files.items() if path != "model.yaml"}, "holdfast.yaml": spec.encode()}
 
 
-def _with_models(spec: str, section: str) -> str:
+def _replace_models(spec: str, section: str) -> str:
     """The spec with another `models:` section in place of its own and of the comment directly above."""
     lines = spec.splitlines(keepends=True)
     start = lines.index("models:\n")
@@ -134,20 +134,20 @@ def command(folder: Path, http: bool, as_command: bool, recipe: str | None, mode
         print(list_recipes())
         return 0
     if recipe is not None:
-        _from_recipe(folder, recipe, model, force)
+        _create_from_recipe(folder, recipe, model, force)
         return 0
     _write(folder, _read_starter_files(_HTTP if http else _COMMAND if as_command else _PYTHON), force)
-    print((_NEXT_HTTP if http else _NEXT_PYTHON).format(cd=_change_to(folder)))
-    _offer(folder)
+    print((_NEXT_HTTP if http else _NEXT_PYTHON).format(cd=_format_cd(folder)))
+    _print_recipes(folder)
     return 0
 
 
-def _from_recipe(folder: Path, recipe: str, model: str | None, force: bool) -> None:
+def _create_from_recipe(folder: Path, recipe: str, model: str | None, force: bool) -> None:
     _write(folder, build_recipe_files(recipe, model), force)
-    print(format_next_steps(recipe, model, _change_to(folder)))
+    print(format_next_steps(recipe, model, _format_cd(folder)))
 
 
-def _offer(folder: Path) -> None:
+def _print_recipes(folder: Path) -> None:
     """Names the recipes of what the project depends on."""
     from holdfast.starter.project import find_recipes
 
@@ -174,14 +174,14 @@ def _read_starter_files(names: dict[str, str]) -> dict[str, bytes]:
 
 
 def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
-    from holdfast.report.formats.files import place
+    from holdfast.report.formats.files import write_atomically
 
     if not force:
         _refuse_to_overwrite([folder / name for name in files])
     try:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            place(folder / name, [_FOR_EDITORS, text] if name == _SPEC else [text])
+            write_atomically(folder / name, [_FOR_EDITORS, text] if name == _SPEC else [text])
         _write_schema(folder)
     except OSError as refused:
         raise UsageError(
@@ -198,7 +198,7 @@ def _write_schema(folder: Path) -> None:
     write_schema(folder / _SCHEMA)
 
 
-def _change_to(folder: Path) -> str:
+def _format_cd(folder: Path) -> str:
     from shlex import quote
 
     return "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "

@@ -27,7 +27,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
       holdfast judge 0007                    with the rules of the run
       holdfast judge latest finance.yaml     with the current rules
     """
-    from holdfast.cli.run_job import report_unwritten, with_reports
+    from holdfast.cli.run_job import report_unwritten, write_reports
     from holdfast.cli.screen_output import Screen
     from holdfast.folders import get_runs_folder
     from holdfast.report.formats.files import find_reporter
@@ -41,6 +41,6 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     with closing(
         judge_again(found, config=config, options=shared.build_run_options(**given), environ=os.environ)
     ) as outcome:
-        shown = with_reports(outcome, outputs)
+        shown = write_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)
     return report_unwritten(shown)

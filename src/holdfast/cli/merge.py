@@ -58,15 +58,15 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
     """The run, judged; the exit code."""
     from msgspec.structs import replace
 
-    from holdfast.cli.run_job import report_unwritten, with_reports
+    from holdfast.cli.run_job import report_unwritten, write_reports
     from holdfast.cli.screen_output import Screen
     from holdfast.runner.outcome import shorten_path, store_score
-    from holdfast.runner.past.stored import look
+    from holdfast.runner.past.stored import load_run
 
-    with closing(look(run, environ=os.environ)) as outcome:
+    with closing(load_run(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)
         page = shorten_path(run.path / "report.html")
-        shown = with_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
+        shown = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
         Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(shown)
     return report_unwritten(shown)
 
@@ -74,15 +74,15 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Every part of the run, judged, and all of them together; the exit code."""
     from holdfast.api.whole_run import conclude_merged
-    from holdfast.cli.run_job import HARNESS, with_reports
-    from holdfast.cli.whole_run import show_overall, tell_whole_step, write_overall
+    from holdfast.cli.run_job import HARNESS, write_reports
+    from holdfast.cli.whole_run import report_whole_step, show_overall, write_overall
 
     def write_page(part: RunOutcome) -> RunOutcome:
-        return with_reports(part, ())
+        return write_reports(part, ())
 
     with closing(conclude_merged(merged.run, merged.beside, write_page)) as found:
         missing = write_overall(found, outputs, report=True)
-        tell_whole_step(found, annotations=False)
+        report_whole_step(found, annotations=False)
         show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.page_path)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)

@@ -330,12 +330,12 @@ def build_run_options(
         )
     else:
         given |= {"replicas": replicas}
-    _check_place(given.get("on"), send_secrets=given.get("send_secrets", False))
+    _check_cluster_options(given.get("on"), send_secrets=given.get("send_secrets", False))
     select = Select(scenarios, invariants, trials, keywords, shard=shard)
     return RunOptions(select=select, preflight=not no_preflight, **given)
 
 
-def _check_place(on: str | None, *, send_secrets: bool) -> None:
+def _check_cluster_options(on: str | None, *, send_secrets: bool) -> None:
     if on is not None:
         from holdfast.execute.ray_cluster import check_target
 
@@ -392,7 +392,7 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
     return warnings
 
 
-def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
+def load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The contract of the file; of one without a matrix its scenario, else its mutations."""
     from msgspec.structs import replace
 

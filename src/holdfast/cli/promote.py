@@ -72,7 +72,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
     print(f"{shorten_path(files.all_files[0])} replays trial {session.id}: replayed once, it failed again")
-    _add(spec, files.all_files[0], by_hand=bool(found.read_manifest().built))
+    _add_session(spec, files.all_files[0], by_hand=bool(found.read_manifest().built))
     return 0
 
 
@@ -170,7 +170,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
         job = prepare_job(derived, options, ())
         with closing(run_prepared(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
             return _compare_failures(
-                read_stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session
+                read_stored_trial(run, session.id, os.environ), outcome, _list_state_rules(derived), session
             )
 
 
@@ -210,7 +210,7 @@ def _compare_failures(
     return None
 
 
-def _on_state(spec: Spec) -> frozenset[str]:
+def _list_state_rules(spec: Spec) -> frozenset[str]:
     """The rules that judge what the agent left behind, and ask no model for an opinion of it."""
     from holdfast.spec.rules.rules import judges_state
 
@@ -252,7 +252,7 @@ def _find_changed_finding(
             continue
         one = found[was.invariant]
         same = was.code == one.code and bool(was.ended_by) == bool(one.ended_by)
-        if not same or (was.invariant in on_state and _state(was) != _state(one)):
+        if not same or (was.invariant in on_state and _build_state_key(was) != _build_state_key(one)):
             return was, one
     return None
 
@@ -261,7 +261,7 @@ _TIMES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d\d?:\d\d(:\d\d)?(\.\d
 """Durations and times of day, which programs print."""
 
 
-def _state(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+def _build_state_key(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """What a rule on state found, without what differs in every trial."""
     from holdfast.model.codec import encode_canonical
     from holdfast.planes.recorded_tools import replace_generated
@@ -278,14 +278,14 @@ def _build_hint(rules: Collection[str], on_state: frozenset[str], session: Recor
     return _UNSTEADY
 
 
-def _add(spec: Path, session: Path, *, by_hand: bool) -> None:
+def _add_session(spec: Path, session: Path, *, by_hand: bool) -> None:
     """Adds the session to the spec; where that takes more than new lines, or it is Python code, says what to write."""
-    from holdfast.replay.session_file import with_session
+    from holdfast.replay.session_file import add_session
     from holdfast.runner.outcome import shorten_path
 
     name = Path(os.path.relpath(session, spec.parent)).as_posix()
     text = spec.read_bytes().decode("utf-8", "replace") if spec.is_file() and not by_hand else ""
-    made = with_session(text, name) if text else None
+    made = add_session(text, name) if text else None
     if made is None:
         print(f"Add it to {shorten_path(spec)} by hand:\n\nreplays:\n  sessions:\n    - file: {name}")
     elif made == text:

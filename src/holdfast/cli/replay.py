@@ -97,11 +97,11 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
       holdfast replay import --from-langsmith-project support --filter-status error --date-range last_24_hours
     """
     from holdfast.cli.replay_sessions import (
-        from_langsmith,
-        from_source,
-        keep,
+        import_from_langsmith,
+        import_source,
         read_langsmith_options,
         read_spec_sources,
+        write_and_report,
     )
     from holdfast.errors import UsageError
 
@@ -109,11 +109,11 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
     if source is not None and asked is not None:
         raise UsageError(f"{source} and LangSmith cannot be combined", hint="name one of them", code="options-conflict")
     if source is not None:
-        return keep(from_source(source, format, folder), folder, force=force)
+        return write_and_report(import_source(source, format, folder), folder, force=force)
     if format is not None:
         raise UsageError("--format requires a SOURCE", hint="name a file", code="option-inapplicable")
     sources = (asked,) if asked is not None else read_spec_sources(config)
-    return keep(from_langsmith(sources), folder, force=force)
+    return write_and_report(import_from_langsmith(sources), folder, force=force)
 
 
 @command.command()
@@ -129,19 +129,19 @@ def export(report: str, folder: Path, force: bool) -> int:
       holdfast replay export --from-report latest -o replays
       holdfast replay export --from-report report.json
     """
-    from holdfast.cli.replay_sessions import keep
+    from holdfast.cli.replay_sessions import write_and_report
     from holdfast.folders import get_runs_folder
-    from holdfast.replay.stored_run import read_run_sessions, report_sessions
+    from holdfast.replay.stored_run import read_report_sessions, read_run_sessions
     from holdfast.store.rundir import RunDir
 
     if Path(report).is_file():
-        found = report_sessions(Path(report), get_runs_folder(), folder, environ=os.environ)
+        found = read_report_sessions(Path(report), get_runs_folder(), folder, environ=os.environ)
     else:
         found = read_run_sessions(RunDir.find(get_runs_folder(), report), folder, environ=os.environ, failed_only=True)
     if not found.sessions and not found.left_out:
         print("no trial failed: there is nothing to export")
         return 0
-    return keep(found, folder, force=force)
+    return write_and_report(found, folder, force=force)
 
 
 def _show_each(broken: UnreadableSessions, as_json: bool) -> int:

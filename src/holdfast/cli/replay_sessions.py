@@ -97,8 +97,8 @@ class ChosenSessions:
                 hint="name one of them",
                 code="options-conflict",
             )
-        self._found, self.path = from_langsmith([source]), folders[0] if folders else FOLDER
-        keep(self._found, self.path, force=force, quiet=quiet)
+        self._found, self.path = import_from_langsmith([source]), folders[0] if folders else FOLDER
+        write_and_report(self._found, self.path, force=force, quiet=quiet)
         return tuple(one for one in outputs if one not in folders)
 
     def derive_spec(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
@@ -115,7 +115,7 @@ class ChosenSessions:
         return derive_spec(spec, listed, live=self._live)
 
 
-def from_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
+def import_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
     """A file by its format; a run by its folder, its id or `latest`."""
     from holdfast.folders import get_runs_folder
     from holdfast.replay.formats import import_file
@@ -129,7 +129,7 @@ def from_source(source: str, format: TraceFormat | None, folder: Path) -> Sessio
     return read_run_sessions(RunDir.find(get_runs_folder(), source), folder, environ=os.environ, failed_only=False)
 
 
-def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
+def import_from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
     """The sessions of all of them, fetched now."""
     from holdfast.replay.langsmith import fetch_sessions
     from holdfast.replay.stored_run import merge_sessions
@@ -148,7 +148,7 @@ def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     return spec.replays.sources
 
 
-def keep(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
+def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
     """Writes the sessions and says what became of all; UserError if none is left."""
     from holdfast.replay.session_file import write_sessions
     from holdfast.report.safe import to_one_line

@@ -25,8 +25,8 @@ from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.formats.files import find_reporter, get_reporter, get_suffix, warn_shadowed, write
 from holdfast.runner.job import Job, format_spec_warnings
-from holdfast.runner.start import take_up
-from holdfast.store.run_names import name_here
+from holdfast.runner.start import resume_job
+from holdfast.store.run_names import format_name
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOpt
     """The rest of a stored run; UsageError if it has several parts."""
     rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
     if rundir.read_manifest().parts:
-        hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
+        hint = f"continue it: holdfast ci --resume {quote(format_name(rundir.path))}"
         raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
     rundir = rundir.get_single()
-    return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
+    return PreparedJob(resume_job(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
 
 
 def _read_last_seed(spec: Spec) -> int | None:
@@ -153,7 +153,7 @@ def execute(
         return outcome  # its reports are written when it is concluded
     try:
         declared = {} if at is not None else _get_declared_report(job, outcome.run)
-        return with_reports(outcome, outputs, declared, step_summary=at is None)
+        return write_reports(outcome, outputs, declared, step_summary=at is None)
     except BaseException:
         outcome.close()
         raise
@@ -161,10 +161,10 @@ def execute(
 
 def report_hunt(job: Job, outcome: RunOutcome) -> RunOutcome:
     """The outcome of a hunt that was concluded, once its reports are written."""
-    return with_reports(outcome, (), _get_declared_report(job, outcome.run), step_summary=True)
+    return write_reports(outcome, (), _get_declared_report(job, outcome.run), step_summary=True)
 
 
-def with_reports(
+def write_reports(
     outcome: RunOutcome,
     outputs: Sequence[Path],
     declared: Mapping[Path, str] = {},
@@ -278,7 +278,7 @@ def run_and_show(
         return screen.print_dry_run(prepared.job, prepared.rundir)
     with closing(_run_or_reuse(prepared, screen, outputs, report=not no_report, cached=cached)) as outcome:
         screen.finish(outcome)
-        tell_step(outcome, annotations=annotations)
+        report_step(outcome, annotations=annotations)
         if otlp is not None:
             send_traces(outcome, otlp, screen)
     return report_unwritten(outcome)
@@ -293,12 +293,12 @@ def _run_or_reuse(
 
         stored, files = find_cached_outcome(prepared.job, outputs)
         if stored:
-            return with_reports(stored, outputs, step_summary=True)
+            return write_reports(stored, outputs, step_summary=True)
         prepared = replace(prepared, files=files)
     return execute(prepared, screen, outputs, report=report)
 
 
-def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
+def report_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     """Tells a step of GitHub Actions, or whoever asks for annotations, what came of it."""
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return

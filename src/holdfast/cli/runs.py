@@ -33,7 +33,7 @@ def command(count: int, as_json: bool) -> int:
     with open_history(get_runs_folder(), shared.warn) as found:
         runs = found.read_runs()
     kept = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
-    shown = [_as_of_now(run) for run in runs if run.id.partition("/")[0] in kept]
+    shown = [_update_state(run) for run in runs if run.id.partition("/")[0] in kept]
     if as_json:
         from msgspec.structs import asdict
 
@@ -54,17 +54,17 @@ def command(count: int, as_json: bool) -> int:
     return 0
 
 
-def _as_of_now(run: PastRun) -> PastRun:
+def _update_state(run: PastRun) -> PastRun:
     """Of a run that has not ended: whether it goes on or was killed. The history does not know."""
     from msgspec.structs import replace
 
     from holdfast.folders import get_runs_folder
     from holdfast.store.run_locks import is_written
-    from holdfast.store.run_names import run_folder
+    from holdfast.store.run_names import get_run_folder
 
     if not run.is_unended:
         return run
-    return replace(run, state="running" if is_written(run_folder(get_runs_folder(), run.id)) else "killed")
+    return replace(run, state="running" if is_written(get_run_folder(get_runs_folder(), run.id)) else "killed")
 
 
 def _sort_runs(runs: list[PastRun]) -> list[PastRun]:

@@ -40,13 +40,13 @@ def command(output: Path | None) -> None:
 
 def write_schema(path: Path) -> None:
     """The schema with every plug-in that is installed here."""
-    from holdfast.report.formats.files import place
+    from holdfast.report.formats.files import write_atomically
     from holdfast.store.rundir import make_own_folder
 
     if path.absolute().parent.name == OWN:
         make_own_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    place(path, [_format_schema().encode()])
+    write_atomically(path, [_format_schema().encode()])
 
 
 def _format_schema() -> str:

@@ -23,11 +23,11 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     """
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import run_shown
+    from holdfast.cli.whole_run import run_and_show_parts
     from holdfast.report.safe import to_one_line
 
     plan = plan_whole(config, shared.build_run_options(part="ci", **given), resume, force, warn=shared.check_options)
-    with closing(run_shown(plan, Screen(silent=True), report=False)) as found:
+    with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as found:
         pass  # the number is all that is shown
     if found.overall.score is not None:
         print(f"{found.overall.score:.2f}")

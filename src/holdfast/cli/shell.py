@@ -66,12 +66,14 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
 
     kept = read_kept_world(folder)
     try:
-        return asyncio.run(revisit(folder, kept, read_trial(kept, os.environ, _tell), os.environ, words, _tell))
+        return asyncio.run(
+            revisit(folder, kept, read_trial(kept, os.environ, _print_note), os.environ, words, _print_note)
+        )
     except asyncio.CancelledError:  # by a signal: the world is gone
         return 2
 
 
-def _tell(text: str) -> None:
+def _print_note(text: str) -> None:
     from holdfast.report.safe import to_one_line
 
     print(f"holdfast: {to_one_line(text)}", file=sys.stderr, flush=True)

@@ -55,10 +55,10 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
                 hint=f"holdfast show {run} lists them",
                 code="trial-unknown",
             )
-    return _tell(*where, as_json=as_json, verbose=verbose)
+    return _show_trial(*where, as_json=as_json, verbose=verbose)
 
 
-def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
+def _show_trial(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from msgspec import to_builtins
 
     from holdfast.cli.screen import get_width, print_document, should_use_color
@@ -66,9 +66,9 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from holdfast.report.page.trial import build_trial
     from holdfast.report.terminal.paint import get_painter
     from holdfast.report.terminal.trial_story import build_timeline, format_story
-    from holdfast.runner.past.stored import look
+    from holdfast.runner.past.stored import load_run
 
-    with closing(look(run, environ=os.environ)) as outcome:
+    with closing(load_run(run, environ=os.environ)) as outcome:
         files = outcome.cells.files
         try:
             document = build_trial(outcome.run, files.read_trial(trial), files.format_command(trial))

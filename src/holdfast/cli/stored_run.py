@@ -23,13 +23,13 @@ def show_stored(
 
     from holdfast.cli.screen_output import Screen
     from holdfast.report.formats.files import find_reporter, write
-    from holdfast.runner.past.stored import look
+    from holdfast.runner.past.stored import load_run
 
     if run.read_manifest().parts:
         return _show_whole(run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     for path in outputs:
         find_reporter(path)
-    with closing(look(run, environ=os.environ)) as outcome:
+    with closing(load_run(run, environ=os.environ)) as outcome:
         if is_in_progress(run):
             outcome = replace(outcome, run=replace(outcome.run, running=True))
         for path in outputs:
@@ -96,13 +96,13 @@ def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
 
 def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """A run of several parts."""
-    from holdfast.api.whole_run import look_whole
+    from holdfast.api.whole_run import load_whole
     from holdfast.cli.whole_run import show_overall, write_overall
     from holdfast.report.formats.whole_files import check_output
 
     for path in outputs:
         check_output(path)
-    with closing(look_whole(run)) as found:
+    with closing(load_whole(run)) as found:
         missing = write_overall(found, outputs, report=False)
         if not outputs or as_json:
             page = found.page_path if (run.path / "report.html").is_file() else ""

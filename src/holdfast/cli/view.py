@@ -98,14 +98,14 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
                 what, hint="choose another with --port, or leave it out to use any free port", code="port-taken"
             ) from None
         url = viewer.url + (f"#/run/{run}" if run else "")
-        _tell(url, viewer.port, as_json)
+        _print_address(url, viewer.port, as_json)
         with open_page(url, get_own_folder_of(runs)) if opens else nullcontext():
             await over.wait()
     finally:
         await viewer.close()
 
 
-def _tell(url: str, port: int, as_json: bool) -> None:
+def _print_address(url: str, port: int, as_json: bool) -> None:
     if as_json:
         from holdfast.model.codec import encode
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan
 from holdfast.api.whole_run import WholeOutcome, run_whole
-from holdfast.cli.run_job import execute, with_reports
+from holdfast.cli.run_job import execute, write_reports
 from holdfast.cli.screen_output import Screen
 from holdfast.model.spec import Part
 from holdfast.runner.outcome import RunOutcome
@@ -45,12 +45,12 @@ class ShownParts:
 
     def end_part(self, outcome: RunOutcome) -> None:
         if outcome.run.part == "hunt":  # its causes are among the reasons of the verdict
-            with_reports(outcome, ())
+            write_reports(outcome, ())
         else:
             self._screen.print_part(outcome)
 
 
-def run_shown(
+def run_and_show_parts(
     plan: WholePlan, screen: Screen, *, report: bool, cached: bool = False, outputs: Sequence[Path] = ()
 ) -> WholeOutcome:
     """Runs the parts of a plan, and shows each."""
@@ -97,7 +97,7 @@ def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool)
     return [trouble for path in outputs if (trouble := write_whole(found.overall, runs, path, home=home))]
 
 
-def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
+def report_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     """Tells a step of GitHub Actions, or whoever asks for annotations, what came of every part."""
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:

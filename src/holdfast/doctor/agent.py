@@ -56,7 +56,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
         finally:
             await site.close()
     except AgentUnavailable as gone:
-        fix = gone.hint or f"see its output: {_verify(spec)}"
+        fix = gone.hint or f"see its output: {_format_verify(spec)}"
         found = DoctorFinding("agent", "not", gone.code, str(gone), fix, 4 if gone.config else 3)
         return AskedAgent(trial.task.prompt, findings=(found,), notes=_list_printed(gone.body))
     except SpecError as wrong:
@@ -75,14 +75,14 @@ def describe_trial(
 ) -> AskedAgent:
     """The findings of the one trial."""
     last = observation.turns[-1] if observation.turns else None
-    calls = tally(observation.trace)
+    calls = count_calls(observation.trace)
     findings = (
-        _check_answer(observation, _verify(spec)),
+        _check_answer(observation, _format_verify(spec)),
         *_find_rejected_certificates(observation.trace),
         *_check_gateway(spec, observation),
         *_find_missing_programs(observation),
         *([DoctorFinding("tools", "ok", "tools-listed", ", ".join(targets))] if targets else []),
-        *_by_plane(calls, list_watched_planes(spec, models)),
+        *_check_planes(calls, list_watched_planes(spec, models)),
         *check_waits(spec, observation.trace),
     )
     return AskedAgent(
@@ -96,7 +96,7 @@ def describe_trial(
     )
 
 
-def _verify(spec: Spec) -> str:
+def _format_verify(spec: Spec) -> str:
     return f"holdfast verify -c {shlex.quote(spec.path)}"
 
 
@@ -157,7 +157,7 @@ def get_target(event: TraceEvent) -> str:
     return event.tool.partition(" ")[2].partition("?")[0] if event.plane == "http" else event.tool
 
 
-def tally(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
+def count_calls(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
     """Counts the calls per plane and target, in order of first use."""
     groups: dict[tuple[str, str], list[TraceEvent]] = {}
     for event in trace:
@@ -186,7 +186,7 @@ def list_watched_planes(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
     return (*tools, "llm", *(("http",) if needs_web_plane(spec) else ()), *mcp)
 
 
-def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:
+def _check_planes(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:
     if not planes:
         yield DoctorFinding(
             "calls",

@@ -68,7 +68,7 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
     if case is None:
         return Diagnosis(machine)
     spec, mask = case.spec, case.mask
-    placed = await look_at_spec(spec, case.agent, case.problems, environ, case.models)
+    placed = await examine_spec(spec, case.agent, case.problems, environ, case.models)
     needs = await check_needs(spec, case.agent, environ)
     found = tuple([mask.mask_struct(one) for one in (*placed, *needs)])
     tell("spec", f"{spec.path}: {format_count(len(spec.scenarios), 'scenario')}", found, ())
@@ -81,7 +81,7 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
 
 
 # -- spec ------------------------------------------------------------------------------------------
-async def look_at_spec(
+async def examine_spec(
     spec: Spec, agent: AgentSpec, problems: Iterable[Problem], environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
     """Says where each fault acts and who answers model calls; neither starts nor imports the agent.
@@ -120,20 +120,20 @@ def describe_place(fault: Injection, agent: AgentSpec, *, on_wire: bool = False)
     if fault.plane == "http" or fault.match_url is not None:
         return "at the URL, through the proxy"
     if fault.plane == "llm":
-        return _at_model(agent)
+        return _describe_model_place(agent)
     if fault.plane == "mcp":
         listed = get_fault_traits(fault.plane, fault.mode).on_listings
         return "where its MCP servers list their tools" if listed else "in its MCP traffic"
-    return " or ".join(_at_tools(fault, agent, on_wire=on_wire))
+    return " or ".join(_describe_tool_places(fault, agent, on_wire=on_wire))
 
 
-def _at_model(agent: AgentSpec) -> str:
+def _describe_model_place(agent: AgentSpec) -> str:
     if agent.in_python and agent.llm:
         return "in the model function: " + ", ".join(ref.name or ref.path for ref in agent.llm)
     return "in the model traffic"
 
 
-def _at_tools(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[str]:
+def _describe_tool_places(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[str]:
     if agent.in_python and not on_wire and (agent.tools or agent.tool_registry or agent.mcp_config is None):
         yield "in the Python function"
     if agent.mcp_config is not None:

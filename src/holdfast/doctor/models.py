@@ -55,7 +55,7 @@ async def check_connection(url: str) -> str:
     return ""
 
 
-def place(url: str) -> str:
+def format_address(url: str) -> str:
     """The scheme, host and port of a URL, without credentials, path and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -81,8 +81,8 @@ async def _check_entry(name: str, model: ModelSpec, root: Path, environ: Mapping
     refused = await check_connection(url)
     if refused:
         fix = "start that server, or fix its address in models:"
-        return DoctorFinding(name, "not", "server-unreachable", f"{place(url)}{as_named}: {refused}", fix, 3)
-    return DoctorFinding(name, "ok", "server-reachable", f"{place(url)}{as_named}: accepts connections")
+        return DoctorFinding(name, "not", "server-unreachable", f"{format_address(url)}{as_named}: {refused}", fix, 3)
+    return DoctorFinding(name, "ok", "server-reachable", f"{format_address(url)}{as_named}: accepts connections")
 
 
 def _check_script(name: str, script: str, root: Path) -> DoctorFinding:
@@ -103,7 +103,7 @@ def _find_key_variables(model: ModelSpec, environ: Mapping[str, str]) -> str:
 
 async def _check_provider(name: str, provider: str, environ: Mapping[str, str], given: str) -> DoctorFinding:
     base = find_named_base(provider, environ) or HOSTS[provider].public
-    where = f"{provider} at {place(base)}"
+    where = f"{provider} at {format_address(base)}"
     key = given or _find_key_variable(provider, environ)
     if key:
         return DoctorFinding(name, "ok", "model-key-set", f"{where}: {key} is set")
@@ -143,7 +143,7 @@ def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding
     for provider in HOSTS:
         key, named = _find_key_variable(provider, environ), find_named_base(provider, environ)
         if key or named:
-            where = place(named or HOSTS[provider].public)
+            where = format_address(named or HOSTS[provider].public)
             key_state = f"{key} is set" if key else "no key is set"
             code = "model-key-set" if key else "model-key-missing"
             yield DoctorFinding(f"{rest} of {provider}", "ok", code, f"{where}: {key_state}")

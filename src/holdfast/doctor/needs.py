@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.agents.http.instance import check_port_free
 from holdfast.agents.http.readiness import parse_address
 from holdfast.agents.placeholders import PORT
-from holdfast.doctor.models import check_connection, place
+from holdfast.doctor.models import check_connection, format_address
 from holdfast.doctor.probe_site import read_output
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_program_search
@@ -108,9 +108,13 @@ def _check_port(agent: AgentSpec) -> DoctorFinding:
 async def _check_running(agent: AgentSpec) -> DoctorFinding:
     refused = await check_connection(agent.endpoint)
     if not refused:
-        return DoctorFinding("agent.endpoint", "ok", "server-reachable", f"{place(agent.endpoint)} accepts connections")
+        return DoctorFinding(
+            "agent.endpoint", "ok", "server-reachable", f"{format_address(agent.endpoint)} accepts connections"
+        )
     fix = "start the agent, or let Holdfast start it: agent.command"
-    return DoctorFinding("agent.endpoint", "not", "server-unreachable", f"{place(agent.endpoint)}: {refused}", fix, 3)
+    return DoctorFinding(
+        "agent.endpoint", "not", "server-unreachable", f"{format_address(agent.endpoint)}: {refused}", fix, 3
+    )
 
 
 async def _check_gateway(folder: Path) -> DoctorFinding:
@@ -170,9 +174,14 @@ async def _check_server(name: str, entry: Mapping[str, Any], root: Path, environ
     refused = await check_connection(url)
     if refused:
         return DoctorFinding(
-            name, "not", "server-unreachable", f"{place(url)}: {refused}", "start that server, or fix its address", 3
+            name,
+            "not",
+            "server-unreachable",
+            f"{format_address(url)}: {refused}",
+            "start that server, or fix its address",
+            3,
         )
-    return DoctorFinding(name, "ok", "server-reachable", f"{place(url)} accepts connections")
+    return DoctorFinding(name, "ok", "server-reachable", f"{format_address(url)} accepts connections")
 
 
 # -- boxed program ---------------------------------------------------------------------------------

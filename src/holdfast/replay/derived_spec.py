@@ -29,7 +29,7 @@ def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
         raise NothingProven(f"no session to replay: nothing is proven{more}", code="sessions-missing")
-    derived = replay_spec(spec, listed.sessions, live=live)
+    derived = build_spec(spec, listed.sessions, live=live)
     idle = list_unjudged(derived, listed.sessions)
     if not derived.tasks:
         raise NothingProven(f"no rule judges {_format_ids(idle)}: nothing is proven; {_WHY}", code="sessions-unjudged")
@@ -64,7 +64,7 @@ def _warn_unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iter
 _FAILURE = Injection("tool", "*", "recorded")
 
 
-def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -> Spec:
+def build_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -> Spec:
     """The spec that replays the sessions; sessions that no rule judges get no task.
 
     A rule with probes sends its own prompts, so it judges no session.
@@ -173,10 +173,10 @@ def group_by_contract(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[
         place = _find_contract(spec, session, root)
         (own if place is None else others.setdefault(place, [])).append(session)
     groups = [HeldSessions("", spec.invariants, tuple(own))] if own else []
-    return (*groups, *(_read(place, tuple(named), root) for place, named in others.items()))
+    return (*groups, *(_read_contract(place, tuple(named), root) for place, named in others.items()))
 
 
-def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:
+def _read_contract(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:
     contract = read_contract(place, os.path.relpath(place))
     rules = (replace(_make_relative(rule, place.parent, root), position=None) for rule in contract.rules)
     return HeldSessions(contract.name, tuple(rules), sessions)

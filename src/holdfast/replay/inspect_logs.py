@@ -44,12 +44,12 @@ def read(document: Any, name: str) -> Iterator[Found]:
     task = read_text(document, "eval", "task")
     for sample in read_list(document, "samples"):
         if isinstance(sample, dict):
-            yield build_session(_trace(task, sample))
+            yield build_session(_build_trace(task, sample))
         else:
             yield LeftOutTrace(name, "a sample that is not a JSON object")
 
 
-def _trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
+def _build_trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
     attached = read_at(sample, "attachments")
     whole = _resolve_attachments({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
     epoch = read_at(sample, "epoch")

@@ -45,14 +45,14 @@ def read(document: Any) -> Iterator[Found]:
         elif _is_trace(one):
             trace = read_at(one, "trace") if isinstance(read_at(one, "trace"), dict) else one
             yield build_session(
-                _trace(read_text(trace, "id"), trace, _list_observations(one) or _list_observations(trace))
+                _build_trace(read_text(trace, "id"), trace, _list_observations(one) or _list_observations(trace))
             )
         else:
             yield LeftOutTrace(
                 read_text(one, "id") or "an entry", "it is neither a Langfuse trace nor a Langfuse observation"
             )
     for id, inside in loose.items():
-        yield build_session(_trace(id, {}, inside))
+        yield build_session(_build_trace(id, {}, inside))
 
 
 def _list_entries(document: Any) -> list[Any]:
@@ -79,7 +79,7 @@ def _list_observations(holder: Any) -> list[Any]:
     return [one for one in entries if isinstance(one, dict)]
 
 
-def _trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
+def _build_trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
     inside = sorted(inside, key=lambda one: to_seconds(read_at(one, "startTime")) or 0.0)
     known = {read_text(one, "id") for one in inside}
     roots = [one for one in inside if read_text(one, "parentObservationId") not in known]
@@ -91,7 +91,7 @@ def _trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
     return ForeignTrace(
         id=id,
         asked=tuple(unpack_json(read_first(one, "input")) for one in (trace, *roots, *generations)),
-        tools=tuple(_list_tools(inside)) or _from_messages(generations),
+        tools=tuple(_list_tools(inside)) or _list_tools_in_messages(generations),
         name=read_text(trace, "name") or next((read_text(one, "name") for one in roots), ""),
         source=SOURCE,
         began=began,
@@ -147,7 +147,7 @@ def _build_tool_use(one: Any, name: str, output: Any) -> ToolUse:
     )
 
 
-def _from_messages(generations: list[Any]) -> tuple[ToolUse, ...]:
+def _list_tools_in_messages(generations: list[Any]) -> tuple[ToolUse, ...]:
     """Tool results from the messages of the last model call, for traces without observations of tools."""
     conversations = (
         list_after_question(find_messages(unpack_json(read_first(one, "input")))) for one in reversed(generations)

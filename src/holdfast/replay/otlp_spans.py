@@ -131,12 +131,12 @@ def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
             yield body.get("gen_ai.input.messages")
         if name == "gen_ai.content.prompt":
             yield body.get("gen_ai.prompt")
-    yield _by_events(span)
-    yield _by_index(known)
+    yield _read_message_events(span)
+    yield _read_indexed_messages(known)
     yield from (known.get(key) for key in ("gen_ai.prompt", "input.value", "traceloop.entity.input"))
 
 
-def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
+def _read_message_events(span: OtlpSpan) -> list[dict[str, Any]]:
     """Messages that are separate events."""
     spoken = []
     for name, body in span.events:
@@ -146,7 +146,7 @@ def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
     return spoken
 
 
-def _by_index(known: dict[str, Any]) -> list[dict[str, Any]]:
+def _read_indexed_messages(known: dict[str, Any]) -> list[dict[str, Any]]:
     """Messages whose fields are separate attributes: `gen_ai.prompt.0.role`."""
     by_index: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for key, value in known.items():

@@ -165,7 +165,7 @@ def _represent_text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-def with_session(text: str, file: str) -> str | None:
+def add_session(text: str, file: str) -> str | None:
     """The spec's text with `file` added to its sessions; None if adding lines is not enough."""
     root, problems = parse(text.removeprefix("\ufeff"))
     if root is None or root.kind != "map" or problems:

@@ -43,7 +43,7 @@ def read_path(path: Path) -> tuple[RecordedSession, ...]:
     """The sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
     if not path.is_dir():
         return read_sessions(path)
-    files = sorted(one for one in path.rglob("*") if _may_hold(one, path))
+    files = sorted(one for one in path.rglob("*") if _is_candidate(one, path))
     if not files:
         raise UserError(
             f"{path}: no session file in this folder",
@@ -56,15 +56,15 @@ def read_path(path: Path) -> tuple[RecordedSession, ...]:
             hint="name a folder that contains only session files",
             code="session-unusable",
         )
-    return _read_every([one for one in files if not _is_other(one)])
+    return _read_every([one for one in files if not _is_spec_or_contract(one)])
 
 
-def _may_hold(file: Path, folder: Path) -> bool:
+def _is_candidate(file: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
     return file.suffix in SUFFIXES and not hidden and file.is_file()
 
 
-def _is_other(file: Path) -> bool:
+def _is_spec_or_contract(file: Path) -> bool:
     """Whether the file is a spec or a contract."""
     root, _ = parse(read_file(file).text)
     if root is None or root.kind != "map" or root.has("id") or root.has("input"):

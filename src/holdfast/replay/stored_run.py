@@ -31,7 +31,7 @@ from holdfast.replay.trial_session import (
     list_replies,
 )
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.past.stored import look
+from holdfast.runner.past.stored import load_run
 from holdfast.store.rundir import RunDir
 
 _LARGEST = 512 << 20
@@ -56,7 +56,7 @@ def read_run_sessions(
     contract = find_contract(run.read_manifest().original, folder)
     every = []
     for part in run.parts or (run,):
-        with closing(look(part, environ=environ)) as outcome:
+        with closing(load_run(part, environ=environ)) as outcome:
             wanted = _select_trials(
                 (one for one in outcome.cells.read_traced() if one.trial.id.startswith(trial)), failed_only
             )
@@ -69,7 +69,7 @@ def read_run_sessions(
 def read_stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTrial:
     """The trial of a run, or of one of its parts, with this id."""
     for part in run.parts or (run,):
-        with closing(look(part, environ=environ)) as outcome:
+        with closing(load_run(part, environ=environ)) as outcome:
             traced = next((one for one in outcome.cells.read_traced() if one.trial.id == id), None)
             if traced is not None:
                 return traced
@@ -102,9 +102,9 @@ def find_contract(spec: Path, folder: Path) -> str:
     return os.path.relpath(spec.resolve(), folder.resolve()) if has else ""
 
 
-def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
+def read_report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
     """The failed trials of a JSON report's run, which must be stored here."""
-    document = _report(path)
+    document = _read_report(path)
     id = read_text(document, "run_id")
     whole, _, part = id.partition("/")
     stored = runs / whole / (f"parts/{part}" if part else "") if _ID.fullmatch(id) else None
@@ -153,7 +153,7 @@ def _index_responses(outcome: RunOutcome) -> dict[str, RecordedResponse]:
     return known
 
 
-def _report(path: Path) -> Any:
+def _read_report(path: Path) -> Any:
     wrong = f"{path} is not a JSON report of Holdfast"
     hint = "name a report that was written by -o report.json, or a run by its id"
     try:

@@ -24,16 +24,16 @@ def read(document: Any, name: str) -> Iterator[Found]:
     """A session for the document, or for each that it lists; `name` is for those without an id."""
     listed = document if isinstance(document, list) else [document]
     for n, one in enumerate(listed, 1):
-        yield build_session(_trace(one, name if len(listed) == 1 else f"{name}-{n}"))
+        yield build_session(_build_trace(one, name if len(listed) == 1 else f"{name}-{n}"))
 
 
-def _trace(one: Any, name: str) -> ForeignTrace:
+def _build_trace(one: Any, name: str) -> ForeignTrace:
     spoken = read_messages(read_at(one, "messages"))
     # A transcript alone asks its last question; an input next to it is asked after it.
     is_asked = spoken and read_first(one, *ASKED) is None
     return ForeignTrace(
         id=next((value for key in _IDS if (value := read_text(one, key))), name),
-        asked=(read_at(one, "messages") if is_asked else _with_context(one),),
+        asked=(read_at(one, "messages") if is_asked else _add_context(one),),
         tools=tuple(map(_build_tool_use, read_list(one, "tool_responses")))
         or list_tool_uses(list_after_question(spoken)),
         name=read_text(one, "name"),
@@ -43,7 +43,7 @@ def _trace(one: Any, name: str) -> ForeignTrace:
     )
 
 
-def _with_context(one: Any) -> Any:
+def _add_context(one: Any) -> Any:
     """An input with the turns before it, which a session calls context."""
     if not isinstance(one, dict):
         return one
@@ -61,9 +61,9 @@ def _build_tool_use(one: Any) -> ToolUse:
         output=decode_json(read_at(one, "response")),
         error=f"status {status}" if failed else "",
         status=status if known else None,
-        latency_ms=_number(read_at(one, "latency_ms")),
+        latency_ms=_to_number(read_at(one, "latency_ms")),
     )
 
 
-def _number(value: Any) -> float:
+def _to_number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

@@ -15,7 +15,7 @@ PLACES = 6
 """Script rules that the block of a failure names."""
 
 
-def call(event: TraceEvent) -> str:
+def format_call(event: TraceEvent) -> str:
     """One call on one line: `0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`."""
     parts = (
         f"{event.ts:.3f} s",

@@ -29,12 +29,12 @@ def format_conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str
     for n in listed_turns:
         if n - before > 1:
             yield "…", f"({n - before - 1} turns are left out)"
-        reply = answer if n == decided and answer else answer_of(turns[n])
+        reply = answer if n == decided and answer else format_turn_answer(turns[n])
         yield f"turn {n + 1}", f"{_shorten_text(turns[n].asked)} → {reply}"
         before = n
 
 
-def answer_of(turn: Turn) -> str:
+def format_turn_answer(turn: Turn) -> str:
     """The answer on one line, or the ending if there is none."""
     ending = "" if turn.ending == "answered" else f"({turn.ending}{': ' + turn.detail if turn.detail else ''})"
     text = " ".join(part for part in (_shorten_text(turn.text or ""), to_one_line(ending)) if part)
@@ -181,7 +181,7 @@ class RuleFacts:
     def is_gate(self, rule: str) -> bool:
         return rule in self._known and self._known[rule].gate
 
-    def place(self, rule: str) -> str:
+    def format_place(self, rule: str) -> str:
         return self._places.format_place(rule)
 
     def get_description(self, rule: str) -> str:

@@ -97,7 +97,7 @@ def _format_reason(
     if others:
         names = ", ".join(verdict.invariant for verdict in verdicts)
         return f"{sign} {to_one_line(f'{names}: {first.reason}')}"
-    return f"{sign} {to_one_line(rules.format_reason(first, one))}   {rules.place(first.invariant)}"
+    return f"{sign} {to_one_line(rules.format_reason(first, one))}   {rules.format_place(first.invariant)}"
 
 
 def _list_faults(met: Sequence[FaultMet]) -> Facts:
@@ -115,7 +115,7 @@ def _list_details(known: str, trace: Sequence[TraceEvent]) -> Iterator[tuple[str
     if known:
         yield "known as", known
     for n, event in enumerate(trace[: calls.SHOWN]):
-        yield "" if n else "calls", to_one_line(calls.call(event))
+        yield "" if n else "calls", to_one_line(calls.format_call(event))
     if more := calls.format_rest(trace):
         yield "", more
 

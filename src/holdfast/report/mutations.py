@@ -15,8 +15,8 @@ def format_headline(score: Score) -> str:
         return ""
     sure = format_interval(score.interval, 0.01)
     parts = [f"robustness {format_robustness(made)}" + (f" ({sure})" if sure else "")]
-    parts += [f"intent kept {share(made.intent_kept)}"] if made.intent_kept.judged else []
-    parts += [f"attacks resisted {share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
+    parts += [f"intent kept {format_share(made.intent_kept)}"] if made.intent_kept.judged else []
+    parts += [f"attacks resisted {format_share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
     return ", ".join(parts)
 
 
@@ -25,7 +25,7 @@ def format_robustness(made: MutationScore) -> str:
     return "–" if made.robustness is None else f"{made.robustness:.2f}"
 
 
-def share(one: Share) -> str:
+def format_share(one: Share) -> str:
     """`9 of 10`."""
     return f"{one.passed} of {one.judged}"
 

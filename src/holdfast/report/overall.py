@@ -17,7 +17,7 @@ from holdfast.report import wording
 from holdfast.report.mutations import format_robustness
 from holdfast.report.safe import to_ascii, to_one_line
 from holdfast.report.terminal.paint import Paint, get_painter
-from holdfast.store.run_names import name_here
+from holdfast.store.run_names import format_name
 
 _COUNTED = "cases-failed"
 """The code of a reason that repeats the count of passes before it: `15 of 24 mutations passed`."""
@@ -123,7 +123,7 @@ def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning
 def _format_verdict_line(whole: Overall, paint: Paint, page: str) -> str:
     """`FAIL  overall 46.67 · contract: 2 critical cells failed`."""
     word_shown = format_verdict(whole)
-    resume = quote(name_here(Path(page).parent)) if page else whole.run
+    resume = quote(format_name(Path(page).parent)) if page else whole.run
     parts = (
         paint(format_headline(whole), "bold"),
         ", ".join(to_one_line(reason) for reason in whole.reasons),

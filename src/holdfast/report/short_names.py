@@ -25,7 +25,7 @@ def shorten_names(names: Iterable[str], room: int) -> dict[str, str]:
         open_ = _accept_unique(open_, partial(cut, room=room), short, room)
     for group in _group_by_prefix(open_, room):
         begin = _count_shared(min(group.values()), max(group.values()))
-        left = _accept_unique(group, partial(_from, begin=begin, room=room), short, room)
+        left = _accept_unique(group, partial(_cut_before, begin=begin, room=room), short, room)
         used = set(short.values())
         for number, (name, text) in enumerate(left.items(), 1):
             short[name] = _add_number(text, number, room, used)
@@ -61,7 +61,7 @@ def _group_by_prefix(names: dict[str, str], room: int) -> list[dict[str, str]]:
     return list(groups.values())
 
 
-def _from(text: str, begin: int, room: int) -> str:
+def _cut_before(text: str, begin: int, room: int) -> str:
     """The name's beginning, and the part where it differs from others."""
     if room < 5:
         return shorten(text, room)

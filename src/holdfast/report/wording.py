@@ -21,7 +21,7 @@ from holdfast.model.verdict import EXPLAINED
 from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.paint import Paint
 from holdfast.spec.references import format_param
-from holdfast.store.run_names import name_here
+from holdfast.store.run_names import format_name
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample per cell: results may vary, try --replicas 5"
@@ -86,7 +86,7 @@ def is_to_come(run: Run, cell: Cell) -> bool:
 
 def format_resume(run: Run) -> str:
     """The command that resumes an interrupted run."""
-    return f"{PART_COMMANDS[run.part]} --resume {quote(name_here(Path(run.path)))}"
+    return f"{PART_COMMANDS[run.part]} --resume {quote(format_name(Path(run.path)))}"
 
 
 def format_interval(interval: Interval | None, scale: float = 1.0) -> str:

@@ -55,7 +55,7 @@ class Bench:
         if served is None:
             rules = self._plan.get_rules(trial)
             slow = any(_PATTERNS & rule.settings.keys() for rule in rules)
-            served = known[name] = JudgingRules(rules, self._consultations.ask_for(rules), slow)
+            served = known[name] = JudgingRules(rules, self._consultations.needs_model(rules), slow)
         return served
 
     def get_control(self, trial: Trial) -> Observation | None:

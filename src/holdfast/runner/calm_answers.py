@@ -16,7 +16,7 @@ SHOWN = 60
 """Characters of a prompt and of an answer shown in the warning."""
 
 
-class _First(Struct, frozen=True):
+class _FirstAnswer(Struct, frozen=True):
     """The first answer to a prompt."""
 
     mark: str
@@ -28,7 +28,7 @@ class CalmAnswers:
 
     def __init__(self, spec: Spec) -> None:
         self._calm = frozenset(scenario.name for scenario in spec.scenarios if scenario.calm)
-        self._first: dict[str, _First] = {}
+        self._first: dict[str, _FirstAnswer] = {}
         self.warning = ""
 
     def add(self, trial: Trial, observation: Observation) -> None:
@@ -41,7 +41,7 @@ class CalmAnswers:
             return
         question = digest(encode_canonical([trial.task, trial.params]))
         mark = digest(encode_canonical(answers))
-        first = self._first.setdefault(question, _First(mark, shorten(answers[-1] or "", SHOWN)))
+        first = self._first.setdefault(question, _FirstAnswer(mark, shorten(answers[-1] or "", SHOWN)))
         if first.mark != mark:
             prompt = shorten(trial.task.prompt, SHOWN)
             self.warning = (

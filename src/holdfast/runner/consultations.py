@@ -50,7 +50,7 @@ class Consultations:
             cache = AdviceCache(self._cache)
             self._consultation = Consultation(models, self._environ, root, cache, retries=self._spec.retries)
 
-    def ask_for(self, rules: Iterable[Invariant]) -> bool:
+    def needs_model(self, rules: Iterable[Invariant]) -> bool:
         """Whether one of the rules asks a model."""
         return any(rule.id in self._asking for rule in rules)
 
@@ -102,7 +102,7 @@ class Waiting:
         while self._tasks:
             await self._await_some(asyncio.ALL_COMPLETED)
 
-    async def drop(self) -> None:
+    async def cancel(self) -> None:
         """Cancel the tasks that are not done."""
         for task in self._tasks:
             task.cancel()

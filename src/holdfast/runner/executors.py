@@ -25,7 +25,7 @@ async def open_executor(
 ) -> AsyncIterator[Executor]:
     """Open the executor that the job asks for, and close it with everything it opened."""
     if job.options.on:
-        async with _on_cluster(job, log, intake.masker.mask_text) as executor:
+        async with _open_cluster(job, log, intake.masker.mask_text) as executor:
             yield executor
         return
     keep = intake.kept.open_keeper(intake.masker.mask_text, intake.has_failed)
@@ -53,7 +53,7 @@ async def open_executor(
 
 
 @asynccontextmanager
-async def _on_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> AsyncIterator[Executor]:
+async def _open_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> AsyncIterator[Executor]:
     """Run on the workers of a cluster, each with its own Site."""
     from holdfast.runner.on_cluster import ClusterRun
 

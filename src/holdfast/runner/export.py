@@ -30,10 +30,10 @@ def check_target(target: str) -> None:
         raise UsageError(f"--otlp {target}: there is no host in it", code="usage")
     if "://" not in target:
         check_writable("--otlp", Path(target))
-        _check_ours(Path(target))
+        _check_overwrite(Path(target))
 
 
-def _check_ours(path: Path) -> None:
+def _check_overwrite(path: Path) -> None:
     """Refuse to overwrite a file that holds anything but traces."""
     try:
         with path.open("rb") as file:
@@ -92,7 +92,7 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
     try:
         url = read_url(target)
     except ValueError:
-        return f"the traces could not be sent to {_without_secrets(target)}: it is not a valid URL"
+        return f"the traces could not be sent to {_strip_secrets(target)}: it is not a valid URL"
     upstreams = Upstreams()
     try:
         fields = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -104,9 +104,9 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
                 answer = await reply.read()
             if reply.status >= 300:
                 begin = answer[:200].decode("utf-8", "replace")
-                return f"the collector at {_without_secrets(target)} answered {reply.status} {begin}".rstrip()
+                return f"the collector at {_strip_secrets(target)} answered {reply.status} {begin}".rstrip()
     except (UpstreamFailed, TimeoutError, ValueError) as broken:
-        return f"the traces could not be sent to {_without_secrets(target)}: {str(broken) or type(broken).__name__}"
+        return f"the traces could not be sent to {_strip_secrets(target)}: {str(broken) or type(broken).__name__}"
     finally:
         await upstreams.close()
     return None
@@ -118,7 +118,7 @@ def _build_url(target: str) -> str:
     return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else target
 
 
-def _without_secrets(url: str) -> str:
+def _strip_secrets(url: str) -> str:
     """The address without parts that may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

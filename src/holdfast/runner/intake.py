@@ -92,7 +92,7 @@ class Intake:
             self.record.write_trials(batch)
             yield from batch
 
-    def keep(self, trial: Trial, observation: Observation) -> None:
+    def store_control(self, trial: Trial, observation: Observation) -> None:
         """Store a control trial. It is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
         try:
@@ -129,23 +129,23 @@ class Intake:
             self._listen(events.TrialEnded(trial, masked))
         return observation
 
-    def take_at_once(self, trial: Trial, observation: Observation, *, alone: bool = False) -> bool:
+    def judge_if_quick(self, trial: Trial, observation: Observation, *, alone: bool = False) -> bool:
         """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
         # Judging on the event loop is fastest, but a slow check would delay the other trials and eat their timeouts.
         # So only checks that are known to be quick, on answers of bounded length, run here.
         served = self._bench.select_rules(trial)
         if served.asks or self._foreseen or not (alone or (not served.slow and _is_short(observation))):
             return False
-        self._enter(trial, observation, self._bench.judge(trial, observation))
+        self._record_verdicts(trial, observation, self._bench.judge(trial, observation))
         return True
 
-    async def take(self, trial: Trial, observation: Observation, *, alone: bool = False) -> None:
+    async def judge(self, trial: Trial, observation: Observation, *, alone: bool = False) -> None:
         """Judge the trial. Slow judging must not delay other trials, whose timeouts are running.
 
         A trial whose rules ask a model is judged when the model has answered; `settle` waits for these.
         """
         rules = self._bench.select_rules(trial).rules
-        work = self._take(trial, observation, alone=alone)
+        work = self._judge(trial, observation, alone=alone)
         await (self._waiting.add(work) if self._consultations.select_rules(rules, observation) else work)
 
     async def _add_answers(self, trial: Trial, observation: Observation) -> Observation:
@@ -162,7 +162,7 @@ class Intake:
                 self.record.write_answer(StoredAnswer(trial.id, id, evidence))
         return replace(observation, evidence={**observation.evidence, **answers})
 
-    async def _take(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
+    async def _judge(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
         observation = await self._add_answers(trial, observation)
         # `--keep` judges a trial early, while its world still exists. Those verdicts are reused only if nothing that a
         # rule reads has changed since.
@@ -173,7 +173,7 @@ class Intake:
             verdicts = self._bench.judge(trial, observation)
         else:
             verdicts = await asyncio.to_thread(self._bench.judge, trial, observation)
-        self._enter(trial, observation, verdicts)
+        self._record_verdicts(trial, observation, verdicts)
 
     def open(self) -> None:
         """Call before an agent runs."""
@@ -186,21 +186,21 @@ class Intake:
         if self._unwritten is not None:
             raise self._unwritten
 
-    async def leave(self) -> None:
+    async def cancel(self) -> None:
         """Cancel pending judgments; the observations are stored and are judged when the run is resumed."""
-        await self._waiting.drop()
+        await self._waiting.cancel()
         await self._consultations.close()
 
-    async def take_up(self, stored: StoredRun) -> None:
+    async def judge_stored(self, stored: StoredRun) -> None:
         """Judge stored observations that the interrupted session did not judge."""
         self.controls.update(stored.controls)
         for trial, observation in stored.unjudged:
-            await self._waiting.add(self._take_up(trial, observation))
+            await self._waiting.add(self._judge_stored(trial, observation))
         await self.settle()
 
-    async def _take_up(self, trial: Trial, observation: Observation) -> None:
+    async def _judge_stored(self, trial: Trial, observation: Observation) -> None:
         observation = await self._add_answers(trial, observation)
-        self._enter(trial, observation, self._bench.judge(trial, observation, stored=True))
+        self._record_verdicts(trial, observation, self._bench.judge(trial, observation, stored=True))
 
     def has_failed(self, trial: Trial, observation: Observation) -> bool:
         """Whether the trial failed, judged before models have answered: a rule that asks one may fail."""
@@ -228,7 +228,7 @@ class Intake:
         if self._listen is not None:
             self._listen(events.CallSeen(trial, masked))
 
-    def _enter(self, trial: Trial, observation: Observation, verdicts: list[Verdict]) -> None:
+    def _record_verdicts(self, trial: Trial, observation: Observation, verdicts: list[Verdict]) -> None:
         # The order matters after kill -9: the observation is on disk, then the verdicts, then the score and the events.
         # Verdicts are written in batches, because a lost batch is judged again from the stored observations. Masked
         # answers are the exception: the text on disk is not the text that was judged, so they are written now.
@@ -236,7 +236,7 @@ class Intake:
         if masked:
             self._masked.discard(trial.id)
             verdicts = [replace(one, marks=()) for one in verdicts]  # marks point into the unmasked text
-        if self.record.hold(verdicts):
+        if self.record.queue_verdicts(verdicts):
             asyncio.get_running_loop().call_soon(self._flush)
         if masked:  # it could not be judged again from the masked text on disk
             self.record.flush()

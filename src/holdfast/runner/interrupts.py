@@ -46,7 +46,7 @@ class Interrupts:
         for number in self._heeded:
             asyncio.get_running_loop().remove_signal_handler(number)
 
-    async def to_its_end(self, work: Awaitable[None]) -> bool:
+    async def run_to_end(self, work: Awaitable[None]) -> bool:
         """Whether the work finished; False if a signal ended it."""
         task = self._working = asyncio.current_task()
         assert task is not None

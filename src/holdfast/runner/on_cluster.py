@@ -55,8 +55,8 @@ class ClusterRun:
                 refuse_outside(job.spec, root)
             needs = _read_needs(job.spec)
             room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
-            workers, each = spread(job.spec, job.options.concurrency, max(1, room))
-            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, listen=listen, mask=mask)
+            workers, each = choose_workers(job.spec, job.options.concurrency, max(1, room))
+            executor = RayExecutor(cluster.ray, _build_order(job, root, each, cluster), needs, listen=listen, mask=mask)
             try:
                 await executor.open(workers)
             except BaseException:
@@ -114,7 +114,7 @@ def _list_named_files(spec: Spec) -> Iterator[str]:
     yield from (one.source for one in placed if one.source)
 
 
-def spread(spec: Spec, requested: int | None, room: int) -> tuple[int, int]:
+def choose_workers(spec: Spec, requested: int | None, room: int) -> tuple[int, int]:
     """Choose how many workers to start, and how many trials each runs in parallel.
 
     An agent that is already running is called by few workers with many parallel trials. Otherwise each worker has its
@@ -158,7 +158,7 @@ def _read_needs(spec: Spec) -> WorkerNeeds:
     return WorkerNeeds(resources.cpu or 1.0, resources.memory, float("gpu" in labels), plain)
 
 
-def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
+def _build_order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
     options, environ, salt = job.options, job.environ, secrets.token_hex(8)
     hidden = (*read_secret_values(job.spec, environ), *job.secrets.values())
     return WorkOrder(

@@ -63,26 +63,26 @@ def conclude(
 
     `verdicts` is the file of a rejudged run, `judged_by` names the rules used, `page` is the path of its HTML page.
     """
-    rules = score_options(options, ended, planned=len(plan.trials))
+    rules = build_score_options(options, ended, planned=len(plan.trials))
     contract, deciding = score_contract(tally, rules)
     cases = tuple(tally.cases.iter_cases()) if spec.by_cases else ()
-    score = _score(spec, tally, cases, contract, deciding, rules)
+    score = _compute_score(spec, tally, cases, contract, deciding, rules)
     manifest = rundir.read_manifest()
     again = _build_repetition(spec, options, manifest.options)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.get_verdict_file())
     judged_from = f"{rundir.id}, judged again by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
-    run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
+    run = _build_view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
     run = replace(run, judged_from=judged_from, page=shorten_path(page) if page else "")
     if spec.by_cases:
         from holdfast.store.case_view import StoredCases
 
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if matrix else None)
     outcome = RunOutcome(run, score, cells)
-    return with_hunt(outcome, rundir) if spec.part == "hunt" else outcome
+    return apply_hunt(outcome, rundir) if spec.part == "hunt" else outcome
 
 
-def with_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = None) -> RunOutcome:
+def apply_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = None) -> RunOutcome:
     """The outcome of a hunt, by what it found; without that, by its stored result."""
     from holdfast.runner.hunt_view import add_hunt, read_hunt  # other runs do not need it
 
@@ -90,7 +90,7 @@ def with_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = No
     return replace(outcome, run=run, score=run.score)
 
 
-def _score(
+def _compute_score(
     spec: Spec,
     tally: Tally,
     cases: tuple[Case, ...],
@@ -146,7 +146,7 @@ def store_score(rundir: RunDir, score: Score) -> None:
     write_json(rundir.path / "score.json", score)
 
 
-def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreOptions:
+def build_score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreOptions:
     """The options that the verdict depends on besides cells and spec."""
     return ScoreOptions(
         min_score=options.min_score,
@@ -161,7 +161,7 @@ def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreO
     )
 
 
-def _view(
+def _build_view(
     rundir: RunDir, manifest: Manifest, spec: Spec, plan: Plan, score: Score, cells: Sequence[CellRow], ended: RunEnd
 ) -> Run:
     stopped, backend = _describe_stop(ended, score.trials, auto=manifest.options.auto), manifest.options.backend

@@ -88,7 +88,7 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
         bash_only = explain_bash_only(program)
         missing = f"{program}. Install it, or put it into the world with setup"
         warn("program-missing", f"{NO_BASH}: {bash_only}" if bash_only else f"{NO_PROGRAM}: {missing}")
-    if could_leak(spec):
+    if can_leak(spec):
         second = await _ask(executor, trial)
         if not second.error and _list_answers(first) != _list_answers(second):
             warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
@@ -109,7 +109,7 @@ async def _ask(executor: Executor, trial: Trial) -> Observation:
     raise HarnessError("an executor returned no observation for a trial", code="bug")
 
 
-def could_leak(spec: Spec) -> bool:
+def can_leak(spec: Spec) -> bool:
     """Whether one trial's state could reach the next: one agent serves several trials without a reset."""
     agent = spec.agent
     running = agent.type == "http" and not agent.launched

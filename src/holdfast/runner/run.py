@@ -25,7 +25,7 @@ from holdfast.runner.job import Job, Listen
 from holdfast.runner.past.hunted import build_hunt_planner, read_judged
 from holdfast.runner.preflight import run_preflight
 from holdfast.runner.run_log import RunLog
-from holdfast.store.replay import StoredRun, replay
+from holdfast.store.replay import StoredRun, replay_verdicts
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -91,23 +91,23 @@ class RunInProgress:
         self.intake = Intake(job, run, listen, each_trial=each_trial)
         self.log = RunLog(job, run, self.intake, listen)
 
-    async def go(self) -> None:
+    async def run_missing(self) -> None:
         """Run the missing trials, to the end or to an interrupt."""
         started = time.monotonic()
         complete = False
         with self._interrupts as interrupts:
             try:
                 self.log.remove_seal()
-                stored = replay(self.run, self.job.plan, self.intake.tally)
-                complete = await interrupts.to_its_end(self._run_executor(stored))
+                stored = replay_verdicts(self.run, self.job.plan, self.intake.tally)
+                complete = await interrupts.run_to_end(self._run_executor(stored))
             finally:
-                await self.intake.leave()
+                await self.intake.cancel()
                 self.log.close(complete, time.monotonic() - started)
 
     async def _run_executor(self, stored: StoredRun) -> None:
         job, intake, options = self.job, self.intake, self.job.options
         intake.open()
-        await intake.take_up(stored)
+        await intake.judge_stored(stored)
         models = ModelOptions(options.record, options.replay, intake.masker.mask_text)
         async with open_executor(job, intake, self.run, self.log, models) as executor:
             self.log.notes, self.log.background = (), executor.notes
@@ -145,8 +145,8 @@ class RunInProgress:
             )
             async with aclosing(ended):  # whatever happens here, the executor's slots are closed
                 async for trial, observation in ended:
-                    if not intake.take_at_once(trial, observation, alone=alone):
-                        await intake.take(trial, observation, alone=alone)
+                    if not intake.judge_if_quick(trial, observation, alone=alone):
+                        await intake.judge(trial, observation, alone=alone)
                     called.add(observation)
                     if calm is not None:
                         calm.add(trial, observation)
@@ -232,14 +232,14 @@ class RunInProgress:
         first = self.job.preflight_trial
         if first is not None and first.id not in intake.controls:
             for trial in intake.record_begun((first,)):
-                intake.keep(trial, await run_preflight(executor, self.job.spec, trial, self.log.warn))
+                intake.store_control(trial, await run_preflight(executor, self.job.spec, trial, self.log.warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
         async with aclosing(executor.execute(intake.record_begun(missing))) as ended:
             async for trial, observation in ended:
-                intake.keep(trial, observation)
+                intake.store_control(trial, observation)
 
 
-async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:
+async def _run_with_ticks(running: RunInProgress, beat: Callable[[], None] | None) -> None:
     async def tick() -> None:
         while beat is not None:
             await asyncio.sleep(BEAT_S)
@@ -247,7 +247,7 @@ async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:
 
     ticking = asyncio.create_task(tick())
     try:
-        await running.go()
+        await running.run_missing()
     finally:
         ticking.cancel()
 
@@ -271,7 +271,7 @@ def run(
     factory = choose_loop_factory(job.environ)
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(_go(running, beat))
+            runner.run(_run_with_ticks(running, beat))
     except AgentUnavailable as gone:
         raise running.intake.masker.mask_error(gone) from None
     except KeyboardInterrupt:

@@ -48,7 +48,7 @@ class RunLog:
         """Remove the seal while a resumed run is written: if it is killed, it must not look forged."""
         before = self._run.read_end()
         if before is not None and before.sealed:
-            self._run.end(replace(before, complete=False, sealed={}))
+            self._run.write_end(replace(before, complete=False, sealed={}))
 
     def announce(self, concurrency: int, done: int) -> None:
         job = self._job
@@ -96,7 +96,7 @@ class RunLog:
 
     def close(self, complete: bool, duration_s: float) -> None:
         """Seal the run's files and announce its end."""
-        self._run.restore()
+        self._run.restore_manifest()
         sealed, warnings = self._intake.record.seal()
         for one in warnings:
             self.warn(one.code, one.text)
@@ -122,7 +122,7 @@ class RunLog:
             self.stateful,
             tuple(dict.fromkeys((*self.background, *_build_trial_notes(conditions.background)))),
         )
-        self._run.end(ended)
+        self._run.write_end(ended)
 
 
 def _build_trial_notes(texts: Iterable[str]) -> Iterator[RunNote]:

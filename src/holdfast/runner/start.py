@@ -22,8 +22,8 @@ from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.spec import LoadOptions, load
 from holdfast.spec.secrecy import mask_source
 from holdfast.store.git_commit import find_commit, is_dirty
-from holdfast.store.part_file import keep_part, with_part
-from holdfast.store.run_names import name_here
+from holdfast.store.part_file import apply_part, write_part
+from holdfast.store.run_names import format_name
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
@@ -47,8 +47,8 @@ def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> Ru
         from holdfast.runner.past.cached import digest_variables
 
         manifest = replace(manifest, files=files, variables=digest_variables(job))
-    run.describe(manifest)
-    keep_part(run, job.spec)
+    run.write_manifest(manifest)
+    write_part(run, job.spec)
     return run
 
 
@@ -56,7 +56,7 @@ def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, 
     """Create a run of several parts; each part then starts in its own subfolder."""
     run = RunDir.create(runs)
     run.lock()
-    run.describe(replace(_build_manifest(run, spec, options), parts=parts))
+    run.write_manifest(replace(_build_manifest(run, spec, options), parts=parts))
     return run
 
 
@@ -96,7 +96,9 @@ def _keep_spec(spec: Spec, copy: Path) -> bool:
     return masked != text
 
 
-def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]) -> Job:
+def resume_job(
+    run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]
+) -> Job:
     """The job of an interrupted run; a changed spec or agent is rejected unless forced."""
     manifest = run.read_manifest()
     _check_command(run, manifest, options)
@@ -127,7 +129,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     options = manifest.options.merge_resumed(options)
     run.lock()
     verdict = {name: getattr(options, name) for name in VERDICT}
-    run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
+    run.write_manifest(replace(manifest, options=replace(manifest.options, **verdict)))
     forged = (RunWarning("run-forged", warning),) if warning else ()
     return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *forged, *edited))
 
@@ -179,7 +181,7 @@ def _check_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None
         raise UsageError(
             f"run {run.id} was started by {command}",
             code="run-changed",
-            hint=f"continue it: {command} --resume {quote(name_here(run.path))}",
+            hint=f"continue it: {command} --resume {quote(format_name(run.path))}",
         )
 
 
@@ -189,7 +191,7 @@ def _get_part(manifest: Manifest) -> Part:
     return "scenario" if part == "run" or part == "ci" or part == "verify" else part
 
 
-def _copy(run: RunDir, manifest: Manifest) -> Path:
+def _find_spec_copy(run: RunDir, manifest: Manifest) -> Path:
     """The run's copy of the spec; if that lacks secrets, the original file, provided it is unchanged."""
     original = manifest.original
     if (
@@ -216,7 +218,7 @@ def load_stored_spec(
     Variables for numbers keep the run's values; with `config` they are read again. `built` are rules built by Python
     code; `config` is then the file of that code.
     """
-    path = config or _copy(run, manifest)
+    path = config or _find_spec_copy(run, manifest)
     if config is None and not path.is_file():
         what = f"run {run.id}: its own copy of the spec, {path}, is missing or not a file"
         hint = f"restore it (it was made from {manifest.original}), or run it again"
@@ -235,7 +237,7 @@ def load_stored_spec(
             built=built,
         ),
     )
-    spec = with_part(run, spec, own_rules=config is not None and not anew)
+    spec = apply_part(run, spec, own_rules=config is not None and not anew)
     if config is None:
         named = Path(manifest.spec_path)
         spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))

@@ -19,7 +19,7 @@ from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
 from holdfast.score.ruling import HELD, Reason
-from holdfast.store.run_names import PARTS, name_here
+from holdfast.store.run_names import PARTS, format_name
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"
@@ -174,12 +174,12 @@ def conclude_whole(
 def store_overall(whole: RunDir, result: Overall) -> None:
     """Write `overall.json`, the result at the end of the run, and seal it. `run.json` names the parts that ran."""
     write_json(whole.path / OVERALL, replace(result, seal=_seal(result)))
-    whole.describe(replace(whole.read_manifest(), concluded=tuple(part.path.name for part in whole.parts)))
+    whole.write_manifest(replace(whole.read_manifest(), concluded=tuple(part.path.name for part in whole.parts)))
 
 
 def forget_overall(whole: RunDir) -> None:
     """Remove the earlier result of a resumed run: nobody must mistake it for the new one."""
-    whole.describe(replace(whole.read_manifest(), concluded=()))
+    whole.write_manifest(replace(whole.read_manifest(), concluded=()))
     (whole.path / OVERALL).unlink(missing_ok=True)
 
 
@@ -209,7 +209,7 @@ def check_parts(whole: RunDir) -> None:
 
 
 def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:
-    resume = f"{get_run_command('ci')} --resume {quote(name_here(whole.path))}"
+    resume = f"{get_run_command('ci')} --resume {quote(format_name(whole.path))}"
     return UserError(
         f"run {whole.id}: {why}; it may have been tampered with", code="run-tampered", hint=hint.format(resume=resume)
     )

@@ -16,7 +16,7 @@ from holdfast.store.lines import write_all
 from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir
 from holdfast.store.seals import SIZE
-from holdfast.store.traces import is_id, with_trace
+from holdfast.store.traces import add_trace, is_id
 
 LOST = "the audit log of this trial is missing from the run's folder, or damaged"
 
@@ -24,7 +24,7 @@ _events = create_decoder(AuditEvent)
 _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def settle_audit(run: RunDir, observation: Observation) -> Observation:
+def store_audit(run: RunDir, observation: Observation) -> Observation:
     """The observation to store: its complete audit log is in the file, and only its length is here."""
     if not observation.audit or not is_id(observation.trial):
         return observation
@@ -42,10 +42,10 @@ def settle_audit(run: RunDir, observation: Observation) -> Observation:
 
 def read_details(run: RunDir, observation: Observation) -> Observation:
     """The observation with its trace and audit log; an incomplete one may not be judged."""
-    return _with_audit(run, with_trace(run, observation)) if observation.events or observation.audited else observation
+    return _add_audit(run, add_trace(run, observation)) if observation.events or observation.audited else observation
 
 
-def _with_audit(run: RunDir, observation: Observation) -> Observation:
+def _add_audit(run: RunDir, observation: Observation) -> Observation:
     if not observation.audited:
         return observation
     try:

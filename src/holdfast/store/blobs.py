@@ -17,7 +17,7 @@ HEAD = 200
 LOST = "a large value of this trial is missing from the run's blobs"
 
 
-class Lost(Exception):
+class BlobLost(Exception):
     """A blob that is missing, or does not match its name."""
 
 
@@ -46,7 +46,7 @@ def unpack(line: bytes, folder: Path) -> Observation:
         return _observations.decode(line)
     try:
         return msgspec.convert(_fetch(msgspec.json.decode(line), folder), Observation)
-    except Lost:  # an incomplete observation must not be judged
+    except BlobLost:  # an incomplete observation must not be judged
         return Observation(_named.decode(line).trial, error=LOST)
 
 
@@ -91,7 +91,7 @@ def _read(path: Path) -> str:
     try:
         data = path.read_bytes() if path.is_file() else b""
     except OSError as broken:
-        raise Lost from broken
+        raise BlobLost from broken
     if sha256(data).hexdigest() != path.name:
-        raise Lost
+        raise BlobLost
     return data.decode()

@@ -33,7 +33,7 @@ Read = Callable[[RunDir], PastRun]
 Tell = Callable[[str], None]
 
 
-class _Stale(NamedTuple):
+class _StaleRun(NamedTuple):
     """A run whose history row is missing or out of date."""
 
     run: RunDir
@@ -66,21 +66,21 @@ class History:
         known = history_table.read_stamps(db)
         there = {get_id(path): path for path in _list_runs(self._folder)}
         stale = [
-            _Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _build_stamp(path))
+            _StaleRun(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _build_stamp(path))
         ]
         stale.reverse()
         gone = [id for id in known if id not in there]
         if gone:
             with begin_transaction(db):
                 for id in gone:
-                    history_table.remove(db, id)
+                    history_table.remove_run(db, id)
         for start in range(0, len(stale), BATCH):
             if step is not None:
                 step(self, len(stale) - start)
             batch = [(self._read(one.run), one.stamp) for one in stale[start : start + BATCH]]
             with begin_transaction(db):
                 for run, stamp in batch:
-                    history_table.put(db, run, stamp)
+                    history_table.write_run(db, run, stamp)
         others, self._others = self._others, db.execute("PRAGMA data_version").fetchone()[0]
         return bool(stale or gone or others != self._others)
 

@@ -27,7 +27,7 @@ class NewerFile(Exception):
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the file with its tables; sqlite3.DatabaseError if it is damaged or cannot be used."""
-    _make(path)
+    _create_file(path)
     db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
     try:
         answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -46,7 +46,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """Create an empty file that only the user may read, like runs; if that fails, SQLite says why."""
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
@@ -142,9 +142,9 @@ def check(db: sqlite3.Connection) -> None:
         db.execute(f"SELECT {_quote_names(names)} FROM {table} LIMIT 0")  # noqa: S608  # our own names
 
 
-def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
+def write_run(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
     """Replace a run's row and cells."""
-    remove(db, run.id)
+    remove_run(db, run.id)
     row = {**asdict(run), "stamp": stamp}
     del row["cells"]
     for name in _JSON:
@@ -155,7 +155,7 @@ def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
     db.executemany(f"INSERT OR REPLACE INTO cells VALUES ({_build_placeholders(9)})", cells)  # noqa: S608
 
 
-def remove(db: sqlite3.Connection, id: str) -> None:
+def remove_run(db: sqlite3.Connection, id: str) -> None:
     db.execute("DELETE FROM runs WHERE id = ?", [id])
     db.execute("DELETE FROM cells WHERE run = ?", [id])
 
@@ -167,13 +167,13 @@ def read_stamps(db: sqlite3.Connection) -> dict[str, str]:
 
 def read_rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
     """Every run, newest first; with the cells of the named runs, or of all."""
-    runs = [_run(row) for row in db.execute(f"SELECT {_quote_names(_RUN)} FROM runs")]  # noqa: S608  # our own names
+    runs = [_read_run(row) for row in db.execute(f"SELECT {_quote_names(_RUN)} FROM runs")]  # noqa: S608  # our own names
     wanted = {run.id for run in runs} if cells_of is None else set(cells_of)
     made = [replace(run, cells=_read_cells(db, run.id)) if run.id in wanted else run for run in runs]
     return sorted(made, key=lambda run: run.order, reverse=True)
 
 
-def _run(row: tuple[object, ...]) -> PastRun:
+def _read_run(row: tuple[object, ...]) -> PastRun:
     known = dict(zip(_RUN, row, strict=True))
     known["counts"] = _counts.decode(str(known["counts"]))
     known["critical_failed"] = _names.decode(str(known["critical_failed"]))

@@ -100,7 +100,7 @@ class _JudgedRecord(Struct):
     invariant: str
 
 
-class _Seen(Struct):
+class _ObservationHead(Struct):
     """The part of an observation that identifies its trial and a harness error."""
 
     trial: str
@@ -109,7 +109,7 @@ class _Seen(Struct):
 
 _trials = create_decoder(TrialRecord)
 _judged = create_decoder(_JudgedRecord)
-_seen = create_decoder(_Seen)
+_seen = create_decoder(_ObservationHead)
 
 
 class Chains:
@@ -157,7 +157,7 @@ class RunIndex:
         self.by_cell = Chains(scenarios * rules * params)
         self._read_verdicts()
 
-    def number(self, id: str) -> int | None:
+    def find_number(self, id: str) -> int | None:
         """The trial's number, if it was begun and observed."""
         at = self._numbers.find(id)
         return at if at is not None and self.is_observed(at) else None
@@ -218,7 +218,7 @@ class RunIndex:
                     self._seen_at[number], self._seen_in[number] = start, which
                     broken[number] = bool(observation.error)
 
-    def _decode_partly(self, line: bytes) -> _Seen | Observation:
+    def _decode_partly(self, line: bytes) -> _ObservationHead | Observation:
         """Read only the trial and the error; the whole record is read only if its error may be a blob."""
         try:
             return _seen.decode(line)

@@ -101,7 +101,7 @@ def _unusable(why: str) -> UserError:
     return UserError(why, hint=hint, code="cause-unusable")
 
 
-def keep_causes(
+def write_causes(
     spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Iterable[str] = (), retired: Iterable[str] = ()
 ) -> None:
     """Add causes, each with its rule; note which known ones no longer fail; remove those that are retired.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from holdfast.store.seals import LOST, PUT_BACK, SIZE, Seal, seal_of
+from holdfast.store.seals import LOST, PUT_BACK, SIZE, Seal, compute_seal
 
 _BLOCK = 1 << 16
 
@@ -94,15 +94,15 @@ class JsonLines:
         seal = Seal(self._lines, self._digest.hexdigest())
         touched = bool(self._others) or not _is_at(self._fd, self.path)
         if touched:
-            self._put_back()
-        if seal_of(self.path) != seal:
+            self._restore_file()
+        if compute_seal(self.path) != seal:
             return seal, f"{self.path.name}: {LOST}"
         return seal, f"{self.path.name}: {PUT_BACK}" if touched else ""
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def _put_back(self) -> None:
+    def _restore_file(self) -> None:
         temporary = self.path.with_name(self.path.name + ".new")
         temporary.unlink(missing_ok=True)
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:

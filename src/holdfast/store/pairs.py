@@ -67,7 +67,7 @@ def _read_part_pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
             if verdict.code in REFUSES_ANYBODY:
                 unproven.add(verdict.trial)
             number = stored.find(verdict.trial)
-            trial = None if number is None else stored.at(number)
+            trial = None if number is None else stored.read_at(number)
             if trial is not None and trial.kind == "contract":
                 yield _build_pair(part, verdict.invariant, trial, verdict.outcome)
         if run.read_manifest().options.part == "mutation":
@@ -90,7 +90,7 @@ def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[st
     with closing(StoredObservations(run)) as observation:
         for _, one in observation.read_all():
             number = stored.find(one.trial)
-            trial = None if number is None else stored.at(number)
+            trial = None if number is None else stored.read_at(number)
             if trial is None or trial.kind != "contract" or trial.task.variation is UNSET or not trial.task.attack:
                 continue
             resisted = _is_resisted(trial, one, refusal_counts=one.trial not in unproven)

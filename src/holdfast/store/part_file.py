@@ -23,13 +23,13 @@ class PartFile(Struct, frozen=True):
     scenarios: tuple[Scenario, ...]
 
 
-def keep_part(run: RunDir, spec: Spec) -> None:
+def write_part(run: RunDir, spec: Spec) -> None:
     """Store what was derived from the spec, if anything was."""
     if spec.part in ("mutation", "replay"):
         write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants, spec.scenarios))
 
 
-def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
+def apply_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
     """The spec with the tasks, rules and scenarios that the run began with; `own_rules`: with the spec's own rules."""
     path = run.path / _NAME
     if not path.is_file():

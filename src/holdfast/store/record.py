@@ -18,7 +18,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
-from holdfast.store.audits import read_details, settle_audit
+from holdfast.store.audits import read_details, store_audit
 from holdfast.store.blobs import pack, unpack, unpack_lines
 from holdfast.store.lines import JsonLines, LineReader
 from holdfast.store.record_lines import read_records
@@ -81,7 +81,7 @@ class TrialRecord(Struct, frozen=True, omit_defaults=True, gc=False):
         return Trial(self.id, self.kind, scenario, self.task, self.replica, self.params, self.invariant, self.seed)
 
 
-def record_of(trial: Trial) -> TrialRecord:
+def build_record(trial: Trial) -> TrialRecord:
     """The trial as it is stored."""
     name, task = trial.scenario.name, trial.task
     return TrialRecord(trial.id, trial.kind, name, task, trial.replica, trial.params, trial.invariant, trial.seed)
@@ -122,7 +122,7 @@ class RunRecord:
         for trial in batch:
             if known.get(trial.scenario.name) is not trial.scenario:
                 self._keep_scenario(trial.scenario)
-        self._trials.write_lines(encode_lines(map(record_of, batch)), len(batch))
+        self._trials.write_lines(encode_lines(map(build_record, batch)), len(batch))
 
     def _keep_scenario(self, scenario: Scenario) -> None:
         """Write a scenario that the spec does not have, before the first trial in it."""
@@ -144,9 +144,9 @@ class RunRecord:
     def write_observation(self, observation: Observation) -> None:
         """Write an observation: the kernel has it when this returns. UnicodeEncodeError: it cannot be stored."""
         if observation.audit:
-            observation = settle_audit(self._run, observation)
+            observation = store_audit(self._run, observation)
         if self._traces is not None:
-            observation = self._traces.settle(observation)
+            observation = self._traces.finish(observation)
         self._observations.write_lines(pack(observation, self._blobs) + b"\n", 1)
 
     def write_answer(self, consulted: StoredAnswer) -> None:
@@ -154,7 +154,7 @@ class RunRecord:
         assert self._evidence is not None
         self._evidence.write(encode(consulted))
 
-    def hold(self, verdicts: Sequence[Verdict]) -> bool:
+    def queue_verdicts(self, verdicts: Sequence[Verdict]) -> bool:
         """Queue verdicts to be written with others; returns whether they are the first to wait for `flush`."""
         first = not self._held
         self._held += verdicts
@@ -241,7 +241,7 @@ class StoredObservations:
             for start, observation in read_records(path, lambda line: unpack(line, self._blobs), unpack_lines):
                 yield start * len(self._files) + number, self.read_details(observation) if traces else observation
 
-    def at(self, place: int) -> Observation:
+    def read_at(self, place: int) -> Observation:
         """The complete observation at a position."""
         start, number = divmod(place, len(self._files))
         if number not in self._open:

@@ -67,22 +67,22 @@ class StoredRun(Struct):
     """Observed, but the run was killed before the verdict was written."""
 
 
-def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) -> StoredRun:
+def replay_verdicts(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) -> StoredRun:
     """Add every stored verdict to the tally.
 
     A trial with a harness error counts as not run, unless `keep_errors` asks for the run as it ended.
     """
     if next(read_trials(run), None) is None:  # a new run: nothing to read, and no reason to walk the plan
         return StoredRun(0, plan.trials, {}, ())
-    reading = _Reading(run, plan, tally)
+    reading = _StoredReading(run, plan, tally)
     with closing(reading):
-        reading.go()
+        reading.add_all()
         if keep_errors:
             reading.add_broken()
     return reading.build_stored_run()
 
 
-class _Reading:
+class _StoredReading:
     """The trials of a plan by index, and the progress of each."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally) -> None:
@@ -110,7 +110,7 @@ class _Reading:
         self._seen = StoredObservations(run)
         self._given = GivenVerdicts(run.get_verdict_file(), self._ids.find, len(plan.trials))
 
-    def go(self) -> None:
+    def add_all(self) -> None:
         """Add every observed trial."""
         for at, observation in self._seen.read_all():
             if observation.trial in self._asked:
@@ -123,17 +123,17 @@ class _Reading:
                 self._broken[place] = at
             else:
                 self._broken[place] = -1  # a repetition succeeded
-                self._add(place, at, observation)
+                self._add_trial(place, at, observation)
 
     def add_broken(self) -> None:
         """Add the trials with only harness errors."""
         for id, control in self._broken_controls.items():
-            self._keep(self._asked[id], control)
+            self._keep_control(self._asked[id], control)
         for at in sorted(at for at in self._broken if at >= 0):
-            observation = self._seen.at(at)
+            observation = self._seen.read_at(at)
             place = self._ids.find(observation.trial)
             assert place is not None
-            self._add(place, at, observation)
+            self._add_trial(place, at, observation)
 
     def build_stored_run(self) -> StoredRun:
         """What there is."""
@@ -150,7 +150,7 @@ class _Reading:
     def _read_unjudged(self) -> Iterator[tuple[Trial, Observation]]:
         with closing(self._seen):
             for at in self._unjudged:
-                observation = self._seen.at(at)
+                observation = self._seen.read_at(at)
                 place = self._ids.find(observation.trial)
                 assert place is not None
                 yield self._plan.trials[place], observation
@@ -160,15 +160,15 @@ class _Reading:
             self._broken_controls[trial.id] = observation
             return
         self._broken_controls.pop(trial.id, None)
-        self._keep(trial, observation)
+        self._keep_control(trial, observation)
 
-    def _keep(self, trial: Trial, observation: Observation) -> None:
+    def _keep_control(self, trial: Trial, observation: Observation) -> None:
         if trial.id not in self._controls:
             self._tally.note_trial(trial, observation)
         if not observation.masked:  # an unmasked observation must be compared with an unmasked control: it runs again
             self._controls[trial.id] = observation
 
-    def _add(self, place: int, at: int, observation: Observation) -> None:
+    def _add_trial(self, place: int, at: int, observation: Observation) -> None:
         trial = self._plan.trials[place]
         self._done[place] = True
         rules, verdicts = self._plan.get_rules(trial), self._given.read_verdicts(place)

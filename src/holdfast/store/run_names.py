@@ -16,7 +16,7 @@ PARTS = "parts"
 _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "overall.json", PARTS))
 
 
-def name_here(path: Path) -> str:
+def format_name(path: Path) -> str:
     """The run's name for a command in this folder: its id if runs are looked up here, otherwise its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
     if runs.absolute() == get_local_runs_folder().absolute():
@@ -84,7 +84,7 @@ def get_id(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
 
 
-def run_folder(runs: Path, id: str) -> Path:
+def get_run_folder(runs: Path, id: str) -> Path:
     """The folder of the run with that id."""
     number, _, part = id.partition("/")
     return runs / number / PARTS / part if part else runs / number

@@ -25,7 +25,7 @@ from holdfast.plan import RunOptions
 from holdfast.store.record_lines import UNREADABLE, build_unreadable_error
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, get_id, get_single_run, list_parts
-from holdfast.store.seals import SIZE, Seal, seal_of
+from holdfast.store.seals import SIZE, Seal, compute_seal
 
 _MEND_FILE = "someone or the agent changed it: fix it, or start a new run"
 
@@ -220,12 +220,12 @@ class RunDir:
 
         shutil.rmtree(self.path)
 
-    def describe(self, manifest: Manifest) -> None:
+    def write_manifest(self, manifest: Manifest) -> None:
         """Write `run.json` and remember its content."""
         self._manifest = manifest
         write_json(self.path / "run.json", manifest)
 
-    def restore(self) -> None:
+    def restore_manifest(self) -> None:
         """Restore `run.json`, now that no agent is running."""
         if self._manifest is not None:
             write_json(self.path / "run.json", self._manifest)
@@ -253,7 +253,7 @@ class RunDir:
             _decode(create_decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
         )
 
-    def end(self, ended: RunEnd) -> None:
+    def write_end(self, ended: RunEnd) -> None:
         """Writes `ended.json`, sealed."""
         write_json(self.path / "ended.json", replace(ended, seal=ended.compute_seal()))
 
@@ -275,15 +275,15 @@ class RunDir:
 
     def seal_hunt(self) -> None:
         """Add `hunt.json` to the run's seal: a hunt is concluded after its run has ended."""
-        ended, seal = self.read_end(), seal_of(self.get_hunt_file())
+        ended, seal = self.read_end(), compute_seal(self.get_hunt_file())
         if ended is not None and ended.sealed and seal is not None:
-            self.end(replace(ended, sealed={**ended.sealed, self.get_hunt_file().name: seal}))
+            self.write_end(replace(ended, sealed={**ended.sealed, self.get_hunt_file().name: seal}))
 
     def forget_hunt(self) -> None:
         """Remove the result of a hunt that is resumed: nobody must mistake it for the new one."""
         ended = self.read_end()
         if ended is not None:  # first, because a sealed run without its result looks forged
-            self.end(replace(ended, complete=False, sealed={}))
+            self.write_end(replace(ended, complete=False, sealed={}))
         self.get_hunt_file().unlink(missing_ok=True)
 
     def list_observation_files(self) -> list[Path]:
@@ -293,10 +293,10 @@ class RunDir:
 def list_verdict_files(run: RunDir) -> list[Path]:
     """All files of verdicts, newest last."""
     files = (path for path in run.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
-    return sorted(files, key=number_of)
+    return sorted(files, key=get_number)
 
 
-def record_files(run: RunDir) -> list[Path]:
+def list_record_files(run: RunDir) -> list[Path]:
     """Everything that a verdict is based on: the manifest, the spec, and the records."""
     optional = [path for path in (run.get_evidence_file(), run.get_scenario_file()) if path.is_file()]
     lines = [run.path / "trials.jsonl", *run.list_observation_files(), run.get_verdict_file()]
@@ -305,7 +305,7 @@ def record_files(run: RunDir) -> list[Path]:
 
 def seal_documents(run: RunDir) -> dict[str, Seal]:
     """The current seals of the documents."""
-    return {path.name: seal for path in list_documents(run) if (seal := seal_of(path)) is not None}
+    return {path.name: seal for path in list_documents(run) if (seal := compute_seal(path)) is not None}
 
 
 def list_documents(run: RunDir) -> list[Path]:
@@ -322,6 +322,6 @@ def is_in_progress(run: RunDir) -> bool:
     return ended is None or not ended.complete  # a complete run is only rejudged
 
 
-def number_of(verdicts: Path) -> int:
+def get_number(verdicts: Path) -> int:
     """The number of a file of verdicts."""
     return int(verdicts.stem.rpartition("-")[2])

@@ -8,9 +8,9 @@ from shlex import quote
 from holdfast.errors import UserError
 from holdfast.model.spec import get_run_command
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import name_here
-from holdfast.store.rundir import RunDir, record_files
-from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, seal_of
+from holdfast.store.run_names import format_name
+from holdfast.store.rundir import RunDir, list_record_files
+from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
 
 
 def check(run: RunDir, *, force: bool = False) -> str:
@@ -35,16 +35,16 @@ def check(run: RunDir, *, force: bool = False) -> str:
     again = get_run_command(run.read_manifest().options.part)
     raise UserError(
         why,
-        hint=f"run it again, or override: {again} --resume {quote(name_here(run.path))} --force",
+        hint=f"run it again, or override: {again} --resume {quote(format_name(run.path))} --force",
         code="run-tampered",
     )
 
 
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
     """The files that are missing, and those that changed."""
-    paths = {path.name: path for path in record_files(run)}
+    paths = {path.name: path for path in list_record_files(run)}
     if run.get_hunt_file().name in sealed:  # a result that is not sealed is not read
         paths[run.get_hunt_file().name] = run.get_hunt_file()
     names = sorted(paths.keys() | sealed.keys())
     missing = [name for name in names if name not in paths or not paths[name].exists()]
-    return missing, [name for name in names if name not in missing and seal_of(paths[name]) != sealed.get(name)]
+    return missing, [name for name in names if name not in missing and compute_seal(paths[name]) != sealed.get(name)]

@@ -27,7 +27,7 @@ class Seal(Struct, frozen=True):
     digest: str
 
 
-def seal_of(path: Path) -> Seal | None:
+def compute_seal(path: Path) -> Seal | None:
     """The seal for a file's current content; None if it does not exist."""
     if not path.is_file():
         return None

@@ -42,7 +42,7 @@ class RecordsInMemory:
                 if before is None or before.error or not observation.error:
                     self._seen[observation.trial] = observation
         self._verdicts = [verdict for verdict in read_verdicts(verdict_file) if verdict.trial in self._trials]
-        self._cells = self._by_cell(plan)
+        self._cells = self._group_by_cell(plan)
 
     def read_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
         """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
@@ -57,13 +57,13 @@ class RecordsInMemory:
 
     def read_trial(self, id: str) -> TracedTrial:
         """One observed trial with its verdicts; KeyError if it is missing."""
-        verdicts = self._by_trial.get(id, {})
+        verdicts = self._group_by_trial.get(id, {})
         return TracedTrial(self._trials[id], read_details(self._run, self._seen[id]), tuple(verdicts.values()))
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _by_cell(self, plan: Plan) -> dict[int, dict[str, Verdict]]:
+    def _group_by_cell(self, plan: Plan) -> dict[int, dict[str, Verdict]]:
         cells: dict[int, dict[str, Verdict]] = {}
         for verdict in self._verdicts:
             trial = self._trials[verdict.trial]
@@ -75,7 +75,7 @@ class RecordsInMemory:
         return cells
 
     @cached_property
-    def _by_trial(self) -> dict[str, dict[str, Verdict]]:
+    def _group_by_trial(self) -> dict[str, dict[str, Verdict]]:
         """By trial and rule: the last of several counts."""
         by_trial: dict[str, dict[str, Verdict]] = {}
         for verdict in self._verdicts:
@@ -140,7 +140,7 @@ class StoredRecords:
 
     def read_trial(self, id: str) -> TracedTrial:
         """One observed trial with its verdicts."""
-        number = self._index.number(id)
+        number = self._index.find_number(id)
         if number is None:
             raise KeyError(id)
         return self._read_traced(number)
@@ -166,21 +166,21 @@ class StoredRecords:
 
     def _read_verdicts(self, numbers: Iterable[int]) -> Iterator[Verdict]:
         places = self._index.verdicts
-        return (self._record(self._verdict_file, places[number], _verdicts.decode) for number in numbers)
+        return (self._read_record(self._verdict_file, places[number], _verdicts.decode) for number in numbers)
 
     def _read_trial(self, number: int) -> tuple[Trial, Observation]:
         known = self._kept.get(number)
         if known is not None:
             return known
-        record = self._record(self._trial_file, self._index.get_position(number), _trials.decode)
+        record = self._read_record(self._trial_file, self._index.get_position(number), _trials.decode)
         trial = record.build_trial(self._scenarios)
         line = self._read_line(*self._index.get_observation_position(number))
         read = trial, self._read_observation(trial.id, line)
         if trial.invariant == "*" and len(line) <= _SMALL:
-            self._keep(number, read)
+            self._cache_trial(number, read)
         return read
 
-    def _keep(self, number: int, read: tuple[Trial, Observation]) -> None:
+    def _cache_trial(self, number: int, read: tuple[Trial, Observation]) -> None:
         if not read[1].audit and len(read[1].trace) < _SMALL // 100:
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
@@ -192,7 +192,7 @@ class StoredRecords:
         except (ValueError, RecursionError):  # another program wrote the line; no verdict here depends on it
             return Observation(trial, error=DAMAGED)
 
-    def _record(self, path: str, start: int, decode: Callable[[bytes], T]) -> T:
+    def _read_record(self, path: str, start: int, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(self._read_line(path, start))
         except UNREADABLE as broken:

@@ -36,7 +36,7 @@ class StoredTrials:
         """The number of a trial; None if there is none with this id."""
         return self._ids.find(id)
 
-    def at(self, number: int) -> Trial:
+    def read_at(self, number: int) -> Trial:
         """A trial by its number."""
         assert self._lines is not None
         return read_trial(self._lines.read_line(self._starts[number])).build_trial(self._scenarios)

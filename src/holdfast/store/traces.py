@@ -66,7 +66,7 @@ class Traces:
         written.add(fd, event)
         written.changed = written.changed or changed
 
-    def settle(self, observation: Observation) -> Observation:
+    def finish(self, observation: Observation) -> Observation:
         """The observation to store: its complete trace is in the file, and only its length is here.
 
         A repeated trial has events of an earlier attempt in its file: it is then rewritten. It is also rewritten if an
@@ -93,7 +93,7 @@ class Traces:
 
     def _create(self, trial: str) -> int:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        return os.open(trace_file(self._folder, trial), _AFRESH, 0o600)
+        return os.open(get_trace_file(self._folder, trial), _AFRESH, 0o600)
 
     def _close(self, trial: str) -> TraceSeal:
         """Close the trial's file and return what was written to it."""
@@ -108,12 +108,12 @@ def is_id(trial: str) -> bool:
     return bool(trial) and _HEX.issuperset(trial)
 
 
-def trace_file(folder: Path, trial: str) -> Path:
+def get_trace_file(folder: Path, trial: str) -> Path:
     """The path of a trial's trace in the run's folder of traces."""
     return folder / f"{trial}.jsonl"
 
 
-def with_trace(run: RunDir, observation: Observation) -> Observation:
+def add_trace(run: RunDir, observation: Observation) -> Observation:
     """The observation with its trace; one without its complete trace may not be judged."""
     if not observation.events:
         return observation
@@ -130,5 +130,5 @@ def _read_lines(run: RunDir, observation: Observation) -> list[bytes]:
     """The lines of the trial's trace file; none if the file was changed."""
     if not is_id(observation.trial):
         return []
-    lines = list(islice(read_lines(trace_file(run.path / "traces", observation.trial)), observation.events + 1))
+    lines = list(islice(read_lines(get_trace_file(run.path / "traces", observation.trial)), observation.events + 1))
     return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == observation.events_digest else []

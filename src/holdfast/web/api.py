@@ -15,13 +15,13 @@ from holdfast.report.page.trial import build_running_trial, build_trial
 from holdfast.report.page.values import encode_json
 from holdfast.runner.past.history import SEVERAL, read_past_run
 from holdfast.runner.whole import read_overall
-from holdfast.store.run_names import run_folder
+from holdfast.store.run_names import get_run_folder
 from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
 from holdfast.web.compare_document import compare_document
 from holdfast.web.listing import build_listing, build_run_row, build_trend
 from holdfast.web.notes import read_text
-from holdfast.web.opened_runs import NotThere, OpenedRun
+from holdfast.web.opened_runs import NotFound, OpenedRun
 from holdfast.web.project import Project
 from holdfast.web.run_id import is_trial_id, split_id
 from holdfast.web.search import LEAST, search
@@ -64,23 +64,23 @@ class Api:
             return build_refusal(400, "the address cannot be read", "open it from the list of runs")
         return self._guard(lambda: self._answer(words, query))
 
-    def has(self, run: str) -> bool:
+    def has_run(self, run: str) -> bool:
         """Whether there is such a run."""
         try:
             self._project.opened.find_folder(run)
-        except NotThere:
+        except NotFound:
             return False
         return True
 
-    def put(self, target: str, body: bytes) -> WebReply:
+    def save_note(self, target: str, body: bytes) -> WebReply:
         """Store a mark and a note."""
         words = [word for word in target.partition("?")[0].split("/") if word]
-        return self._guard(lambda: self._note(words, body))
+        return self._guard(lambda: self._save_note(words, body))
 
     def _guard(self, answer: Callable[[], WebReply]) -> WebReply:
         try:
             return answer()
-        except NotThere as missing:
+        except NotFound as missing:
             return build_refusal(404, str(missing), missing.hint)
         except SpecError as wrong:
             first = next((f"{one.path}: {one.message}" for one in wrong.problems if one.severity == "error"), "")
@@ -98,13 +98,13 @@ class Api:
             hint = NOT_ALLOWED if denied else "see whether the file is still there"
             return build_refusal(409, f"{broken.strerror}: {broken.filename}", hint)
 
-    def _note(self, words: list[str], body: bytes) -> WebReply:
+    def _save_note(self, words: list[str], body: bytes) -> WebReply:
         id, rest = split_id(words[1:]) if words[:1] == ["notes"] else ("", [])
         on_trial = len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1])
         if not id or (rest and not on_trial):
-            raise NotThere(NO_PAGE, hint="notes belong to a run or to one of its trials")
+            raise NotFound(NO_PAGE, hint="notes belong to a run or to one of its trials")
         self._project.opened.find_folder(id)
-        return build_json_reply(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
+        return build_json_reply(self._project.notes.save("/".join((id, *rest)), read_text(body)))
 
     def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
         if len(words) == 1 and words[0] in self._asked:
@@ -112,14 +112,14 @@ class Api:
         if len(words) > 1 and words[0] == "runs":
             id, rest = split_id(words[1:])
             if id and not rest:
-                return self._run(id)
+                return self._build_run(id)
             if id and len(rest) == 1 and rest[0] in self._of_run:
                 return self._of_run[rest[0]](id, query)
             if id and len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1]):
                 return self._build_trial(id, rest[1])
-        raise NotThere(NO_PAGE, hint="open it from the list of runs")
+        raise NotFound(NO_PAGE, hint="open it from the list of runs")
 
-    def _run(self, id: str) -> WebReply:
+    def _build_run(self, id: str) -> WebReply:
         run = self._project.opened.find_folder(id)
         row = self._build_row(id)
         if run.read_manifest().parts:
@@ -169,7 +169,7 @@ class Api:
             own_notes = {key: note for key, note in notes.items() if key.partition("/trial/")[0] == run}
             return search(folder.parts or (folder,), text, limit=limit, notes=own_notes)
         ids = (past.id for past in project.list.get_known().runs if past.part != SEVERAL)
-        return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
+        return search((RunDir(get_run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
 
     def _build_matrix(self, id: str, query: AddressQuery) -> WebReply:
         return self._cache_reply(
@@ -183,7 +183,7 @@ class Api:
             run = opened.outcome.run
             row = find_cell(run, rule, column)
             if row is None:
-                raise NotThere(
+                raise NotFound(
                     f"run {run.id} has no rule {rule!r} in {column!r}", hint="open it from the matrix of the run"
                 )
             return build_cell(run, row)
@@ -199,7 +199,7 @@ class Api:
                 trial_now = opened.live.get_pending(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
                     return build_running_trial(trial_now, opened.live.read_calls(trial), files.format_command(trial))
-                raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
+                raise NotFound(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
             return build_trial(opened.outcome.run, document, files.format_command(trial))
 
         return build_json_reply(self._project.opened.use(id, build))

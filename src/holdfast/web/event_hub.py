@@ -36,7 +36,7 @@ class Listening:
         self.queue: asyncio.Queue[bytes] = asyncio.Queue(QUEUED)
         self.over = asyncio.Event()
 
-    def tell(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         try:
             self.queue.put_nowait(data)
         except asyncio.QueueFull:
@@ -56,7 +56,7 @@ class EventHub:
         self._last: dict[str, bytes] = {}
         """The last progress sent for each run: it is sent again when it changes or a new listener joins."""
 
-    def join(self, run: str) -> Listening | None:
+    def add_listener(self, run: str) -> Listening | None:
         """Add a listener; None if there are too many."""
         if len(self._listening) >= LISTENERS:
             return None
@@ -64,10 +64,10 @@ class EventHub:
         self._listening.add(one)
         self._last.pop(run, None)
         if run and run not in self._following:
-            self._following[run] = asyncio.create_task(self._follow(run))
+            self._following[run] = asyncio.create_task(self._follow_run(run))
         return one
 
-    def leave(self, one: Listening) -> None:
+    def remove_listener(self, one: Listening) -> None:
         self._listening.discard(one)
         if one.run and not self._find_listeners(one.run):
             task = self._following.pop(one.run, None)
@@ -76,7 +76,7 @@ class EventHub:
 
     def list_changed(self, ids: list[str]) -> None:
         for one in self._listening:
-            one.tell(encode_event("runs", {"ids": ids}))
+            one.send(encode_event("runs", {"ids": ids}))
 
     async def close(self) -> None:
         tasks = list(self._following.values())
@@ -87,13 +87,13 @@ class EventHub:
     def _find_listeners(self, run: str) -> list[Listening]:
         return [one for one in self._listening if one.run == run]
 
-    async def _follow(self, run: str) -> None:
+    async def _follow_run(self, run: str) -> None:
         """Read the run's files repeatedly until it has ended."""
         loop = asyncio.get_running_loop()
         went_on = False
         while True:
             try:
-                events = await loop.run_in_executor(self._workers, self._look, run)
+                events = await loop.run_in_executor(self._workers, self._collect_events, run)
             except Exception as broken:  # whatever it is, other runs are still followed
                 events = self._skip_repeated(
                     run, encode_event("progress", {"state": "unreadable", "note": str(broken)})
@@ -102,14 +102,14 @@ class EventHub:
                 if went_on:
                     self._run_ended()
                     for one in self._find_listeners(run):
-                        one.tell(encode_event("ended", {"run": run}))
+                        one.send(encode_event("ended", {"run": run}))
                 went_on = False
                 await asyncio.sleep(4 * LOOK_S)
                 continue
             went_on = True
             for one in self._find_listeners(run):
                 for data in events:
-                    one.tell(data)
+                    one.send(data)
             await asyncio.sleep(LOOK_S)
 
     def _skip_repeated(self, run: str, progress: bytes) -> list[bytes]:
@@ -119,7 +119,7 @@ class EventHub:
         self._last[run] = progress
         return [progress]
 
-    def _look(self, id: str) -> list[bytes] | None:
+    def _collect_events(self, id: str) -> list[bytes] | None:
         """What to send about a run now; None if it is not running."""
         run = self._opened.find_folder(id)
         now = _find_running_part(run)
@@ -128,7 +128,7 @@ class EventHub:
             between = encode_event("progress", {"state": "running", "part": ""})
             return self._skip_repeated(id, between) if is_in_progress(run) else None
         with live.lock:
-            live.look()
+            live.update()
             news, progress = live.take_news(), live.build_progress()
         part = now.path.name if now.id != run.id else ""
         now_at = encode_event("progress", {"state": "running", "part": part, **progress})

@@ -11,7 +11,7 @@ from holdfast.report.terminal.trend import build_trends
 from holdfast.report.wording import VERDICTS
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import run_folder
+from holdfast.store.run_names import get_run_folder
 from holdfast.web.address_query import AddressQuery
 from holdfast.web.notes import KeptNote
 from holdfast.web.project import Project
@@ -19,9 +19,9 @@ from holdfast.web.project import Project
 RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 
 
-def state_of(run: PastRun, runs: Path) -> RunState:
+def get_state(run: PastRun, runs: Path) -> RunState:
     """How the run ended, or whether it is still running."""
-    folder = run_folder(runs, run.id)
+    folder = get_run_folder(runs, run.id)
     if (run.is_unended or run.exit_code == 2) and is_written(folder):
         return "running"
     if run.is_unended:  # a run that has just ended is not in the list yet
@@ -43,7 +43,7 @@ def format_verdict(run: PastRun) -> str:
 
 def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
     """The row of the run in the list."""
-    state, note = state_of(run, runs), notes.get(run.id)
+    state, note = get_state(run, runs), notes.get(run.id)
     return {
         "id": run.id,
         "part": run.part,

@@ -34,7 +34,7 @@ from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir, RunEnd
-from holdfast.store.traces import is_id, trace_file
+from holdfast.store.traces import get_trace_file, is_id
 from holdfast.web.file_tail import FileReplaced, FileTail
 
 UNDER_WAY = 20
@@ -68,7 +68,7 @@ class LiveRun:
         self._scenarios = {scenario.name: scenario for scenario in self._spec.scenarios}
         self._restart(keep_errors=True)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read what was added."""
         try:
             self._read()
@@ -133,21 +133,23 @@ class LiveRun:
     def _read(self) -> None:
         # Files are read in the reverse order of writing, so whatever a verdict refers to has been written by then.
         verdicts = self._verdict_file.read_lines()
-        observations = [line for path in self._run.list_observation_files() for line in self._tail(path).read_lines()]
+        observations = [
+            line for path in self._run.list_observation_files() for line in self._get_tail(path).read_lines()
+        ]
         for line in self._trial_file.read_lines():
-            self._begin(line)
+            self._add_trial(line)
         for line in observations:
-            self._see(line)
+            self._add_observation(line)
         for line in verdicts:
             self._judge(line)
         for id in [id for id in self._given if id in self._seen]:
-            self._take(id)
+            self._judge_trial(id)
         self.version += bool(verdicts or observations)
 
-    def _tail(self, path: Path) -> FileTail:
+    def _get_tail(self, path: Path) -> FileTail:
         return self._observation_files.setdefault(path, FileTail(path))
 
-    def _begin(self, line: bytes) -> None:
+    def _add_trial(self, line: bytes) -> None:
         record = _decode(_trials.decode, line)
         if record is None or record.id in self._taken or not record.task.turns:
             return
@@ -162,7 +164,7 @@ class LiveRun:
         except KeyError:
             return False
 
-    def _see(self, line: bytes) -> None:
+    def _add_observation(self, line: bytes) -> None:
         observation = _decode(lambda data: unpack(data, self._run.path / "blobs"), line)
         if observation is None:
             return
@@ -181,14 +183,14 @@ class LiveRun:
             self._done += 1
         self._seen[trial.id] = observation
         if not self._plan.get_rules(trial):
-            self._take(trial.id)
+            self._judge_trial(trial.id)
 
     def _judge(self, line: bytes) -> None:
         verdict = _decode(_verdicts.decode, line)
         if verdict is not None and verdict.trial not in self._taken:
             self._given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
 
-    def _take(self, id: str) -> None:
+    def _judge_trial(self, id: str) -> None:
         trial, observation, by_rule = self._pending[id], self._seen[id], self._given.get(id, {})
         rules = self._plan.get_rules(trial)
         if any(rule.id not in by_rule for rule in rules):
@@ -227,7 +229,7 @@ class LiveRun:
     def read_calls(self, id: str) -> list[TraceEvent]:
         """The calls of a running trial so far."""
         try:
-            lines = list(read_lines(trace_file(self._run.path / "traces", id)))
+            lines = list(read_lines(get_trace_file(self._run.path / "traces", id)))
         except OSError:
             return []
         events = (_decode(_events.decode, line) for line in lines)

@@ -90,7 +90,7 @@ class Notes:
             self._read()
             return dict(self._kept)
 
-    def keep(self, key: str, text: NoteText) -> KeptNote:
+    def save(self, key: str, text: NoteText) -> KeptNote:
         """Write a note; an empty mark and an empty note remove it."""
         note = KeptNote(text.mark, text.note, self._now())
         with self._guard, self._lock():

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from holdfast.errors import UserError
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.past.stored import look
-from holdfast.store.run_names import is_damaged, is_run, run_folder
-from holdfast.store.rundir import RunDir, is_in_progress, record_files
+from holdfast.runner.past.stored import load_run
+from holdfast.store.run_names import get_run_folder, is_damaged, is_run
+from holdfast.store.rundir import RunDir, is_in_progress, list_record_files
 from holdfast.web.live_run import LiveRun
 from holdfast.web.run_id import is_run_id
 
@@ -22,7 +22,7 @@ KEPT = 6
 T = TypeVar("T")
 
 
-class NotThere(UserError):
+class NotFound(UserError):
     """There is no such run, trial, rule or page."""
 
 
@@ -52,9 +52,9 @@ class OpenedRuns:
 
     def find_folder(self, id: str) -> RunDir:
         """The run's folder; NotThere if there is none."""
-        path = run_folder(self._runs, id)
+        path = get_run_folder(self._runs, id)
         if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
-            raise NotThere(f"there is no run {id}", hint="the list of runs says which there are")
+            raise NotFound(f"there is no run {id}", hint="the list of runs says which there are")
         return RunDir(path)
 
     def use(self, id: str, what: Callable[[OpenedRun], T]) -> T:
@@ -97,13 +97,15 @@ class OpenedRuns:
         stamp: tuple[object, ...]
         if live is not None:
             with live.lock:
-                live.look()
+                live.update()
                 stamp = (id(live), live.version)
-                return self._find_known(run, stamp) or self._keep(
+                return self._find_known(run, stamp) or self._cache_run(
                     run, OpenedRun(live.build_outcome(), stamp, live=live)
                 )
         stamp = build_stamp(run)
-        return self._find_known(run, stamp) or self._keep(run, OpenedRun(look(run, environ=self._environ), stamp))
+        return self._find_known(run, stamp) or self._cache_run(
+            run, OpenedRun(load_run(run, environ=self._environ), stamp)
+        )
 
     def _find_known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
         with self._lock:
@@ -113,7 +115,7 @@ class OpenedRuns:
             self._open.move_to_end(run.id)
             return known
 
-    def _keep(self, run: RunDir, opened: OpenedRun) -> OpenedRun:
+    def _cache_run(self, run: RunDir, opened: OpenedRun) -> OpenedRun:
         with self._lock:
             self._open[run.id] = opened
             self._open.move_to_end(run.id)
@@ -125,7 +127,7 @@ class OpenedRuns:
 def build_stamp(run: RunDir) -> tuple[object, ...]:
     """A fingerprint of a run: the sizes and times of its files."""
     stamp: list[object] = []
-    for path in (run.path / "ended.json", *record_files(run)):
+    for path in (run.path / "ended.json", *list_record_files(run)):
         try:
             about = os.stat(path)
             stamp.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))

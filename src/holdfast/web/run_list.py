@@ -19,7 +19,7 @@ from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import list_parts, run_folder
+from holdfast.store.run_names import get_run_folder, list_parts
 
 GLANCE_S = 0.5
 """Seconds between quick checks: the folder itself, and runs that have not ended."""
@@ -74,7 +74,7 @@ class RunList:
         self._asked_at = time.monotonic()
         self._publish_at = 0.0
         self._trouble = ""
-        self._thread = threading.Thread(target=self._keep, name="run-list", daemon=True)
+        self._thread = threading.Thread(target=self._maintain, name="run-list", daemon=True)
         self._thread.start()
 
     def get_known(self) -> KnownRuns:
@@ -85,7 +85,7 @@ class RunList:
             self._first.wait(EMPTY_S)
         return self._known
 
-    def look(self) -> None:
+    def request_scan(self) -> None:
         """Scan the folders now, because something changed."""
         self._asked_at = time.monotonic()
         self._wake.set()
@@ -99,12 +99,12 @@ class RunList:
         self._wake.set()
         self._thread.join(timeout=0.5)  # a thread that is reading a large run ends with the process
 
-    def _keep(self) -> None:
+    def _maintain(self) -> None:
         while not self._over:
             try:
-                with open_history(self._folder, self._tell, self._publish_step) as index:
+                with open_history(self._folder, self._note_trouble, self._publish_step) as index:
                     self._follow(index)
-            except _Over:
+            except _Closed:
                 return
             except Exception as broken:  # whatever it is, the page shows it together with the last known runs
                 self._trouble = (
@@ -132,7 +132,7 @@ class RunList:
                 continue
             if history.update(self._publish_step):
                 self._publish(tuple(history.read_runs()))
-            self._tell_changed(sorted({id for id, _ in now[1] ^ glance[1]}))
+            self._report_changes(sorted({id for id, _ in now[1] ^ glance[1]}))
             scanned_at = time.monotonic()
             every, glance = max(SCAN_S, 20 * (scanned_at - began)), self._build_fingerprint()
 
@@ -143,17 +143,17 @@ class RunList:
         except OSError:
             folder = 0
         unended = [run for run in self._known.runs if not run.ended or run.exit_code == 2][:GLANCED]
-        return folder, frozenset((run.id, self._state(run)) for run in unended)
+        return folder, frozenset((run.id, self._read_state(run)) for run in unended)
 
-    def _state(self, run: PastRun) -> str:
-        path = run_folder(self._folder, run.id)
+    def _read_state(self, run: PastRun) -> str:
+        path = get_run_folder(self._folder, run.id)
         ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
         return f"{is_written(path)}{ends}{len(list_parts(path)) if run.part == SEVERAL else 0}"
 
     def _publish_step(self, history: History, left: int | None) -> None:
         """Publish what is known while the rest is read."""
         if self._over:
-            raise _Over
+            raise _Closed
         began = time.monotonic()
         if not self._first.is_set() or (left and began > self._publish_at):
             self._publish(tuple(history.read_runs()), left)
@@ -166,16 +166,16 @@ class RunList:
         self._known = KnownRuns(runs, by_id, left, self._trouble)
         if runs or left == 0:
             self._first.set()
-        self._tell_changed(changed)
+        self._report_changes(changed)
 
-    def _tell_changed(self, ids: list[str]) -> None:
+    def _report_changes(self, ids: list[str]) -> None:
         if ids:
             self._changed(ids)
 
-    def _tell(self, message: str) -> None:
+    def _note_trouble(self, message: str) -> None:
         """Note a problem with the history's file: the list is complete nevertheless."""
         self._trouble = message
 
 
-class _Over(Exception):
+class _Closed(Exception):
     """The viewer ends while runs are being read."""

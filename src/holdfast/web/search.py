@@ -54,7 +54,7 @@ class Needle:
         self._ascii = text.isascii()
         self._bytes = encode(text)[1:-1].lower()
 
-    def may_hold(self, line: bytes) -> bool:
+    def may_contain(self, line: bytes) -> bool:
         """Whether a line of JSON may contain it; only then is it decoded. A blob has its own file."""
         if _BLOB in line:
             return True
@@ -138,10 +138,10 @@ def _search_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
     """Every match; None for a line without one, so the caller can stop."""
     with suppress(OSError):
         for line in read_lines(run.get_verdict_file()):
-            yield _search_verdict(line, needle) if needle.may_hold(line) else None
+            yield _search_verdict(line, needle) if needle.may_contain(line) else None
         for path in run.list_observation_files():
             for line in read_lines(path):
-                if not needle.may_hold(line):
+                if not needle.may_contain(line):
                     yield None
                     continue
                 yield from _search_observation(line, run.path / "blobs", needle)

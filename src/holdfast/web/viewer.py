@@ -141,7 +141,7 @@ class Viewer:
         self._project = Project(runs, environ, changed=self._report_changes)
         self._api = Api(self._project)
         self._workers = DaemonWorkers(WORKERS)
-        self._hub = EventHub(self._project.opened, self._workers, self._project.list.look)
+        self._hub = EventHub(self._project.opened, self._workers, self._project.list.request_scan)
         self._gate = Gate(create_token(), 0)
         self._listener: Listener | None = None
         self._idle = IdleConnections()
@@ -193,8 +193,8 @@ class Viewer:
     async def _stream(self, exchange: Exchange, below: str) -> None:
         """Send events until the client leaves or stops reading."""
         run = dict(parse_qsl(below.partition("?")[2])).get("run", "")
-        known = not run or await asyncio.get_running_loop().run_in_executor(self._workers, self._api.has, run)
-        one = self._hub.join(run) if known else None
+        known = not run or await asyncio.get_running_loop().run_in_executor(self._workers, self._api.has_run, run)
+        one = self._hub.add_listener(run) if known else None
         if one is None:
             busy = build_refusal(503, "too many pages listen", "close some tabs") if known else NOTHING
             await self._send(exchange, busy)
@@ -207,7 +207,7 @@ class Viewer:
                 await self._write(exchange, await self._await_event(exchange, one))
             exchange.break_connection()
         finally:
-            self._hub.leave(one)
+            self._hub.remove_listener(one)
 
     async def _await_event(self, exchange: Exchange, one: Listening) -> bytes:
         """The next event; a comment if there is none for a while, which detects a client that left."""
@@ -242,7 +242,7 @@ class Viewer:
                     body = await exchange.read_body(BODY)
                 if not path.startswith("api/"):
                     return NOTHING
-                return await loop.run_in_executor(self._workers, self._api.put, path.removeprefix("api/"), body)
+                return await loop.run_in_executor(self._workers, self._api.save_note, path.removeprefix("api/"), body)
             if path.startswith("api/"):
                 return await loop.run_in_executor(self._workers, self._api.get, below.removeprefix("api/"))
             return await loop.run_in_executor(self._workers, read_static_file, path) or NOTHING

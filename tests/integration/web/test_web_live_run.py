@@ -18,7 +18,7 @@ from web_kit import ViewerClient, make_project, viewing, wait_until
 from golden_words import Golden
 from holdfast.cli.main import run
 from holdfast.report.page.cells import build_matrix
-from holdfast.runner.past.stored import look
+from holdfast.runner.past.stored import load_run
 from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.web.live_run import LiveRun
 
@@ -76,21 +76,21 @@ def live_of(writing: Writing) -> LiveRun:
 
 
 def told(live: LiveRun) -> Any:
-    live.look()
+    live.update()
     return live.build_progress()
 
 
 def test_what_is_followed_comes_to_what_is_read_at_the_end(writing: Writing) -> None:
     live = live_of(writing)
-    live.look()
+    live.update()
     for _ in range(3):
         for name in FILES:
             writing.write(name, 1, torn=20)
-        live.look()
+        live.update()
     writing.rest()
-    live.look()
+    live.update()
     writing.end()
-    with_all = look(writing.run, environ=os.environ)
+    with_all = load_run(writing.run, environ=os.environ)
     seen = live.build_outcome()
     assert build_matrix(seen.run) == build_matrix(with_all.run)
     assert seen.score.value == with_all.score.value
@@ -107,7 +107,7 @@ def test_a_trial_counts_when_it_is_seen_and_its_cell_when_it_is_judged(writing: 
     assert told(live)["done"] == told(live)["total"]
     assert live.take_news().cells == []
     writing.rest()
-    live.look()
+    live.update()
     news = live.take_news()
     assert {(cell.invariant, cell.scenario): cell.outcome for cell in news.cells}[("cites", "down")] == "fail"
     assert news.trials[0]["outcome"] == "fail", "what did not pass comes first"
@@ -120,7 +120,7 @@ def test_a_cell_that_is_half_done_says_what_is_to_come(writing: Writing, golden:
     writing.write("trials.jsonl", 20)
     writing.write("observations-0.jsonl", 3)
     writing.write("verdicts-1.jsonl", 1)
-    live.look()
+    live.update()
     (cell,) = live.take_news().cells
     assert cell.outcome == "unproven"
     golden(cell.reason)
@@ -139,7 +139,7 @@ def test_a_file_that_is_put_back_is_read_again(writing: Writing) -> None:
     live = live_of(writing)
     writing.write("trials.jsonl", 20)
     writing.write("observations-0.jsonl", 3)
-    live.look()
+    live.update()
     writing.rest()
     path = writing.run.path / "observations-0.jsonl"
     beside = path.with_name("beside")
@@ -255,7 +255,7 @@ def test_a_run_that_is_resumed_is_running(writing: Writing) -> None:
     ended = msgspec.json.decode(writing._ended, type=RunEnd)
     writing.write("trials.jsonl", 20)
     writing.write("observations-0.jsonl", 3)
-    writing.run.end(replace(ended, complete=False, sealed={}))
+    writing.run.write_end(replace(ended, complete=False, sealed={}))
     with viewing(writing.folder) as client:
         assert client.get("runs")["runs"][0]["state"] == "running"
         assert client.get("runs/0002")["verdict"] == ""

@@ -114,12 +114,12 @@ def test_a_stored_run_is_judged_by_its_own_rules_or_by_others(result: holdfast.R
 
 def test_a_run_that_python_built_is_not_resumed_by_the_command_line(result: holdfast.RunResult) -> None:
     from holdfast.plan import RunOptions
-    from holdfast.runner.start import take_up
+    from holdfast.runner.start import resume_job
     from holdfast.store.rundir import RunDir
 
     stored = RunDir.find(result.path.parent.absolute(), result.id)
     with pytest.raises(UsageError, check=has_code("run-unusable")):
-        take_up(stored, config=None, force=False, options=RunOptions(), environ={})
+        resume_job(stored, config=None, force=False, options=RunOptions(), environ={})
 
 
 def test_it_runs_where_a_loop_runs_already_and_awaited(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from contextlib import chdir
 import pytest
 import yaml
 
-from holdfast.doctor.diagnose import look_at_spec
+from holdfast.doctor.diagnose import examine_spec
 from holdfast.doctor.needs import check_needs, find_program_word
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
@@ -42,7 +42,7 @@ def looked(folder, agent, matrix=(), environ=None, replay=None, **top):
 
     async def main():
         agent = resolve_agent(spec.agent, environ)
-        placed = await look_at_spec(spec, agent, problems, environ, ModelOptions(None, replay))
+        placed = await examine_spec(spec, agent, problems, environ, ModelOptions(None, replay))
         return (*placed, *await check_needs(spec, agent, environ))
 
     with chdir(folder):

@@ -16,7 +16,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Spec
 from holdfast.model.task import DialogueMessage, Recording
 from holdfast.plan import build_plan
-from holdfast.replay.derived_spec import derive_spec, list_unjudged, replay_spec
+from holdfast.replay.derived_spec import build_spec, derive_spec, list_unjudged
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec import LoadOptions, load
 
@@ -54,7 +54,7 @@ def judged_by(derived: Spec, id: str) -> list[str]:
 def test_a_session_is_a_task_with_its_context_and_its_recording(spec: Spec) -> None:
     before = (DialogueMessage("assistant", "How can I help?"),)
     one = session("a", "one", "two", context=before, responses=(FAILED,), expected_failure="broke", name="A")
-    derived = replay_spec(spec, [one], live=True)
+    derived = build_spec(spec, [one], live=True)
     (task,) = derived.tasks
     assert (task.kind, task.turns, task.context) == ("replay", ("one", "two"), before)
     assert task.recording == Recording("a", (FAILED,), True, "A", "broke", "replay")
@@ -64,7 +64,7 @@ def test_a_session_is_a_task_with_its_context_and_its_recording(spec: Spec) -> N
 
 
 def test_a_recorded_failure_is_a_tool_fault(spec: Spec) -> None:
-    derived = replay_spec(spec, [session("calm"), session("failed", responses=(FAILED,))], live=False)
+    derived = build_spec(spec, [session("calm"), session("failed", responses=(FAILED,))], live=False)
     assert judged_by(derived, "calm") == ["always", "calm"]
     assert judged_by(derived, "failed") == ["always", "faults", "chaos"]
     assert {rule.when for rule in derived.invariants} == {"always"}
@@ -84,7 +84,7 @@ def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) 
         session("written", responses=(FAILED,)),
         session("plain"),
     ]
-    derived = replay_spec(spec, sessions, live=False)
+    derived = build_spec(spec, sessions, live=False)
     assert {one.id: judged_by(derived, one.id) for one in sessions} == {
         "calm": ["always", "calm"],
         "tools": ["always", "faults", "chaos"],
@@ -113,7 +113,7 @@ def test_a_session_may_name_another_contract_from_where_it_lies(spec: Spec, tmp_
     inline = session("inline", contract="other.yaml")
     named = session("named", contract="Shop")
     own = session("own", contract="../holdfast.yaml", file=str(tmp_path / "replays/s.yaml"))
-    derived = replay_spec(spec, [there, inline, named, own], live=False)
+    derived = build_spec(spec, [there, inline, named, own], live=False)
     assert judged_by(derived, "there") == judged_by(derived, "inline") == ["always [Other]", "more"]
     assert judged_by(derived, "named") == judged_by(derived, "own") == ["always", "calm"]
 
@@ -122,7 +122,7 @@ def test_two_contracts_of_one_name_keep_their_rules_apart(spec: Spec, tmp_path: 
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text("contract: {name: Other, invariants: [{id: always, type: completes}]}\n")
     sessions = [session("a", contract="one.yaml"), session("b", contract="two.yaml"), session("c")]
-    derived = replay_spec(spec, sessions, live=False)
+    derived = build_spec(spec, sessions, live=False)
     assert judged_by(derived, "a") == ["always [Other]"]
     assert judged_by(derived, "b") == ["always [Other 2]"]
 
@@ -132,7 +132,7 @@ def test_a_script_of_another_contract_lies_next_to_it(spec: Spec, tmp_path: Path
     (tmp_path / "rules/other.yaml").write_text(
         "contract: {name: Other, invariants: [{id: s, type: custom, script: judge.py}]}\n"
     )
-    derived = replay_spec(spec, [session("a", contract="rules/other.yaml")], live=False)
+    derived = build_spec(spec, [session("a", contract="rules/other.yaml")], live=False)
     assert derived.invariants[0].settings["script"] == "rules/judge.py"
 
 
@@ -145,7 +145,7 @@ def test_a_contract_that_nobody_knows_is_an_error_with_the_near_miss(
 ) -> None:
     (tmp_path / "other.yaml").write_text("contract: {name: Other, invariants: [{id: a, type: completes}]}\n")
     with pytest.raises(UserError, check=has_code("session-unusable")) as refused:
-        replay_spec(spec, [session("a", contract=contract, line=7)], live=False)
+        build_spec(spec, [session("a", contract=contract, line=7)], live=False)
     assert hint in refused.value.hint
     assert ":7:" in str(refused.value)
 
@@ -153,19 +153,19 @@ def test_a_contract_that_nobody_knows_is_an_error_with_the_near_miss(
 def test_a_contract_file_without_a_contract_is_refused_with_its_place(spec: Spec, tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text("agent: {}\n")
     with pytest.raises(SpecError):
-        replay_spec(spec, [session("a", contract="other.yaml")], live=False)
+        build_spec(spec, [session("a", contract="other.yaml")], live=False)
 
 
 def test_two_sessions_of_one_id_are_refused(spec: Spec) -> None:
     twins = [session("a", file="one.yaml", line=1), session("a", file="two.yaml", line=3)]
     with pytest.raises(UserError, check=has_code("session-unusable")):
-        replay_spec(spec, twins, live=False)
+        build_spec(spec, twins, live=False)
 
 
 def test_a_session_that_no_rule_judges_is_not_a_task_and_is_named(tmp_path: Path) -> None:
     spec = made(tmp_path, "\n    - {id: faults, type: completes, description: d, when: tool_faults_active}\n")
     sessions = [session("calm"), session("failed", responses=(FAILED,))]
-    derived = replay_spec(spec, sessions, live=False)
+    derived = build_spec(spec, sessions, live=False)
     assert [one.recording.session for one in derived.tasks if one.recording is not UNSET] == ["failed"]
     assert list_unjudged(derived, sessions) == ("calm",)
     _, warnings = derive_spec(spec, ListedSessions(tuple(sessions)), live=False)

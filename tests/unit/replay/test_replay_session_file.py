@@ -18,7 +18,7 @@ from holdfast.errors import SpecError, UsageError
 from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage, RecordedResponse
-from holdfast.replay.session_file import build_file_name, dump_session, is_too_deep, with_session, write_sessions
+from holdfast.replay.session_file import add_session, build_file_name, dump_session, is_too_deep, write_sessions
 from holdfast.spec.rules.fault_entry import FAMILIES
 from holdfast.spec.rules.replays import read_sessions
 
@@ -185,8 +185,8 @@ FILE = "replays/a.yaml"
     ],
 )  # fmt: skip
 def test_lines_are_added_and_the_rest_stays(before: str, after: str) -> None:
-    assert with_session(before, FILE) == after
-    assert with_session(after, FILE) == after
+    assert add_session(before, FILE) == after
+    assert add_session(after, FILE) == after
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_lines_are_added_and_the_rest_stays(before: str, after: str) -> None:
     ],
 )
 def test_where_lines_alone_cannot_do_it_nothing_is_changed(text: str) -> None:
-    assert with_session(text, FILE) is None
+    assert add_session(text, FILE) is None
 
 
 def test_an_odd_name_is_quoted() -> None:
-    made = with_session("agent: {}\n", "replays/a: #b.yaml")
+    made = add_session("agent: {}\n", "replays/a: #b.yaml")
     assert made is not None
     assert "- file: 'replays/a: #b.yaml'" in made

@@ -8,7 +8,7 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.score import Interval, MutationScore, Score, Share, TypeShare
-from holdfast.report.mutations import format_headline, format_judged, format_robustness, format_table, share
+from holdfast.report.mutations import format_headline, format_judged, format_robustness, format_share, format_table
 
 TYPES = (TypeShare("noise", False, 0.8, 3, 4, 1), TypeShare("prompt_injection", True, 1.5, 2, 2))
 MADE = MutationScore(0.8333, Share(3, 4, 0.75, Interval(0.3, 0.954)), Share(2, 2), TYPES)
@@ -20,7 +20,7 @@ def test_the_headline_has_the_three_numbers_and_leaves_out_what_was_not_judged(g
     undecided = MutationScore(None, Share(0, 0), Share(0, 0))
     assert format_headline(Score(None, False, 5, mutation=undecided)) == "robustness –"
     assert format_headline(Score(None, False, 5)) == ""
-    assert (format_robustness(undecided), share(Share(1, 2))) == ("–", "1 of 2")
+    assert (format_robustness(undecided), format_share(Share(1, 2))) == ("–", "1 of 2")
 
 
 def test_probes_are_distinguished_from_mutations(golden: Golden) -> None:

@@ -12,7 +12,7 @@ from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.world import Evidence
 from holdfast.runner.consultations import Consultations, Waiting, does_ask_model
 from holdfast.store.record import RunRecord, StoredAdvice, StoredAnswer
-from holdfast.store.rundir import RunDir, record_files
+from holdfast.store.rundir import RunDir, list_record_files
 
 JUDGE = Invariant("j", "llm_as_judge", {"model": "m", "criteria": "c"})
 PLAIN = Invariant("p", "completes")
@@ -73,7 +73,7 @@ def test_what_is_dropped_is_ended() -> None:
         waiting = Waiting()
         await waiting.add(long())
         await asyncio.sleep(0)
-        await waiting.drop()
+        await waiting.cancel()
         await waiting.finish()
         return ended
 
@@ -100,12 +100,12 @@ def test_what_was_said_is_found_again_and_sealed(tmp_path: Path) -> None:
     sealed, said = record.seal()
     record.close()
     assert (sealed["evidence-0.jsonl"].lines, said) == (3, ())
-    assert run.get_evidence_file() in record_files(run)
+    assert run.get_evidence_file() in list_record_files(run)
     heard = StoredAdvice(run)
     assert heard.get("t", "a") == Evidence({"n": 2}), "the last counts"
     assert heard.get("t", "b") == Evidence({"n": 1})
     assert heard.get("u", "a") is None
     bare = RunDir.create(tmp_path / "runs")
     RunRecord(bare).close()
-    assert bare.get_evidence_file() not in record_files(bare)
+    assert bare.get_evidence_file() not in list_record_files(bare)
     assert StoredAdvice(bare).get("t", "a") is None

@@ -50,7 +50,7 @@ def taken(spec: Spec, tmp_path: Path, texts: list[str], **more: bool) -> tuple[l
         for trial, text in zip(job.plan.trials, texts, strict=False):
             seen = Observation(trial.id, (Turn(trial.task.prompt, text),))
             intake.store(trial, seen)
-            assert intake.take_at_once(trial, seen, alone=True)
+            assert intake.judge_if_quick(trial, seen, alone=True)
             counts.append(len(list(read_verdicts(run.get_verdict_file()))))
         await asyncio.sleep(0)
         counts.append(len(list(read_verdicts(run.get_verdict_file()))))
@@ -110,7 +110,7 @@ def test_a_secret_in_two_halves_is_masked(spec: Spec, tmp_path: Path) -> None:
     intake = Intake(job, run, lambda event: None)
     trial = job.plan.trials[0]
     intake.store(trial, Observation(trial.id, (Turn("q", "it is pass\ud83d\ude00word"),)))
-    intake.keep(job.plan.preflight, Observation(job.plan.preflight.id, (Turn("q", "pass\ud83d\ude00word"),)))
+    intake.store_control(job.plan.preflight, Observation(job.plan.preflight.id, (Turn("q", "pass\ud83d\ude00word"),)))
     intake.record.close()
     texts = [seen.turns[0].text for seen in read_observations(run)]
     assert texts == ["it is [masked]", "[masked]"]

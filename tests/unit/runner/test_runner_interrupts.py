@@ -20,7 +20,7 @@ def test_a_second_signal_does_not_end_what_comes_after_the_work(number: signal.S
 
     async def use() -> list[object]:
         with Interrupts() as interrupts:
-            told: list[object] = [await interrupts.to_its_end(work())]
+            told: list[object] = [await interrupts.run_to_end(work())]
             os.kill(os.getpid(), number)
             await asyncio.sleep(0.01)
             told.append("stored")
@@ -35,7 +35,7 @@ def test_a_second_signal_does_not_end_what_comes_after_the_work(number: signal.S
 def test_work_that_ends_by_itself_came_to_its_end() -> None:
     async def use() -> bool:
         with Interrupts() as interrupts:
-            return await interrupts.to_its_end(asyncio.sleep(0))
+            return await interrupts.run_to_end(asyncio.sleep(0))
 
     assert asyncio.run(use()) is True
 
@@ -49,7 +49,7 @@ def test_another_thread_can_end_the_work_and_no_signal_is_heeded_outside_the_mai
 
     async def use() -> None:
         with interrupts:
-            told.append(await interrupts.to_its_end(work()))
+            told.append(await interrupts.run_to_end(work()))
 
     thread = threading.Thread(target=lambda: asyncio.run(use()))
     thread.start()
@@ -70,7 +70,7 @@ def test_work_that_was_stopped_before_it_began_does_not_begin() -> None:
         interrupts = Interrupts()
         interrupts.stop()
         with interrupts:
-            return await interrupts.to_its_end(work())
+            return await interrupts.run_to_end(work())
 
     assert asyncio.run(use()) is False
     assert begun == []

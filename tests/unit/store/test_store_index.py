@@ -29,7 +29,7 @@ from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
 from holdfast.store.index import RunIndex, TrialNumbers
 from holdfast.store.planned import PlannedTrials
-from holdfast.store.record import record_of
+from holdfast.store.record import build_record
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_records import DAMAGED, RecordsInMemory, RunRecords, StoredRecords, open_records
 
@@ -48,7 +48,7 @@ def stored(folder: Path, *lines: Observation | Verdict | Trial) -> RunDir:
     names = {Observation: "observations-0.jsonl", Verdict: "verdicts-1.jsonl", Trial: "trials.jsonl"}
     for line in lines:
         with open(folder / names[type(line)], "ab") as file:
-            file.write(encode(record_of(line) if isinstance(line, Trial) else line) + b"\n")
+            file.write(encode(build_record(line) if isinstance(line, Trial) else line) + b"\n")
     return RunDir(folder)
 
 
@@ -132,7 +132,7 @@ def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_pat
     run = stored(tmp_path, one, two, one, seen(two), seen(one), seen(three), judged(three, "a"))
     index = RunIndex(run, made, run.get_verdict_file())
     assert list(index.list_observed()) == [0, 1]
-    assert index.number(three.id) is None
+    assert index.find_number(three.id) is None
     assert index.by_cell.list_owned(made.get_position("a", "calm")) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
-from holdfast.store.known_causes import KnownCause, get_causes_folder, keep_causes, read_known_causes
+from holdfast.store.known_causes import KnownCause, get_causes_folder, read_known_causes, write_causes
 
 CAUSE = KnownCause("hunt-1", "done-twice", Scenario("hunt-1", (Injection("tool", "charge", "lost_reply"),)), "Pay")
 
@@ -24,10 +24,10 @@ def test_a_file_of_causes_is_never_half_written(spec: Spec, monkeypatch: pytest.
     written: list[str] = []
     write = Path.write_bytes
     monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.append(path.suffix) or write(path, data))
-    keep_causes(spec, [("once", CAUSE)], ())
+    write_causes(spec, [("once", CAUSE)], ())
     assert written == [".new"]
     (path,) = get_causes_folder(spec).iterdir()
     assert path.read_text().startswith('{\n  "format": 1,')
     assert path.read_text().endswith("}\n")
-    keep_causes(spec, (), ["hunt-1"])
+    write_causes(spec, (), ["hunt-1"])
     assert [one.fixed for one in read_known_causes(spec)["once"]] == [True]

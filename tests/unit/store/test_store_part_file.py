@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Recording, RequestChange, Task, Variation
-from holdfast.store.part_file import keep_part, with_part
+from holdfast.store.part_file import apply_part, write_part
 from holdfast.store.rundir import RunDir
 
 TASKS = (
@@ -25,14 +25,14 @@ FILE = Spec("spec.yaml", AgentSpec(), tasks=(Task(("golden",)),))
 @pytest.mark.parametrize("part", ["mutation", "replay"])
 def test_tasks_and_rules_come_back(part: str, tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    keep_part(run, replace(FILE, part=part, tasks=TASKS, invariants=RULES))
-    found = with_part(run, FILE)
+    write_part(run, replace(FILE, part=part, tasks=TASKS, invariants=RULES))
+    found = apply_part(run, FILE)
     assert (found.tasks, found.invariants) == (TASKS, RULES)
 
 
 @pytest.mark.parametrize("part", ["contract", "scenario", "chaos"])
 def test_other_parts_are_what_their_file_says(part: str, tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    keep_part(run, replace(FILE, part=part, tasks=TASKS))
+    write_part(run, replace(FILE, part=part, tasks=TASKS))
     assert list(tmp_path.iterdir()) == []
-    assert with_part(run, FILE) is FILE
+    assert apply_part(run, FILE) is FILE

@@ -15,14 +15,14 @@ from holdfast.model.verdict import Verdict
 from holdfast.store.record import (
     GROUP,
     RunRecord,
+    build_record,
     read_observations,
     read_scenarios,
     read_trials,
     read_verdicts,
-    record_of,
 )
-from holdfast.store.rundir import RunDir, record_files
-from holdfast.store.seals import seal_of
+from holdfast.store.rundir import RunDir, list_record_files
+from holdfast.store.seals import compute_seal
 
 CALM = Scenario("calm")
 
@@ -45,7 +45,7 @@ def test_trials_and_observations_are_on_disk_at_once(run: RunDir) -> None:
     known = [Trial(f"{n:012x}", "contract", CALM, Task(("hi",))) for n in range(3)]
     record.write_trials(known)
     record.write_observation(Observation(known[0].id, (Turn("hi", "answer"),)))
-    assert list(read_trials(run)) == list(map(record_of, known))
+    assert list(read_trials(run)) == list(map(build_record, known))
     assert not run.get_scenario_file().exists()
     assert [seen.trial for seen in read_observations(run)] == [known[0].id]
     record.close()
@@ -64,7 +64,7 @@ def test_a_scenario_that_the_spec_does_not_have_is_stored_once(run: RunDir) -> N
     scenarios = read_scenarios(run, (CALM,))
     assert [one.build_trial(scenarios) for one in read_trials(run)] == known
     assert sealed["scenarios.jsonl"].lines == 1
-    assert run.get_scenario_file() in record_files(run)
+    assert run.get_scenario_file() in list_record_files(run)
 
 
 def test_two_scenarios_of_one_name_are_refused(run: RunDir) -> None:
@@ -77,12 +77,12 @@ def test_two_scenarios_of_one_name_are_refused(run: RunDir) -> None:
 
 def test_verdicts_wait_for_a_group_or_a_flush(run: RunDir) -> None:
     record = RunRecord(run)
-    assert record.hold([verdict(0)])
-    assert not record.hold([verdict(1)])
+    assert record.queue_verdicts([verdict(0)])
+    assert not record.queue_verdicts([verdict(1)])
     assert written(run) == []
     record.flush()
     assert written(run) == [verdict(0), verdict(1)]
-    assert not record.hold([verdict(n) for n in range(GROUP)])
+    assert not record.queue_verdicts([verdict(n) for n in range(GROUP)])
     assert len(written(run)) == 2 + GROUP
     record.flush()
     assert len(written(run)) == 2 + GROUP
@@ -91,22 +91,22 @@ def test_verdicts_wait_for_a_group_or_a_flush(run: RunDir) -> None:
 
 def test_a_seal_is_of_all_verdicts(run: RunDir) -> None:
     record = RunRecord(run)
-    record.hold([verdict(0), verdict(1)])
+    record.queue_verdicts([verdict(0), verdict(1)])
     sealed, said = record.seal()
     record.close()
     assert said == ()
     assert sealed["verdicts-1.jsonl"].lines == 2
-    assert sealed["verdicts-1.jsonl"] == seal_of(run.get_verdict_file())
+    assert sealed["verdicts-1.jsonl"] == compute_seal(run.get_verdict_file())
 
 
 def test_a_group_that_could_not_be_written_is_not_tried_again(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     record = RunRecord(run)
-    record.hold([verdict(0)])
+    record.queue_verdicts([verdict(0)])
     with monkeypatch.context() as full:
         full.setattr("os.write", _no_space)
         with pytest.raises(OSError, match="No space"):
             record.flush()
-    record.hold([verdict(1)])
+    record.queue_verdicts([verdict(1)])
     record.flush()
     record.close()
     assert written(run) == [verdict(1)]
@@ -118,7 +118,7 @@ def _no_space(fd: int, data: bytes) -> int:
 
 def test_a_verdict_with_half_of_a_character_is_stored_without_it(run: RunDir) -> None:
     record = RunRecord(run)
-    record.hold([verdict(0), Verdict("0", "rule", "fail", 0.0, "a\ud83d")])
+    record.queue_verdicts([verdict(0), Verdict("0", "rule", "fail", 0.0, "a\ud83d")])
     record.flush()
     record.close()
     assert [one.reason for one in written(run)] == ["fine", "a\ufffd"]

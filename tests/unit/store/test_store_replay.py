@@ -16,7 +16,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import build_plan
 from holdfast.score import Tally
 from holdfast.store.record import RunRecord
-from holdfast.store.replay import StoredRun, replay
+from holdfast.store.replay import StoredRun, replay_verdicts
 from holdfast.store.rundir import RunDir
 
 SPEC = Spec(
@@ -52,11 +52,11 @@ def stored(tmp_path: Path) -> Callable[..., tuple[StoredRun, Tally]]:
         record.write_trials(begun)
         for one in observations:
             record.write_observation(one)
-        record.hold(verdicts)
+        record.queue_verdicts(verdicts)
         record.flush()
         record.close()
         tally = Tally(SPEC, PLAN)
-        return replay(run, PLAN, tally, keep_errors=keep_errors), tally
+        return replay_verdicts(run, PLAN, tally, keep_errors=keep_errors), tally
 
     return stored
 
@@ -105,5 +105,5 @@ def test_what_was_never_begun_or_is_of_another_plan_is_passed_over(stored) -> No
 
 
 def test_a_new_run_has_everything_left(tmp_path: Path) -> None:
-    found = replay(RunDir.create(tmp_path), PLAN, Tally(SPEC, PLAN))
+    found = replay_verdicts(RunDir.create(tmp_path), PLAN, Tally(SPEC, PLAN))
     assert (found.done, found.left, list(found.unjudged)) == (0, PLAN.trials, [])

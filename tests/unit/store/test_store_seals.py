@@ -17,9 +17,17 @@ from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import RunRecord, read_observations
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, list_verdict_files, record_files, seal_documents, write_json
+from holdfast.store.rundir import (
+    Manifest,
+    RunDir,
+    RunEnd,
+    list_record_files,
+    list_verdict_files,
+    seal_documents,
+    write_json,
+)
 from holdfast.store.seal_check import check
-from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, seal_of
+from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, compute_seal
 
 OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
 WHOLE = b"".join(line + b"\n" for line in OURS)
@@ -58,7 +66,7 @@ def test_a_file_that_nobody_touched_is_sealed_as_it_is(tmp_path):
     said = written(tmp_path / "x.jsonl")
     assert said == ""
     assert (tmp_path / "x.jsonl").read_bytes() == WHOLE
-    assert seal_of(tmp_path / "x.jsonl").lines == 3
+    assert compute_seal(tmp_path / "x.jsonl").lines == 3
 
 
 @pytest.mark.parametrize(
@@ -110,7 +118,7 @@ def test_whoever_appends_in_whatever_order_our_lines_are_what_is_left(tmp_path_f
         seal, _ = lines.seal()
     lines.close()
     assert path.read_bytes() == ours
-    assert seal == seal_of(path)
+    assert seal == compute_seal(path)
 
 
 def test_a_run_that_is_resumed_goes_on_with_what_was_there(tmp_path):
@@ -121,7 +129,7 @@ def test_a_run_that_is_resumed_goes_on_with_what_was_there(tmp_path):
     seal, _ = again.seal()
     again.close()
     assert (tmp_path / "x.jsonl").read_bytes() == WHOLE + b"{}\n"
-    assert (seal.lines, seal) == (4, seal_of(tmp_path / "x.jsonl"))
+    assert (seal.lines, seal) == (4, compute_seal(tmp_path / "x.jsonl"))
 
 
 @pytest.fixture
@@ -137,7 +145,7 @@ def run(tmp_path):
     manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
     write_json(made.path / "run.json", manifest)
     (made.path / "spec.yaml").write_text("version: 1\n")
-    made.end(RunEnd(True, 1.0, sealed=sealed | seal_documents(made)))
+    made.write_end(RunEnd(True, 1.0, sealed=sealed | seal_documents(made)))
     (made.path / "score.json").write_text("{}\n")
     return made
 
@@ -147,7 +155,7 @@ def test_a_run_as_it_was_sealed_is_taken(run):
 
 
 def test_a_run_that_was_killed_is_taken_and_its_missing_seal_reported(run):
-    run.end(RunEnd(False, 0.0))
+    run.write_end(RunEnd(False, 0.0))
     assert check(run) == NOT_SEALED
     for name in ("ended.json", "score.json"):
         (run.path / name).unlink()
@@ -155,7 +163,7 @@ def test_a_run_that_was_killed_is_taken_and_its_missing_seal_reported(run):
 
 
 def test_a_run_that_could_not_be_sealed_says_so(run):
-    run.end(RunEnd(True, 1.0))
+    run.write_end(RunEnd(True, 1.0))
     assert check(run) == NOT_SEALED
 
 
@@ -184,7 +192,7 @@ def test_a_run_that_ended_is_refused_if_its_end_was_edited_or_removed(run, edit)
 
 def test_every_file_that_the_run_sealed_is_missed_and_its_edit_noticed(run):
     sealed = run.read_end().sealed
-    assert set(sealed) == {path.name for path in record_files(run)}
+    assert set(sealed) == {path.name for path in list_record_files(run)}
     for name in sealed:
         before = (run.path / name).read_bytes()
         for change in (lambda path: path.write_bytes(path.read_bytes() + b"\n"), os.unlink):

@@ -130,12 +130,12 @@ def test_a_secret_is_masked_in_events_and_words_of_ours_are_not() -> None:
 
 
 def test_an_event_that_comes_after_its_trial_was_stored_destroys_nothing(run: RunDir) -> None:
-    from holdfast.store.traces import Traces, with_trace
+    from holdfast.store.traces import Traces, add_trace
 
     traces = Traces(run)
     for event in EVENTS:
         traces.write(ID, event)
-    kept = traces.settle(SEEN)
+    kept = traces.finish(SEEN)
     traces.write(ID, EVENTS[0])
     traces.close()
-    assert with_trace(run, kept).trace == EVENTS
+    assert add_trace(run, kept).trace == EVENTS

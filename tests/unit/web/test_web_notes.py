@@ -18,7 +18,7 @@ from pathlib import Path
 from holdfast.web.notes import Notes, NoteText
 notes = Notes(Path(sys.argv[1]))
 for n in range(60):
-    notes.keep(f"{sys.argv[2]}{n:03d}", NoteText("ok", "x" * 500))
+    notes.save(f"{sys.argv[2]}{n:03d}", NoteText("ok", "x" * 500))
 """
 
 
@@ -28,19 +28,19 @@ def at_noon(folder: Path) -> Notes:
 
 def test_the_last_of_a_key_counts_and_an_empty_one_removes_it(tmp_path: Path) -> None:
     notes = at_noon(tmp_path)
-    notes.keep("0001", NoteText("star", "first"))
-    notes.keep("0002", NoteText("", "second"))
-    assert notes.keep("0001", NoteText("wrong", "")) == KeptNote("wrong", "", "noon")
-    notes.keep("0002", NoteText())
+    notes.save("0001", NoteText("star", "first"))
+    notes.save("0002", NoteText("", "second"))
+    assert notes.save("0001", NoteText("wrong", "")) == KeptNote("wrong", "", "noon")
+    notes.save("0002", NoteText())
     assert at_noon(tmp_path).read_all() == {"0001": KeptNote("wrong", "", "noon")}
 
 
 def test_another_viewer_sees_it_at_once(tmp_path: Path) -> None:
     one, other = at_noon(tmp_path), at_noon(tmp_path)
     assert other.read_all() == {}
-    one.keep("0001", NoteText("star"))
+    one.save("0001", NoteText("star"))
     assert set(other.read_all()) == {"0001"}
-    other.keep("0002", NoteText("todo"))
+    other.save("0002", NoteText("todo"))
     assert set(one.read_all()) == {"0001", "0002"}
 
 
@@ -52,12 +52,12 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b'{"key":"0002","mark":"st', b"\xff\xfe\n", b"[]\n", b'{"key":"0002","mark":"?"}\n'])
 def test_what_is_torn_or_of_somebody_else_is_passed_over_and_kept_apart(tmp_path: Path, tail: bytes) -> None:
-    at_noon(tmp_path).keep("0001", NoteText("star"))
+    at_noon(tmp_path).save("0001", NoteText("star"))
     with open(tmp_path / FILE, "ab") as file:
         file.write(tail)
     notes = at_noon(tmp_path)
     assert set(notes.read_all()) == {"0001"}
-    notes.keep("0003", NoteText("ok"))
+    notes.save("0003", NoteText("ok"))
     assert set(at_noon(tmp_path).read_all()) == {"0001", "0003"}
 
 
@@ -65,7 +65,7 @@ def test_a_file_of_many_changes_is_written_again(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("holdfast.web.notes.SPARE", 10)
     notes, other = at_noon(tmp_path), at_noon(tmp_path)
     for number in range(30):
-        notes.keep("0001", NoteText("ok", str(number)))
+        notes.save("0001", NoteText("ok", str(number)))
     assert len((tmp_path / FILE).read_bytes().splitlines()) <= 13
     assert other.read_all() == {"0001": KeptNote("ok", "29", "noon")}
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
@@ -76,7 +76,7 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     target.write_text("mine\n")
     (tmp_path / FILE).symlink_to(target)
     with pytest.raises(OSError, match="symbolic links"):
-        at_noon(tmp_path).keep("0001", NoteText("ok"))
+        at_noon(tmp_path).save("0001", NoteText("ok"))
     assert target.read_text() == "mine\n"
 
 

@@ -120,7 +120,7 @@ def group_cells(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
     return grouping.sort_causes()
 
 
-def is_of(cause: Cause, cell: Cell) -> bool:
+def has_cause(cause: Cause, cell: Cell) -> bool:
     """Whether the cell, split by its causes, has this cause."""
     first = cause.first.cell
     return wording.build_cause_key(cell.code, cell.key, cell.ending) == wording.build_cause_key(
@@ -261,7 +261,7 @@ class _Group:
         self.members.append(member)
         self.reasons.append(reason)
         self.rules.append(cell.invariant)
-        self._note(cell.invariant, cell.outcome)
+        self._note_outcome(cell.invariant, cell.outcome)
         self.marks.update(wording.list_marks(cell))
         passes = 0 if cell.ending else cell.passes
         trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
@@ -272,7 +272,7 @@ class _Group:
         else:
             self.trials += trials
 
-    def _note(self, rule: str, outcome: Outcome) -> None:
+    def _note_outcome(self, rule: str, outcome: Outcome) -> None:
         self.outcomes[rule] = min(self.outcomes.get(rule, outcome), outcome, key=wording.TROUBLE.__getitem__)
 
     def join(self, other: _Group) -> None:
@@ -282,7 +282,7 @@ class _Group:
         self.reasons += other.reasons
         self.rules += other.rules
         for rule, outcome in other.outcomes.items():
-            self._note(rule, outcome)
+            self._note_outcome(rule, outcome)
         self.marks += other.marks
         self.trials += other.trials
         for head, trials in other.shared.items():

@@ -96,12 +96,12 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for n, (name, pieces) in enumerate(rendered.items()):
-            place(path if n == 0 else path.with_name(Path(name).name), _check_pieces(pieces))
+            write_atomically(path if n == 0 else path.with_name(Path(name).name), _check_pieces(pieces))
     except OSError as refused:
         raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
 
 
-def place(path: Path, pieces: Iterable[bytes]) -> None:
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a temporary file and rename it, so a reader never sees half a file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -98,13 +98,13 @@ def _build_tasks(run: Run) -> dict[str, Any]:
     }
     if made is not None:
         numbers["robustness"] = made.robustness
-        numbers["intent_kept"] = _share(made.intent_kept)
-        numbers["attacks_resisted"] = _share(made.attacks_resisted)
+        numbers["intent_kept"] = _build_share(made.intent_kept)
+        numbers["attacks_resisted"] = _build_share(made.attacks_resisted)
         numbers["types"] = made.types
     return numbers | {"cases": (_build_case(run, row) for row in run.cases)}
 
 
-def _share(one: Share) -> dict[str, Any]:
+def _build_share(one: Share) -> dict[str, Any]:
     return {"passed": one.passed, "judged": one.judged, "rate": one.rate, "interval": _build_interval(one.interval)}
 
 

@@ -70,7 +70,7 @@ def _render(run: Run) -> Iterator[bytes]:
     for suite in judged:
         timed = zip(run.cases, suite.times, strict=True)
         yield from _render_suite(run, suite, (_build_case(row, rules, seconds, decisive) for row, seconds in timed))
-    for suite, rows in _by_scenario(run, suites, sorted_):
+    for suite, rows in _group_by_scenario(run, suites, sorted_):
         timed_cells = zip(rows, suite.times, strict=False)  # one more if the scenario is vacuous
         made = (_build_cell(run, row, places, seconds, decisive) for row, seconds in timed_cells)
         yield from _render_suite(run, suite, made)
@@ -127,7 +127,9 @@ def _get_outcome(cell: Cell, decisive: Decisive) -> str:
     return "idle" if cell.outcome in ("fail", "error") and not decisive.is_decisive(cell) else cell.outcome
 
 
-def _by_scenario(run: Run, suites: Mapping[str, Suite], sorted_: bool) -> Iterator[tuple[Suite, Iterable[CellRow]]]:
+def _group_by_scenario(
+    run: Run, suites: Mapping[str, Suite], sorted_: bool
+) -> Iterator[tuple[Suite, Iterable[CellRow]]]:
     if sorted_:
         yield from ((suites[name], rows) for name, rows in groupby(run.cells, lambda row: row.cell.scenario))
         return

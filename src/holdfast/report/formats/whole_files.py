@@ -15,7 +15,7 @@ from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
-from holdfast.report.formats.files import get_reporter, get_suffix, place
+from holdfast.report.formats.files import get_reporter, get_suffix, write_atomically
 from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown
 from holdfast.report.safe import to_one_line
@@ -41,7 +41,7 @@ def write_whole(whole: Overall, runs: Runs, path: Path, *, home: Path) -> str:
     try:
         if path.suffix.lower() in JOINED and not path.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            place(path, _render(whole, runs, path, home))
+            write_atomically(path, _render(whole, runs, path, home))
         else:
             _write_folder(whole, runs, path)
     except HoldfastError as refused:
@@ -71,12 +71,12 @@ def _write_folder(whole: Overall, runs: Runs, folder: Path) -> None:
     for part, run in runs.items():
         for name in plugins.BUILT_IN["reporters"]:
             rendered = next(iter(get_reporter(name).render(run).values()))
-            place(folder / f"{part}{get_suffix(name)}", rendered)
+            write_atomically(folder / f"{part}{get_suffix(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
     own = replace(whole, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in whole.parts))
-    place(folder / "report.html", render_overall_page(own, runs))
-    place(folder / "report.json", _render_json(whole, runs))
-    place(folder / "report.md", render_markdown(whole, runs))
+    write_atomically(folder / "report.html", render_overall_page(own, runs))
+    write_atomically(folder / "report.json", _render_json(whole, runs))
+    write_atomically(folder / "report.md", render_markdown(whole, runs))
 
 
 def _link_pages(whole: Overall, home: str) -> Overall:

@@ -43,14 +43,14 @@ class MatrixTable:
         self._facts: list[tuple[int, int, int, int]] = []
 
     def add(self, cell: Cell) -> None:
-        self._places.append(self.place(cell))
+        self._places.append(self.get_indexes(cell))
         key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_list_marks(cell))
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = _build_facts(cell, self._strings)
         self._facts.append(known)
 
-    def place(self, cell: Cell) -> tuple[int, int]:
+    def get_indexes(self, cell: Cell) -> tuple[int, int]:
         """Its rule and its column, as indexes into the lists of the run's document."""
         return self.numbers.rules[cell.invariant], self.numbers.columns[wording.format_column(cell)]
 

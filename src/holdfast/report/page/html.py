@@ -14,7 +14,7 @@ from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Part
 from holdfast.report.page.inlined import DocumentPack, InlinedRun, inline_overall
-from holdfast.report.page.static import Markup, page_title, render_static_page
+from holdfast.report.page.static import Markup, format_title, render_static_page
 
 BUNDLE = Path(__file__).parent / "bundle"
 """What `make page` builds from `frontend/`: a script and a style, next to the page that both front ends fill."""
@@ -26,18 +26,18 @@ class Html:
     suffix: ClassVar[str] = ".html"
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        return {"report.html": _run_page(run)}
+        return {"report.html": _render_run_page(run)}
 
 
-def _run_page(run: Run) -> Iterator[bytes]:
+def _render_run_page(run: Run) -> Iterator[bytes]:
     made = InlinedRun(run)
-    yield from _render_pieces(page_title(made.run), render_static_page(made.run, made.causes), made.packed)
+    yield from _render_pieces(format_title(made.run), render_static_page(made.run, made.causes), made.packed)
 
 
 def render_overall_page(whole: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
     """The page of a run of several parts."""
     document, packed = inline_overall(whole, runs)
-    yield from _render_pieces(page_title(document), render_static_page(document, {}), packed)
+    yield from _render_pieces(format_title(document), render_static_page(document, {}), packed)
 
 
 def build_shell(head: str, main: str) -> tuple[str, str]:

@@ -90,7 +90,7 @@ class InlinedRun:
             grouping.add(row)
             if self.run["has_matrix"] and self._limits.add_cell(row):
                 matrix.add(row.cell)
-                self._add_cell(row, *matrix.place(row.cell))
+                self._add_cell(row, *matrix.get_indexes(row.cell))
         self.causes = build_causes(run, grouping)
         self.packed.add("run", self.run)
         self.packed.add("run/causes", self.causes)

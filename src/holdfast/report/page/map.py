@@ -13,7 +13,7 @@ from holdfast.hunt.points import site_name
 from holdfast.hunt.result import HuntResult, SiteRow
 from holdfast.report.page.values import drop_empty
 from holdfast.report.safe import make_encodable
-from holdfast.report.terminal.hunt import map_words
+from holdfast.report.terminal.hunt import format_map_coverage
 
 PROMPTS, SITES, ROWS, LINKS = 20, 200, 500, 100
 """Limits: prompts, call sites of one prompt, rows of the matrix, and places that one reply feeds."""
@@ -36,7 +36,7 @@ def build_map(stored: Mapping[str, Any], hunt: Mapping[str, Any] | None = None) 
         return document
     return {
         **document,
-        "coverage": map_words(found.coverage),
+        "coverage": format_map_coverage(found.coverage),
         "scores": [{"part": one.part, "run": one.run, "score": one.score} for one in found.scores],
         "rows": [
             {"site": _get_name(row), "states": {mode: one.state for mode, one in row.modes.items()}}

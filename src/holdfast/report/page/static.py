@@ -42,7 +42,7 @@ def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
     return Markup(f"<{name}{attributes_text}>{inner}</{name}>")
 
 
-def page_title(document: Mapping[str, Any]) -> str:
+def format_title(document: Mapping[str, Any]) -> str:
     """The title of the browser tab."""
     return to_one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
 
@@ -64,7 +64,7 @@ def _join(*parts: str | None) -> Markup:
     return Markup("\n".join(part for part in parts if part))
 
 
-def _list(name: str, items: Iterable[str | None], kind: str) -> Markup | None:
+def _render_list(name: str, items: Iterable[str | None], kind: str) -> Markup | None:
     entries = [tag("li", item) for item in items if item]
     return tag(name, *entries, kind=kind) if entries else None
 
@@ -79,16 +79,16 @@ def _render_head(document: Mapping[str, Any]) -> Iterable[str | None]:
     if text := document.get("counted"):
         yield tag("p", tag("strong", text.replace("   ", " · ")), kind="counted")
     if document["number"] is not None:
-        yield tag("p", _score_name(document), _SPACE, tag("strong", wording.format_number(document["number"])))
+        yield tag("p", _get_score_name(document), _SPACE, tag("strong", wording.format_number(document["number"])))
     facts = (document.get(name) for name in ("interval", "judged", "one_sample", "flaky", "attacks", "used"))
-    yield _list("ul", (text.replace("   ", " · ") for text in facts if text), "judged")
+    yield _render_list("ul", (text.replace("   ", " · ") for text in facts if text), "judged")
     for one in document.get("warnings", ()):
         yield tag("p", tag("strong", "Warning"), _SPACE, tag("bdi", one["text"]), kind="warning")
     if document.get("weights"):
         yield _render_parts(document["weights"])
 
 
-def _score_name(document: Mapping[str, Any]) -> str:
+def _get_score_name(document: Mapping[str, Any]) -> str:
     return "Overall" if document.get("weights") else "Resilience" if document["has_matrix"] else "Score"
 
 
@@ -96,7 +96,7 @@ def _render_verdict(document: Mapping[str, Any]) -> Markup:
     word = document["verdict"]
     sign = tag("span", _SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
     unended = [] if document["complete"] or document.get("hunt") else ["Interrupted. The results so far:"]
-    reasons = _list("ul", (tag("bdi", reason) for reason in (*unended, *document["reasons"])), "reasons")
+    reasons = _render_list("ul", (tag("bdi", reason) for reason in (*unended, *document["reasons"])), "reasons")
     return tag("div", tag("p", sign, word, kind="word"), reasons, kind=f"verdict {word.lower()}")
 
 
@@ -148,14 +148,14 @@ def _render_causes(document: Mapping[str, Any], causes_document: Mapping[str, An
     return tag(
         "section",
         tag("h2", "Failures"),
-        _list("ol", blocks, "causes"),
+        _render_list("ol", blocks, "causes"),
         tag("p", f"and {more} more", kind="status") if more > 0 else None,
         kind="did-not-hold",
     )
 
 
 def _render_cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) -> Markup:
-    places = [*cause["cases"][:PLACES], *(_place(document, cell) for cell in cause["cells"][:PLACES])]
+    places = [*cause["cases"][:PLACES], *(_get_column_name(document, cell) for cell in cause["cells"][:PLACES])]
     noun, single = cause["noun"], cause["count"] == 1 and places
     named = f"{noun} {places[0]}" if cause["cases"] else "".join(places[:1])
     count = f"in {named}" if single else wording.format_count(cause["count"], noun)
@@ -182,7 +182,7 @@ def _render_cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened:
     return tag("details", summary, tag("dl", *rows, kind="facts"), kind="cause", open=opened)
 
 
-def _place(document: Mapping[str, Any], cell: Sequence[int]) -> str:
+def _get_column_name(document: Mapping[str, Any], cell: Sequence[int]) -> str:
     return str(document["columns"][cell[1]]["name"])
 
 
@@ -196,7 +196,7 @@ def _render_map(document: Mapping[str, Any]) -> Markup | None:
     if not found:
         return None
     lists = [
-        (tag("p", f"asked: {one.get('asked', '')}"), _list("ol", map(_render_call, one.get("sites", ())), ""))
+        (tag("p", f"asked: {one.get('asked', '')}"), _render_list("ol", map(_render_call, one.get("sites", ())), ""))
         for one in found["prompts"]
     ]
     return tag(
@@ -245,7 +245,7 @@ def _render_foot(document: Mapping[str, Any]) -> Markup:
         "version": document.get("version", ""),
     }
     rows = (tag("div", tag("dt", name), tag("dd", tag("bdi", text))) for name, text in facts.items() if text)
-    return tag("footer", _list("ul", (tag("bdi", note) for note in document["notes"]), ""), tag("dl", *rows))
+    return tag("footer", _render_list("ul", (tag("bdi", note) for note in document["notes"]), ""), tag("dl", *rows))
 
 
 def render_fragment(run: Run) -> str:
@@ -259,7 +259,7 @@ def render_fragment(run: Run) -> str:
     return tag(
         "div",
         tag("p", title, _SPACE, tag("bdi", document["name"]), _SPACE, f"{score}· run {run.id}"),
-        _list("ul", (tag("bdi", reason) for reason in document["reasons"]), ""),
+        _render_list("ul", (tag("bdi", reason) for reason in document["reasons"]), ""),
         _render_table(("case", "status", "composite", "because"), map(_render_case_cells, rows[:ROWS]))
         if rows
         else None,

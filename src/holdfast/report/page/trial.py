@@ -19,7 +19,7 @@ from holdfast.report import standards, wording
 from holdfast.report.page.values import cut, fit_value, shorten_value, to_utf16_span
 from holdfast.score.spending import compute_spent
 from holdfast.spec.references import interpolate
-from holdfast.store.run_names import name_here
+from holdfast.store.run_names import format_name
 
 
 class Bounds(NamedTuple):
@@ -60,7 +60,7 @@ def build_trial(run: Run, traced: TracedTrial, again: str) -> dict[str, Any]:
         **described,
         "notes": [*_note_control(trial), *described["notes"]],
         "again": "" if trial.kind == "control" else again,
-        "promote": f"holdfast promote {trial.id} {quote(name_here(Path(run.path)))}" if failed else "",
+        "promote": f"holdfast promote {trial.id} {quote(format_name(Path(run.path)))}" if failed else "",
     }
 
 
@@ -124,9 +124,9 @@ def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any
         "detail": cut(
             observation.error or next((turn.detail for turn in observation.turns if turn.detail), ""), bounds.text
         ),
-        "turns": [_turn(turn, bounds.text) for turn in observation.turns[: bounds.events]],
+        "turns": [_build_turn(turn, bounds.text) for turn in observation.turns[: bounds.events]],
         "faults": [_build_fault(one) for one in ledger[: bounds.events]],
-        "trace": [call_document(event, bounds.sent) for event in trace],
+        "trace": [build_call(event, bounds.sent) for event in trace],
         "trace_left_out": len(observation.trace) - len(trace),
         "output": cut(observation.output, bounds.text),
         "notes": list(observation.notes),
@@ -146,7 +146,7 @@ def build_running_trial(trial: Trial, calls: Sequence[TraceEvent], again: str) -
         "ending": "under way",
         "detail": "",
         "turns": [{"asked": prompt, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
-        "trace": [call_document(event) for event in visible],
+        "trace": [build_call(event) for event in visible],
         "trace_left_out": len(calls) - len(visible),
         **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded")},
         **{name: [] for name in ("canaries", "standards")},
@@ -165,7 +165,7 @@ def _note_control(trial: Trial) -> list[str]:
     return [CONTROL] if trial.kind == "control" else []
 
 
-def call_document(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
+def build_call(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
     """One call with its input and output, up to that many characters of each."""
     return {
         "ts": round(event.ts, 4),
@@ -195,7 +195,7 @@ def _find_worst(verdicts: Iterable[Verdict]) -> str:
     return min((one.outcome for one in verdicts), key=order.index, default="")
 
 
-def _turn(turn: Turn, text: int) -> dict[str, Any]:
+def _build_turn(turn: Turn, text: int) -> dict[str, Any]:
     return {
         "asked": cut(turn.asked, text),
         "text": None if turn.text is None else cut(turn.text, text),
@@ -315,11 +315,11 @@ def _build_change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[
         "bytes": details.get("bytes"),
         "before": before and cut(before, most),
         "after": after and cut(after, most),
-        "diff": cut(_diff(path, before, after), most),
+        "diff": cut(_build_diff(path, before, after), most),
     }
 
 
-def _diff(path: str, before: str | None, after: str | None) -> str:
+def _build_diff(path: str, before: str | None, after: str | None) -> str:
     """The difference as `diff -u` shows it; empty if neither side is known."""
     if (before is None and after is None) or len(before or "") + len(after or "") > DIFFED:
         return ""

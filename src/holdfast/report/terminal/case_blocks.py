@@ -70,7 +70,7 @@ def format_blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) 
 
 def explain_case(run: Run, row: CaseRow, width: int = 100) -> list[str]:
     """Explain one case without colour."""
-    return list(_block(row, cases.RuleFacts(run), width, get_painter(False), False))
+    return list(_format_block(row, cases.RuleFacts(run), width, get_painter(False), False))
 
 
 def _format_cause(
@@ -84,7 +84,7 @@ def _format_cause(
             return
         yield ""
     for row in cause.members:
-        yield from (*_block(row, rules, width, paint, verbose), "")
+        yield from (*_format_block(row, rules, width, paint, verbose), "")
 
 
 def _format_left_out(run: Run, causes: Sequence[CaseCause]) -> str:
@@ -108,7 +108,7 @@ def _format_common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: in
     yield from format_facts(facts, width, paint, False)
 
 
-def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+def _format_block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     yield _format_case_title(row.case, width, paint)
     yield from _format_facts(row, rules, width, paint, verbose)
 

@@ -106,7 +106,7 @@ def _format_fault(fault: Mapping[str, Any]) -> str:
 _SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
 
 
-def map_lines(found: FaultMap, page: str = "") -> Iterator[str]:
+def format_map(found: FaultMap, page: str = "") -> Iterator[str]:
     """The calls with what they feed, then call sites × modes. `page` has the same as a picture."""
     prompt = None
     for site in found.sites:
@@ -126,7 +126,7 @@ def map_lines(found: FaultMap, page: str = "") -> Iterator[str]:
         yield f"  {head:<{wide}}  {' '.join(signs)}"
     yield ""
     yield "  ✔ held  ✘ failed  ? not met  · open"
-    yield map_words(found.coverage)
+    yield format_map_coverage(found.coverage)
     if found.scores:
         scores = ", ".join(f"{one.part} {one.score:.2f} (run {one.run})" for one in found.scores)
         yield f"score {scores}: a score counts only the faults that were tried"
@@ -134,7 +134,7 @@ def map_lines(found: FaultMap, page: str = "") -> Iterator[str]:
         yield f"picture: {page}"
 
 
-def map_words(count: MapCoverage) -> str:
+def format_map_coverage(count: MapCoverage) -> str:
     """`fault coverage 8 %: of 37 faults 3 held, 0 failed, 0 not met, 34 open`."""
     states = f"{count.held} held, {count.failed} failed, {count.not_met} not met, {count.open} open"
     extra = f"; {format_count(count.extra, 'other fault')} met that hunts do not use" if count.extra else ""

@@ -134,7 +134,7 @@ class Progress:
             TrialEnded: self._end_trial,
             VerdictGiven: self._count_verdict,
             CellDecided: self._add_cell,
-            WorkerStatus: self._at_work,
+            WorkerStatus: self._note_workers,
         }
 
     def __call__(self, event: Event) -> None:
@@ -173,7 +173,7 @@ class Progress:
         if self._drawable:
             self._fresh.append(event.cell)
 
-    def _at_work(self, event: WorkerStatus) -> None:
+    def _note_workers(self, event: WorkerStatus) -> None:
         lost = f", {event.lost} lost, {event.repeated} run again" if event.lost or event.repeated else ""
         self.workers = f"{wording.format_count(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 

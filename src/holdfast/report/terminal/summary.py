@@ -8,7 +8,7 @@ from itertools import islice
 from holdfast.model.run import CellRow, Run
 from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.causes import cause_words
-from holdfast.report.causes.cell_causes import Cause, group_cells, is_of
+from holdfast.report.causes.cell_causes import Cause, group_cells, has_cause
 from holdfast.report.facts import list_cell_facts
 from holdfast.report.safe import count_columns, to_ascii, to_one_line
 from holdfast.report.short_names import list_names
@@ -105,7 +105,7 @@ def _format_members(
             yield ""
         row = every[rule, member.head]
         if not cause.mixed:
-            row = next(part for part in wording.split_by_cause(row) if is_of(cause, part.cell))
+            row = next(part for part in wording.split_by_cause(row) if has_cause(cause, part.cell))
         yield from format_cell(run, row, to_one_line(places.format_place(rule)), width, paint, True)
 
 

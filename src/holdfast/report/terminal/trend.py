@@ -108,17 +108,17 @@ def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterato
     visible = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
     told_by_rules = {one.scenario for one in visible if one.rule != CASES}
     visible = [one for one in visible if one.rule != CASES or one.scenario not in told_by_rules]
-    wide = max((count_columns(_name(one)) for one in visible), default=0)
+    wide = max((count_columns(_format_name(one)) for one in visible), default=0)
     if visible:
         yield ""
     for one in sorted(visible, key=lambda one: (one.outcomes[-1] != "fail", one.rule, one.scenario)):
         signs = "".join(SIGNS[outcome] if outcome else " " for outcome in one.outcomes)
-        yield f"  {pad(_name(one), wide)}  {signs}  {format_change(one)}".rstrip()
+        yield f"  {pad(_format_name(one), wide)}  {signs}  {format_change(one)}".rstrip()
     if rule is None and trend.runs and not visible:
         yield paint("  no rule went from pass to fail or back", "dim")
 
 
-def _name(one: RuleTrend) -> str:
+def _format_name(one: RuleTrend) -> str:
     return to_one_line(f"{one.rule} in {one.scenario}")
 
 

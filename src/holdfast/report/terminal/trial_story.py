@@ -49,12 +49,12 @@ def build_timeline(trial: Document) -> list[StoryLine]:
     deeds = (one for one in trial["audit"] if f"{one['details'].get('method')} {one['details'].get('url')}" not in http)
     done = [_build_action(one, trial["files"]) for one in deeds]
     # Files are compared when the agent has ended; everything else happened before its last answer.
-    ends = [*map(_end, trial["trace"]), *(step.at_ms or 0.0 for step in done if step.lane != "file")]
+    ends = [*map(_compute_end_ms, trial["trace"]), *(step.at_ms or 0.0 for step in done if step.lane != "file")]
     steps += [*_build_turns(trial["turns"], max(ends, default=0.0)), *done]
     return before + sorted(steps, key=lambda step: (step.at_ms or 0.0, step.lane.startswith("answered")))
 
 
-def _end(call: Document) -> float:
+def _compute_end_ms(call: Document) -> float:
     return float(call["ts"]) * 1000 + float(call["duration_ms"])
 
 

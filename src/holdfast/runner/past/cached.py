@@ -123,7 +123,7 @@ def digest_files(job: Job, but_for: Collection[Path] = ()) -> str:
             if path in left_out or left_out.intersection(path.parents):
                 continue
             by_time = _BY_TIME in path.parts[len(folder.parts) :]
-            entries.append([name, _mark(path) if by_time else digest_file(path)])
+            entries.append([name, _build_stamp(path) if by_time else digest_file(path)])
             read += not by_time
             if read > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
@@ -208,7 +208,7 @@ def _walk_files(root: Path) -> Iterator[tuple[str, Path]]:
                 yield os.path.relpath(f"{folder}/{name}", root), path
 
 
-def _mark(path: Path) -> str:
+def _build_stamp(path: Path) -> str:
     about = path.stat()
     return f"{about.st_size} bytes of {about.st_mtime_ns}"
 

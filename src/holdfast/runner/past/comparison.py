@@ -69,7 +69,7 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]
     parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in reduced]
     warnings = _check_runs(before, after)
-    plan = _plan(list(_pair_parts(before, after, environ)))
+    plan = _build_plan(list(_pair_parts(before, after, environ)))
     earlier, later = (Outcomes(read_pairs(run), plan) for run in (before, after))
     counts, paired = count_pairs(earlier, later, plan)
     if not paired:
@@ -199,7 +199,7 @@ def _find_newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[s
     return tuple(obeyed.values())
 
 
-def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
+def _build_plan(parts: Sequence[SharedPart]) -> PairingPlan:
     """How to count each rule; rules and scenarios whose meaning changed are left out."""
     rules: dict[_Rule, RulePlan] = {}
     changed: set[_Rule] = set()

@@ -19,7 +19,7 @@ from holdfast.report.cases import format_head
 from holdfast.report.cases import get_outcome as case_outcome
 from holdfast.report.wording import format_column
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.past.stored import look
+from holdfast.runner.past.stored import load_run
 from holdfast.runner.whole import OVERALL, read_overall
 from holdfast.store.history import History, Indexing, Tell, open_index
 from holdfast.store.history_table import FILE
@@ -69,7 +69,7 @@ def read_past_run(run: RunDir) -> PastRun:
         if run.read_end() is None:
             check(run)
             return known
-        with closing(look(run, environ=os.environ)) as outcome:
+        with closing(load_run(run, environ=os.environ)) as outcome:
             return build_past_run(run, outcome)
     except (HoldfastError, OSError) as refused:
         why = f"{refused.strerror}: {refused.filename}" if isinstance(refused, OSError) else str(refused)

@@ -77,17 +77,17 @@ def _add_tried(tried: TriedFaults, run: RunDir) -> None:
     for observation in read_observations(run):
         scenario = begun.get(observation.trial)
         if scenario is not None and not observation.error and not (scenario.calm and not observation.ledger):
-            tried.add(observation, scenario, _trial_result(outcomes.get(observation.trial, set())))
+            tried.add(observation, scenario, _get_result(outcomes.get(observation.trial, set())))
 
 
-def _trial_result(outcomes: Set[str]) -> TrialResult:
+def _get_result(outcomes: Set[str]) -> TrialResult:
     """As hunts say it: a trial holds if a rule passed, none failed and no check ended in an error."""
     if "fail" in outcomes:
         return "failed"
     return "held" if "pass" in outcomes and "error" not in outcomes else "unjudged"
 
 
-def newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
+def read_newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
     """The score of the newest complete run of each part; `runs` begins with the newest."""
     from holdfast.hunt.fault_map import MapScore
 
@@ -105,7 +105,7 @@ def newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
             yield MapScore(part, run.id, score.value)
 
 
-def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
+def load_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
     """The planner after it has received every stored trial."""
     planner, known = build_hunt_planner(plan.spec, plan, options), read_judged(run, plan, keep_errors=True)
     judged = JudgingProgress()

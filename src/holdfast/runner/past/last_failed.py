@@ -16,7 +16,7 @@ from holdfast.plan.matrix import select_case_rules
 from holdfast.plan.select import EVERYTHING, FailedTask, build_failed_task
 from holdfast.report.cases import format_head
 from holdfast.report.decisive import Decisive
-from holdfast.runner.past.stored import look
+from holdfast.runner.past.stored import load_run
 from holdfast.store.record import read_trials, read_verdicts
 from holdfast.store.run_names import list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir, list_verdict_files
@@ -94,7 +94,7 @@ def read_failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> di
     A run of single rules decides no case, but a case with a failed cell is selected again.
     """
     by_task: dict[FailedTask, bool] = {}
-    with closing(look(run, environ=environ)) as outcome:
+    with closing(load_run(run, environ=environ)) as outcome:
         cases = [row.case for row in outcome.run.cases]
         for case in cases:
             tasks = [task for task in spec.tasks if task.prompt == case.prompt]

@@ -25,9 +25,9 @@ from holdfast.store.blobs import TrialName
 from holdfast.store.record import read_trial
 from holdfast.store.record_lines import read_lines
 from holdfast.store.run_names import PARTS
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, record_files
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, list_record_files
 from holdfast.store.seal_check import check
-from holdfast.store.seals import seal_of
+from holdfast.store.seals import compute_seal
 
 DEEPEST = 5
 """How deep to look for shards: a CI artifact has `.holdfast/runs/0001` in a folder."""
@@ -59,7 +59,7 @@ class MergedRun(NamedTuple):
 def find_shards(paths: Sequence[Path]) -> list[FoundShard]:
     """The shards below the paths, in order; UsageError says why they do not belong to one run."""
     shards = sorted((_read_shard(run) for run in _find_runs(paths)), key=lambda one: one.shard.number)
-    _fit(shards)
+    _check_shards(shards)
     return shards
 
 
@@ -70,7 +70,7 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
     """
     by_part = {part: _list_begun(part, shards) for part in shards[0].manifest.parts}
     for begun in by_part.values():
-        _fit(begun)  # mutations that a model wrote are stored with their part
+        _check_shards(begun)  # mutations that a model wrote are stored with their part
     missing = (*_describe_missing(shards), *_describe_unfinished(shards, by_part))
     if missing and not partial:
         hint = "name all of them, or use --partial to join these; --resume then runs the rest"
@@ -147,7 +147,7 @@ def _read_shard(run: RunDir) -> FoundShard:
 
 
 # -- whether they fit ---------------------------------------------------------------------------------
-def _fit(shards: Sequence[FoundShard]) -> None:
+def _check_shards(shards: Sequence[FoundShard]) -> None:
     """Reject shards that do not belong to one run."""
     for other in shards[1:]:
         first = shards[0]
@@ -231,7 +231,7 @@ def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
     options = first.manifest.options
     whole = replace(options, select=replace(options.select, shard=None))
     started = min(one.manifest.started for one in shards)
-    run.describe(replace(first.manifest, id=run.id, options=whole, started=started, concluded=()))
+    run.write_manifest(replace(first.manifest, id=run.id, options=whole, started=started, concluded=()))
 
 
 def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -> None:
@@ -243,7 +243,7 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
     for one in shards:
         controls |= _add(one, run, controls)
     notes = (f"merged from {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
-    _end(shards, run, notes, warnings, complete=not missing)
+    _write_end(shards, run, notes, warnings, complete=not missing)
 
 
 def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
@@ -286,7 +286,7 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(entry.path, target / entry.name)
 
 
-def _end(
+def _write_end(
     shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], warnings: list[str], *, complete: bool
 ) -> None:
     """Write the end of the joined run, and seal it."""
@@ -300,11 +300,11 @@ def _end(
             *(RunNote("merged", text) for text in notes),
             *(RunNote("unsealed", text) for text in dict.fromkeys(warnings)),
         ),
-        {path.name: seal for path in record_files(run) if (seal := seal_of(path)) is not None},
+        {path.name: seal for path in list_record_files(run) if (seal := compute_seal(path)) is not None},
         tuple(dict.fromkeys(one for end in ends for one in end.isolation)),
         unasked=sum(end.unasked for end in ends),
         stopped_by=next((end.stopped_by for end in ends if end.stopped_by), ""),
         stateful=any(end.stateful for end in ends),
         background=tuple(dict.fromkeys(word for end in ends for word in end.background)),
     )
-    run.end(whole)
+    run.write_end(whole)

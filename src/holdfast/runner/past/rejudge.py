@@ -33,7 +33,7 @@ from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import StoredAdvice, StoredObservations, read_scenarios
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, list_verdict_files, number_of
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, get_number, list_verdict_files
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
 from holdfast.store.view import build_run_command
@@ -70,7 +70,7 @@ def judge_again(
     refuse_unrunnable(spec)
     before = load_stored_spec(run, manifest, None, environ)[0] if config is not None else spec
     _check_faults(before, spec)
-    options = _as_it_was(manifest.options, options, before, spec)
+    options = _restore_selection(manifest.options, options, before, spec)
     run.lock()
     try:
         with closing(StoredTrials(run, read_scenarios(run, before.scenarios))) as stored:
@@ -86,7 +86,7 @@ def judge_again(
     texts = [*_note_borrowed(plan), *_note_changes(run, manifest, spec, config)]
     ended = replace(_build_end(run, texts, unsealed), warnings=format_spec_warnings(spec, problems))
     by = f"the rules of {config}" if config else "the rules that it was run with"
-    page = run.path / f"report-judged-{number_of(path)}.html"  # report.html keeps the verdicts of the run itself
+    page = run.path / f"report-judged-{get_number(path)}.html"  # report.html keeps the verdicts of the run itself
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
 
 
@@ -124,7 +124,7 @@ def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | No
         )
 
 
-def _as_it_was(was: RunOptions, options: RunOptions, before: Spec, now: Spec) -> RunOptions:
+def _restore_selection(was: RunOptions, options: RunOptions, before: Spec, now: Spec) -> RunOptions:
     """The selection of the run also applies to its rejudging, unless the user selects something else.
 
     If the file now asks other things, only scenarios are known to mean the same.
@@ -145,7 +145,7 @@ def _digest_plan(spec: Spec) -> bytes:
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Judged]) -> Path:
     """Write all verdicts or none, add them to the tally, and return the file's path."""
-    path = run.get_verdict_file(1 + max((number_of(file) for file in list_verdict_files(run)), default=0))
+    path = run.get_verdict_file(1 + max((get_number(file) for file in list_verdict_files(run)), default=0))
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)  # left by a rejudging that was killed
     lines = JsonLines(unfinished)
@@ -172,7 +172,7 @@ def _judge_trials(
         controls = {}
         for number, trial in stored:
             if trial.kind == "control" and last[number] >= 0:
-                observation = stored_observations.at(last[number])
+                observation = stored_observations.read_at(last[number])
                 tally.note_trial(trial, observation)
                 controls[encode_canonical(trial.params), trial.task] = observation
 
@@ -201,7 +201,7 @@ def _pair_rules(
         number = stored.find(observation.trial)
         if number is None or last[number] != at:
             continue
-        trial = stored.at(number)
+        trial = stored.read_at(number)
         rules = plan.get_judging_rules(trial) if trial.kind == "contract" else ()
         whole = stored_observations.read_details(observation) if rules else observation
         for rule in rules:

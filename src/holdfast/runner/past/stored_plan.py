@@ -49,16 +49,16 @@ class StoredPlan(Plan):
         self._orphans_of = lru_cache(_GROUPS_KEPT)(self._find_orphans)
         for trial in stored:
             if trial.kind == "contract":
-                self._count(trial)
+                self._count_trial(trial)
 
     def get_rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules of the trial's scenario that ask its task, however the run arranged them."""
-        group = self._group(trial.scenario.name, trial.params, trial.task)
+        group = self._find_group(trial.scenario.name, trial.params, trial.task)
         return () if group is None else tuple(self._rules_of(group).values())
 
     def get_judging_rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules that judge this trial."""
-        group = self._group(trial.scenario.name, trial.params, trial.task)
+        group = self._find_group(trial.scenario.name, trial.params, trial.task)
         if group is None:
             return ()
         asking = self._rules_of(group)
@@ -69,7 +69,7 @@ class StoredPlan(Plan):
 
     def count_trials(self, key: CellKey, task: Task) -> int:
         """The number of stored trials that judge a rule on one of its tasks."""
-        group = self._group(key.scenario, self.spec.params[key.params], task)
+        group = self._find_group(key.scenario, self.spec.params[key.params], task)
         assert group is not None, "the task is one of the rule's"
         return self._count_owned(key.invariant, group) or self._alike[group]
 
@@ -80,9 +80,9 @@ class StoredPlan(Plan):
         wanted = (self._replicas,) * len(tasks) if super().whole else super().count_by_task(key)
         return tuple(map(max, wanted, (self.count_trials(key, task) for task in tasks)))
 
-    def _count(self, trial: Trial) -> None:
+    def _count_trial(self, trial: Trial) -> None:
         self.made_for.add(trial.invariant)
-        group = self._group(trial.scenario.name, trial.params, trial.task)
+        group = self._find_group(trial.scenario.name, trial.params, trial.task)
         if group is None:
             return
         self._alike[group] += 1
@@ -91,7 +91,7 @@ class StoredPlan(Plan):
         elif trial.task in self._places.get(trial.invariant, ()):
             self._own[self._compute_position(trial.invariant, group)] += 1
 
-    def _group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
+    def _find_group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
         """The number of a group; None if this plan does not use it."""
         row, number = self._rows.get(scenario), self._params.get(encode_canonical(params))
         task_number = self._task_numbers.get(task)

@@ -65,17 +65,19 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
         return [Reason(BROKEN, f"the baseline {baseline.id} could not be compared: {refused}", "baseline-unusable")], []
     reasons = [
         Reason(
-            VIOLATED, f"{_format_rule(one)} is worse than in run {baseline.id}: {_change(one)}", "worse-than-baseline"
+            VIOLATED,
+            f"{_format_rule(one)} is worse than in run {baseline.id}: {_format_change(one)}",
+            "worse-than-baseline",
         )
         for one in comparison.select_rules("worse")
     ]
     notes = [
-        f"{_format_rule(one)} is better than in run {baseline.id}: {_change(one)}"
+        f"{_format_rule(one)} is better than in run {baseline.id}: {_format_change(one)}"
         for one in comparison.select_rules("better")
     ]
     unsure = comparison.select_rules("cannot tell")
     notes += [
-        f"{_format_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_format_more(one)}"
+        f"{_format_rule(one)}: cannot tell from run {baseline.id}, {_format_change(one)}{_format_more(one)}"
         for one in unsure[:SHOWN]
     ]
     if len(unsure) > SHOWN:
@@ -94,7 +96,7 @@ def _format_rule(one: RuleComparison) -> str:
     return f"{one.part}: {one.rule}" if one.part else one.rule
 
 
-def _change(one: RuleComparison) -> str:
+def _format_change(one: RuleComparison) -> str:
     passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
     more = f" and {len(one.obeyed) - SHOWN} more" if len(one.obeyed) > SHOWN else ""
     obeyed = f"; obeyed now and not then: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
