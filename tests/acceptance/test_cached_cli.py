@@ -216,12 +216,14 @@ def test_runs_that_lie_beside_the_spec_are_no_change_and_other_files_there_are(
     [
         ("prompts/system.txt", 'open(__import__("os").path.join(__import__("os").path.dirname(__file__), "{up}"))'),
         ("prompts/system.txt", 'open("{path}")'),
+        ("prompts/system.txt", 'open(__import__("os").path.expanduser("~/outside/prompts/system.txt"))'),
         ("lib/shared.py", '__import__("sys").path.append("{folder}")\nimport shared'),
     ],
 )
 def test_a_file_outside_the_folder_that_the_code_names_or_imports_is_compared(
-    made: Project, tmp_path: Path, name: str, line: str
+    made: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: str
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     other = tmp_path / "outside" / name
     other.parent.mkdir(parents=True)
     other.write_text("X = 1\n")

@@ -65,8 +65,9 @@ _NOTHING = Answer(turns=())
 RESENDS: tuple[Literal["attack", "plain"], ...] = ("plain", "attack", "attack", "plain", "plain")
 """What is sent after a mutation of the request, at most.
 
-Together with the first attack this is A P A A P P. An agent that goes by the number of a request alone cannot treat all
-As in one way and all Ps in another, even if it counts an attack as several requests. The last two As are one attack
+Together with the first attack this is A P A A P P. An agent that goes by the number of a request alone (a period, a
+limit or a warm-up, not this very order) cannot treat all As in one way and all Ps in another, even if it counts an
+attack as several requests. The last two As are one attack
 apart and the A before them is an attack and a P away, so no period hits all As. The last two Ps are neighbours, so no
 period hits all Ps. A lockout treats the last P as an A, and a warm-up treats the last A as the P before it.
 """

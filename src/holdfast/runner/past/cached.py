@@ -40,9 +40,9 @@ _FIXED = ("static:", "generated")
 """Sources of secrets whose values follow from the spec and its seed."""
 PATH_MOST = 256
 """Characters; a longer word is not a path."""
-_PATH_LITERAL = re.compile(rb"""["']((?:\.\.?/|/)[^"'\n\x00]{1,250}|\.\.)["'](?!\s*,\s*["'][wax])""")
+_PATH_LITERAL = re.compile(rb"""["']((?:~|\.\.?)?/[^"'\n\x00]{1,250}|\.\.)["'](?!\s*,\s*["'][wax])""")
 """A path to another place in the text of a program; a file that is opened for writing is a result."""
-_PATH_WORD = re.compile(rb"""(>\s*)?["']?((?:\.\.?)?/[^\s"'`;|&<>(){}$\\\x00]{1,250})""")
+_PATH_WORD = re.compile(rb"""(>\s*)?["']?((?:~|\.\.?)?/[^\s"'`;|&<>(){}$\\\x00]{1,250})""")
 """The same in a program that is not Python, where paths may stand without quotes; `> path` is a result."""
 _PASSED_OVER = frozenset({
     ".git", ".hg", ".holdfast", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".svn", ".tox", "__pycache__",
@@ -152,7 +152,8 @@ def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
     found = ImportedFiles()
     folders = [root]
     for base, word in named:
-        place = Path(os.path.normpath(base / word.strip("'\""))) if len(word) < PATH_MOST else root
+        written = os.path.expanduser(word.strip("'\""))
+        place = Path(os.path.normpath(base / written)) if len(word) < PATH_MOST else root
         # Folders above the spec are not import roots, and everything below it is compared in any case.
         if root.is_relative_to(place) or place.is_relative_to(root):
             continue
