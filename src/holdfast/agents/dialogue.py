@@ -47,18 +47,18 @@ class Dialogue:
         return [one for one in self._before if one.role != "system"]
 
     def build_messages(self, question: str) -> list[AgentMessage]:
-        """All messages up to this question, as a new list, because the agent may change it."""
+        """Returns all messages up to this question, in a new list that the agent may change."""
         return [*map(dict, self._turns_so_far), {"role": "user", "content": question}]
 
     def build_text(self, question: str) -> str:
-        """The question; the first one follows the earlier turns."""
+        """Returns the question as text; before the first one it adds the earlier turns."""
         if self._begun or not self._earlier_turns:
             return question
         lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._earlier_turns]
         return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
     def build_input(self, question: str) -> str | list[AgentMessage]:
-        """The agent's input for this question."""
+        """Returns the agent's input for this question."""
         return self.build_messages(question) if self._messages else self.build_text(question)
 
     def add_turn(self, turn: Turn) -> None:
@@ -74,5 +74,5 @@ class Dialogue:
 def make_dialogue(
     before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
 ) -> Dialogue | None:
-    """The dialogue, if the agent gets more than each question; most get only that."""
+    """Returns the dialogue; None for an agent that gets only the questions, as most do."""
     return Dialogue(before, messages=messages, once=once) if messages or before is not UNSET else None

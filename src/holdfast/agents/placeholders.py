@@ -21,7 +21,7 @@ _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")"}
 
 
 def has_placeholder(agent: AgentSpec, name: str) -> bool:
-    """Whether the command or its arguments have this placeholder."""
+    """Returns whether the command or its arguments have this placeholder."""
     return any(f"{{{name}}}" in text for text in (agent.command or "", *agent.args))
 
 
@@ -55,7 +55,7 @@ def fill_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
 
 
 def fill_port(agent: AgentSpec, port: int) -> AgentSpec:
-    """The agent's section for an instance on this port."""
+    """Returns the agent's section for an instance on this port."""
 
     def fill(text: str) -> str:
         return text.replace(PORT, str(port))
@@ -76,7 +76,7 @@ def fill_port(agent: AgentSpec, port: int) -> AgentSpec:
 
 
 def _expand_variable(variable: str, quote: str) -> str:
-    """The expansion of the variable as one word; it closes single quotes around it first."""
+    """Returns the expansion of the variable as one word; it closes single quotes around it first."""
     if quote == '"':
         return f"${{{variable}}}"
     quoted = f'"${{{variable}}}"'
@@ -118,10 +118,10 @@ class _ShellScanner:
         return sign
 
     def _read_comment(self, sign: str, top: str) -> str:
-        """A comment that begins here, in which quotes have no meaning; empty if there is none."""
+        """Returns a comment that begins here, in which quotes have no meaning; empty if there is none."""
         begins = sign == "#" and top != '"' and (self.at == 0 or self._text[self.at - 1] in " \t\n;&|(")
         return self._text[self.at :].partition("\n")[0] if begins else ""
 
     def _is_bracket_active(self, top: str) -> bool:
-        """Whether a bracket counts here: inside double quotes only after `$`."""
+        """Returns whether a bracket counts here: inside double quotes only after `$`."""
         return top != '"' or self._text[self.at - 1 : self.at] == "$"

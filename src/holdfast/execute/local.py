@@ -67,7 +67,7 @@ def execute(
     on_call: OnCall | None = None,
     store: Store | None = None,
 ) -> AsyncGenerator[Observed, None]:
-    """Yield each trial with its observation as they end. One task per slot, none per trial.
+    """Yields each trial with its observation as they end. One task per slot, none per trial.
 
     `store` is called before the slot starts its next trial, so a kill loses only running trials.
     """
@@ -81,7 +81,7 @@ def execute(
 
 
 def _announce_trials(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
-    """The trials; `started` is called when a slot takes one."""
+    """Yields the trials; `started` is called when a slot takes one."""
     for trial in trials:
         started(trial)
         yield trial
@@ -135,7 +135,7 @@ async def _run_in_parallel(
 
 
 class _EndedTrials:
-    """Ended trials that the judge has not taken yet. One future per side: a queue costs fifteen calls per trial."""
+    """The ended trials that the judge has not taken yet. It uses two futures: a queue costs fifteen calls per trial."""
 
     def __init__(self, slots: int) -> None:
         self.trials: deque[Observed] = deque()
@@ -156,17 +156,17 @@ class _EndedTrials:
 
     @property
     def is_full(self) -> bool:
-        """Whether slots should wait: the judge is far behind."""
+        """Whether slots must wait because the judge is far behind."""
         return len(self.trials) >= self._limit
 
     async def wait_until_taken(self) -> None:
-        """Wait until the judge has taken everything."""
+        """Waits until the judge has taken everything."""
         if self._taken is None:
             self._taken = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._taken)  # cancelling one slot must not cancel the wait of the others
 
     async def wait_for_more(self) -> bool:
-        """Wait for the next trial; False once every slot is over and nothing is left, or one has failed."""
+        """Waits for the next trial; False once every slot is over and nothing is left, or one has failed."""
         if self._taken is not None:
             self._taken.set_result(None)
             self._taken = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def build_plane_settings(
     spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions, *, web: bool
 ) -> PlaneSettings:
-    """The settings for the planes of a site; `agent` is its section with references resolved."""
+    """Builds the settings for the planes of a site; `agent` is its section with references resolved."""
     # The planes import the gateway and MCP, which a run without planes never needs.
     from holdfast.planes.site_planes import PlaneSettings
 
@@ -46,7 +46,7 @@ def build_plane_settings(
 
 
 def list_scenarios(spec: Spec) -> tuple[Scenario, ...]:
-    """The scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
+    """Returns the scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
     if spec.part != "hunt":
         return spec.scenarios
     from holdfast.hunt.points import every_fault
@@ -58,8 +58,9 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
-    """Whether to intercept the agent's traffic: always if Holdfast starts it or it is behind the gateway, else on
-    demand.
+    """Returns whether to intercept the agent's traffic.
+
+    Holdfast always does if it starts the agent or the agent is behind the gateway, otherwise on demand.
     """
     agent = spec.agent
     if agent.launched or agent.gateway:
@@ -78,20 +79,20 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
 
 
 def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
-    """A warning if the user's own proxy is set and the agent's calls do not go through it."""
+    """Returns a warning if the user's own proxy is set and the agent's calls do not go through it."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
     if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not needs_web_plane(spec)):
         return None
     return RunWarning(
         "proxy-unused",
-        f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set, and not gone through: Holdfast connects to "
-        "models and hosts directly. Where no other way leads out, those calls fail and their trials are errors",
+        f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set but not used: Holdfast connects to "
+        "models and hosts directly. If only the proxy can reach them, those calls fail and their trials are errors",
     )
 
 
 def needs_web_plane(spec: Spec) -> bool:
-    """Whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
+    """Returns whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
     agent = spec.agent
     named = any(i.plane == "http" or i.match_url is not None for i in _list_injections(spec))
     return named or agent.launched or agent.gateway or bool(list_rule_urls(spec)) or bool(list_recorded_urls(spec))
@@ -103,7 +104,7 @@ def list_rule_urls(spec: Spec) -> tuple[str, ...]:
 
 
 def has_recordings(spec: Spec) -> bool:
-    """Whether the tools of a recording answer a task."""
+    """Returns whether the tools of a recording answer a task."""
     return any(task.recording is not UNSET for task in spec.tasks)
 
 
@@ -119,7 +120,7 @@ def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
 
 
 def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
-    """A warning if this agent's calls bypass a plane on which recordings answer."""
+    """Returns a warning if this agent's calls bypass a plane on which recordings answer."""
     agent = spec.agent
     if not has_recordings(spec) or agent.launched or agent.gateway:
         return None
@@ -133,13 +134,13 @@ def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
         return RunWarning(
             "recordings-unmet",
             "an inline agent gets recorded responses of its declared functions only: its HTTP, MCP and model calls "
-            "are not met. Use isolation: fresh or worker for those",
+            "go to the real services. Use isolation: fresh or worker for those",
         )
     return None
 
 
 def needs_cost(spec: Spec) -> bool:
-    """Whether a rule reads the cost of model calls."""
+    """Returns whether a rule reads the cost of model calls."""
     return any(traits.reads_cost for traits in _list_traits(spec))
 
 

@@ -23,14 +23,14 @@ class RefusedCalls:
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
-        """Where in the trace each is."""
+        """The position of each in the trace."""
         self._at_host: Counter[str] = Counter()
         self._side_calls: Counter[tuple[str, str]] = Counter()
         self.models: dict[str, str] = {}
         """Model hosts whose format the gateway does not read, and why each gave no answer."""
 
     def merge_repeat(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
-        """Whether the trace already has such a call: then it is counted there. Otherwise its position is the next."""
+        """Counts the call in an equal one of the trace; returns False if there is none, and reserves its position."""
         host = urlsplit(event.tool.partition(" ")[2]).netloc
         key = f"{event.tool} {event.digest}"
         if key not in self._places and self._at_host[host] >= EACH_HOST:
@@ -45,7 +45,7 @@ class RefusedCalls:
         return True
 
     def add_side_call(self, host: str, kind: str) -> None:
-        """Add a call that is not part of the agent's work."""
+        """Adds a call that is not part of the agent's work."""
         self._side_calls[host, kind] += 1
 
     @property
@@ -58,7 +58,7 @@ class RefusedCalls:
         return f"also tried, and denied: {', '.join(named)}{f' and {more} more hosts' if more else ''}" if named else ""
 
     def explain_missing_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
-        """Why the agent had no model to call, if that is so."""
+        """Yields a message if the agent had no model that it could call."""
         if self.models and not any(event.event_type == "llm_call" for event in trace):
             place, why = next(iter(self.models.items()))
             yield (
@@ -90,7 +90,7 @@ class Providers:
             self._answered[at] = when
 
     def has_answered_since(self, at: str, when: float) -> bool:
-        """Whether they answered after that."""
+        """Returns whether the provider answered after that time."""
         return self._answered.get(at, -1.0) > when
 
 
@@ -114,7 +114,7 @@ def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers
 
 
 def name_provider(event: TraceEvent) -> str:
-    """The called party, in the planes' terms: the origin of a URL, or a model."""
+    """Returns the called party, in the planes' terms: the origin of a URL, or a model."""
     if event.plane != "http":
         return f"{event.plane}:{event.tool}"
     url = urlsplit(event.tool.partition(" ")[2])
@@ -122,6 +122,6 @@ def name_provider(event: TraceEvent) -> str:
 
 
 def _is_too_long(waited_ms: float, turn: Turn) -> bool:
-    """Whether the wait was longer than anybody's patience, or most of a turn that was not short."""
+    """Returns whether the wait was very long, or most of a turn that was not short."""
     most = waited_ms >= turn.latency_ms / 2
     return waited_ms >= SILENCE_MS or (most and (turn.ending == "timeout" or waited_ms >= _SHORT_MS))

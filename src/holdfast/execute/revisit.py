@@ -52,7 +52,7 @@ async def revisit(
     command: Sequence[str],
     tell: TellText,
 ) -> int:
-    """Run a shell or a command in the world and return its exit code. `tell` receives what is missing."""
+    """Runs a shell or a command in the world; returns its exit code. `tell` receives what is missing."""
     _end_on_signals()
     for note in kept_world.notes:
         tell(note)
@@ -63,7 +63,7 @@ async def revisit(
 
 
 def _end_on_signals() -> None:
-    """A closed terminal ends the world in good order."""
+    """Cancels this task on SIGTERM and SIGHUP, so that the world is closed in order."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -107,7 +107,7 @@ async def _open_worlds(
 
 
 def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:
-    """The agent's section, with its variables and the route to its models."""
+    """Returns the agent's section, with its variables and the route to its models."""
     try:
         return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
     except UserError as refused:
@@ -116,7 +116,7 @@ def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellTe
 
 
 def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> WorldSpec:
-    """The world with its references resolved; entries with missing references are left out."""
+    """Returns the world with its references resolved; entries with missing references are left out."""
 
     def fill(part: WorldSpec) -> WorldSpec | None:
         try:
@@ -140,7 +140,7 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
 
 
 def _use_kept_workspace(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
-    """The world on the kept workspace; a file that held only a secret gets it back."""
+    """Returns the world on the kept workspace; a file that held only a secret gets it back."""
     workspace = folder.resolve() / "workspace"
     there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
 

@@ -1,4 +1,4 @@
-"""Simulated users: they continue a conversation after its written turns."""
+"""Simulated users, which continue a conversation after its written turns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TalkingUser(Protocol):
     """A simulated user in one conversation."""
 
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """Its reply to the last of these turns; None: the conversation is over. HarnessError if it cannot be asked."""
+        """Returns the reply to the last turn; None ends the conversation. Raises HarnessError if it cannot be asked."""
         ...
 
 
@@ -50,7 +50,7 @@ class SimulatedUsers:
         self._scripts: dict[str, UserScript] = {}
 
     def join(self, user: SimulatedUser) -> TalkingUser:
-        """The user for one conversation; HarnessError if it cannot take part."""
+        """Returns the user for one conversation; HarnessError if it cannot take part."""
         if user.lines is not None:
             return ScriptedUser(user, user.lines)
         if user.script:
@@ -73,7 +73,7 @@ class SimulatedUsers:
 
 
 class ScriptedUser:
-    """Says the lines of its script."""
+    """A user that says the lines of its script."""
 
     def __init__(self, user: SimulatedUser, script: UserScript) -> None:
         self._user = user
@@ -133,7 +133,7 @@ class ModelUser:
 
 
 def format_transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
-    """The conversation so far for the user's model: the user's own words, not those of an attack."""
+    """Returns the conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
     lines = [f"{_SPEAKERS[one.role]}: {_shorten(one.content)}" for one in before if one.role != "system"]
     for question, turn in zip(questions, turns, strict=True):

@@ -111,16 +111,16 @@ class LiveSink:
             self._on_call(self._trial, event)
 
     def hold(self, call: AttemptKey) -> None:
-        """Faults may act on the call: it has not been passed on yet."""
+        """Records that faults may act on the call, which has not been passed on yet."""
         if len(self.trace) < EVENTS_KEPT:
             self._held.add(call)
 
     def release(self, call: AttemptKey) -> None:
-        """The call is passed on."""
+        """Records that the call was passed on."""
         self._held.discard(call)
 
     def _mark_unsent(self, event: TraceEvent) -> TraceEvent:
-        """The event, marked if the call was never passed on."""
+        """Returns the event, marked if the call was never passed on."""
         target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
         call = (event.plane, target, event.n)
         if call not in self._held:
@@ -155,7 +155,7 @@ class LiveSink:
             self._exchanges.append(read)
 
     def exchanges(self) -> tuple[ServiceExchange, ...]:
-        """The requests to services, in the order in which they began."""
+        """Returns the requests to services, in the order in which they began."""
         return tuple(sorted((exchange() for exchange in self._exchanges), key=_get_start))
 
     def find_unanswered(self, answer: Answer) -> Iterator[str]:
@@ -167,14 +167,14 @@ class LiveSink:
             yield from self._refused.explain_missing_model(self.trace)
 
     def make_storable(self, value: S) -> S:
-        """The value with text that can be stored; a note says if the agent's own could not."""
+        """Returns the value with text that can be stored; a note says if the agent's own could not."""
         stored = make_storable(value)
         if stored is not value:
             self.note(HALVES)
         return stored
 
     def limit_reply(self, entry: R) -> R:
-        """The entry, without its reply if the trial's replies exceed what a session should store."""
+        """Returns the entry, without its reply if the trial's replies exceed what a session should store."""
         if not entry.reply:
             return entry
         self._replies += len(entry.reply)
@@ -195,13 +195,13 @@ class LiveSink:
         _keep(self.notes, text)
 
     def list_notes(self) -> Sequence[str]:
-        """The notes, and one with the number of calls that are not in the trace."""
+        """Returns the notes, and one with the number of calls that are not in the trace."""
         side_calls = "" if self._refused is None else self._refused.side_calls
         return [*self.notes, side_calls] if side_calls else self.notes
 
 
 def _shorten_target(event: TraceEvent) -> TraceEvent:
-    """The event with a target of bounded size; canaries in the rest of it are kept."""
+    """Returns the event with a target of bounded size; canaries in the rest of it are kept."""
     if len(event.tool) <= TARGET_KEPT:
         return event
     method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
@@ -212,7 +212,7 @@ def _shorten_target(event: TraceEvent) -> TraceEvent:
 
 
 def _keep(texts: list[str], text: str) -> None:
-    """Add a new text while there is room."""
+    """Adds a new text while there is room."""
     text = make_encodable(shorten(text, _NOTE_SIZE))
     if len(texts) <= NOTES_KEPT and text not in texts:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)

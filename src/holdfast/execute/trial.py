@@ -28,7 +28,7 @@ from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 
 async def damage(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
-    """The answer with the faults applied to its text, as if it were a tool's or a model's reply."""
+    """Applies the faults to the text of the answer, as if it were a tool's or a model's reply."""
     turns = [await _damage_turn(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
     return replace(answer, turns=tuple(turns), notes=(*answer.notes, "simulated: the faults acted on the answer"))
 
@@ -43,7 +43,7 @@ async def _damage_turn(turn: Turn, n: int, weather: Weather, timeout_ms: float) 
         return Reply(text)
 
     async def wait(ms: float) -> None:
-        """Add a delay to the agent's time instead of waiting for it."""
+        """Adds a delay to the agent's time instead of waiting for it."""
         nonlocal late_ms
         late_ms += ms
 
@@ -76,7 +76,7 @@ period hits all Ps. A lockout treats the last P as an A, and a warm-up treats th
 async def run_trial(
     site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
 ) -> Observation:
-    """Run the agent once. After a mutation of the request, send the attack and the plain request again.
+    """Runs the agent once. After a mutation of the request, sends the attack and the plain request again.
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
@@ -87,7 +87,7 @@ async def run_trial(
 
 
 async def _send_again(site: Site, trial: Trial, first: Observation) -> Observation:
-    """The trial with the replies to later requests; it stops at the first that settles the matter."""
+    """Sends later requests until a reply settles the matter; returns the observation with their replies."""
     # Each request has its own world and weather: its effects are not the attack's, and no fault acts on it.
     plain = replace(trial, scenario=CONTROL, task=trial.task.control)
     attacks, plains = [first], list[Observation]()
@@ -122,7 +122,7 @@ def _is_answer(observation: Observation) -> bool:
 
 
 def _is_refusal(observation: Observation) -> bool:
-    """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
+    """Returns whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
     last = observation.turns[-1] if observation.turns else None
     return (
         last is not None
@@ -133,7 +133,7 @@ def _is_refusal(observation: Observation) -> bool:
 
 
 def _is_alike(one: Observation, other: Observation) -> bool:
-    """Whether both are refusals, or both are answers that say the same."""
+    """Returns whether both are refusals, or both are answers that say the same."""
     if _is_answer(one) != _is_answer(other):
         return False
     if not _is_answer(one):
@@ -178,7 +178,7 @@ def _is_answered(answer: Answer) -> bool:
 
 
 def _cut_short(answer: Answer, context: LiveContext) -> Answer:
-    """The answer of an agent that exceeded a limit: its last turn ended that way, whatever its result was."""
+    """Marks the last turn of an agent that exceeded a limit, whatever its result was."""
     *before, last = answer.turns
     took_ms = min(last.latency_ms, context.sink.now() * 1000)
     return replace(
@@ -187,7 +187,7 @@ def _cut_short(answer: Answer, context: LiveContext) -> Answer:
 
 
 def _record_calls(context: LiveContext, answer: Answer) -> None:
-    """Record how far an agent had come that Holdfast stopped."""
+    """Records how far an agent had come that Holdfast stopped."""
     if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
         return
     from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested  # few trials end this way
@@ -201,14 +201,14 @@ def _record_calls(context: LiveContext, answer: Answer) -> None:
 
 
 def _stop_if_ended() -> None:
-    """Discard the result of a trial that Holdfast itself cancelled: it is nobody's fault."""
+    """Discards the result of a trial that Holdfast itself cancelled: it is nobody's fault."""
     task = current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
 
 
 def _format_unavailable(broken: AgentUnavailable) -> str:
-    """The failure as one line of a trial's error."""
+    """Formats the failure as one line of a trial's error."""
     return f"{broken}. {broken.hint}" if broken.hint else str(broken)
 
 

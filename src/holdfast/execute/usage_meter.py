@@ -18,7 +18,7 @@ class UsageMeter:
         self._usd = 0.0
 
     def find_exceeded_limit(self, event: TraceEvent, trace: Sequence[TraceEvent]) -> str:
-        """Describe the limit that the call exceeded; empty if none. `trace` are the calls so far, with this one."""
+        """Describes the limit that the call exceeded; empty if none. `trace` are the calls so far, with this one."""
         self._events += event.phase != "declared" and not event.retry
         if event.cost is not None:
             self._tokens += event.cost.input_tokens + event.cost.output_tokens
@@ -40,7 +40,7 @@ class UsageMeter:
             self._note(f"agent.limits.cost: the price of {event.cost.model or event.tool} is not known, nor counted")
 
     def _count_calls(self, trace: Sequence[TraceEvent]) -> int:
-        """The number of calls, counting a call once even if several planes reported it."""
+        """Returns the number of calls, counting a call once even if several planes reported it."""
         if len(trace) >= EVENTS_KEPT:
             return self._events
         from holdfast.checks.trace.calls import (  # only if there may be too many

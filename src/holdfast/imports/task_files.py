@@ -45,7 +45,7 @@ class TaskFiles(Struct, frozen=True):
 
 
 def build_task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, solution: bool) -> TaskFiles:
-    """The files by name; with `solution` the reference solution is the agent."""
+    """Returns the files by name; with `solution` the reference solution is the agent."""
     paths = {place.workdir: WORKSPACE} if place.workdir != "/" else {}
     made = {f"{_FILES}/{name}": path.read_bytes() for name, path in place.files.items()}
     made[_SCRIPT] = _build_script(task, place)
@@ -111,7 +111,7 @@ def _build_network(egress: TaskEgress | None) -> dict[str, Any]:
 
 
 def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
-    """Reject references: a third party's file must not read the user's environment."""
+    """Rejects references: a third party's file must not read the user's environment."""
     setup = spec.get("setup", {})
     read = {
         **{key: spec.get(key) for key in ("base", "network", "resources")},
@@ -127,7 +127,7 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
 
 
 def _build_script(task: ForeignTask, place: TaskEnvironment) -> bytes:
-    """The script with the tests in it: the sandbox sees it only after the agent has ended."""
+    """Returns the script with the tests in it: the sandbox sees it only after the agent has ended."""
     tests = task.tests
     settings = {
         "workdir": place.workdir, "script": tests.script, "result": tests.result, "timeout_s": tests.timeout_s,
@@ -148,7 +148,7 @@ def _get_solution_s(task: ForeignTask) -> float:
 
 
 def _archive(files: Mapping[str, bytes]) -> str:
-    """The files as one text; equal files give equal text."""
+    """Returns the files as one text; equal files give equal text."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -164,7 +164,7 @@ def _rewrite_file(data: bytes, paths: dict[str, str]) -> bytes:
 
 
 def _list_unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
-    """The task's files that name a path which is not the workspace here; they stay unchanged."""
+    """Returns the task's files that name a path which is not the workspace here; they stay unchanged."""
     if not named or can_be_workdir(place.workdir):
         return []
     listed = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
@@ -174,7 +174,7 @@ def _list_unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
 def _format_header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:
     lines = [f"{task.name}, imported from {task.origin}. {place.workdir} of its container is {WORKSPACE} here."]
     lines += [f"Not carried over: {line}" for line in left_out]
-    lines += [f"Without a meaning here: {line}" for line in place.aside]
+    lines += [f"Not used here: {line}" for line in place.aside]
     return "".join(f"# {_flatten(line)}\n" for line in lines)
 
 

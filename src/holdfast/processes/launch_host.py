@@ -56,7 +56,7 @@ class LaunchRequest:
 
 
 def pack_program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
-    """The program to run as bytes; raises ValueError for a NUL, which no argument can contain."""
+    """Returns the program to run as bytes; raises ValueError for a NUL, which no argument can contain."""
     parts = [cwd, str(len(argv)), *argv, *[f"{name}={value}" for name, value in env.items()]]
     data = "\0".join(parts)
     if data.count("\0") != len(parts) - 1:
@@ -203,7 +203,7 @@ class LaunchHost(SpareChild):
 
 
 def read_inherited_state() -> tuple[object, ...]:
-    """The state that a program inherits from this process and that another program could have changed: limits,
+    """Returns the state that a program inherits from this process and that another program could have changed: limits,
     priority, cores."""
     limits = [resource.getrlimit(number) for number in _LIMITS]
     return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_read_linux_state())

@@ -192,7 +192,7 @@ def _spawn(control: int) -> subprocess.Popen[bytes]:
 
 
 def _write_to_file(data: bytes) -> IO[bytes]:
-    """The data as a file, in memory if possible: an order of any size fits into one message."""
+    """Returns the data as a file, in memory if possible: an order of any size fits into one message."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
     else:

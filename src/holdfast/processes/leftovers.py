@@ -17,7 +17,7 @@ ROUNDS = 50
 
 
 def list_children() -> set[int]:
-    """The direct children of this process; orphans below a subreaper become its children."""
+    """Returns the direct children of this process; orphans below a subreaper become its children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:
             return set(map(int, listed.read().split()))
@@ -26,7 +26,7 @@ def list_children() -> set[int]:
 
 
 def has_children() -> bool:
-    """Whether this process has children, alive or not yet reaped."""
+    """Returns whether this process has children, alive or not yet reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -78,7 +78,7 @@ def end_marked(name: str, value: str) -> set[int]:
 
 
 def describe_survivors(count: int) -> tuple[str, ...]:
-    """The note about processes that could not be killed; empty if there are none."""
+    """Returns the note about processes that could not be killed; empty if there are none."""
     return (f"{count} of the processes that it left behind could not be ended",) if count else ()
 
 

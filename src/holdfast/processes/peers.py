@@ -27,7 +27,7 @@ _NO_READING = 1
 
 
 def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | None:
-    """The one of these processes that holds the connection, itself or through a descendant."""
+    """Returns the one of these processes that holds the connection, itself or through a descendant."""
     inode = find_client_inode(peer, server_port)
     if inode is None:
         return None
@@ -35,20 +35,20 @@ def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int 
 
 
 def find_client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
-    """The client's end of its connection to Holdfast; None if it is already closed or unknown."""
+    """Returns the client's end of its connection to Holdfast; None if it is already closed or unknown."""
     answer = _query_client_end(peer, (server_host, server_port))
     return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
 
 
 def can_still_read(peer: PeerAddress, server: PeerAddress) -> bool:
-    """Whether a client still holds its end and may read from it; False if unknown."""
+    """Returns whether a client still holds its end and may read from it; False if unknown."""
     answer = _query_client_end(peer, server)
     has_inode = any(answer[_INODE_AT : _INODE_AT + 4])
     return has_inode and not _read_shut_directions(answer) & _NO_READING
 
 
 def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """The kernel's record of the client's end of a connection; empty if there is none."""
+    """Returns the kernel's record of the client's end of a connection; empty if there is none."""
     if sys.platform != "linux":
         return b""
     try:
@@ -63,7 +63,7 @@ def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
 
 
 def _read_shut_directions(answer: bytes) -> int:
-    """The directions that its own process has shut; if the kernel does not say, it reads no more."""
+    """Returns the directions that its own process has shut; if the kernel does not say, it reads no more."""
     at = _INODE_AT + 4
     while at + _ATTRIBUTE.size < len(answer):
         size, kind = _ATTRIBUTE.unpack_from(answer, at)
@@ -74,7 +74,7 @@ def _read_shut_directions(answer: bytes) -> int:
 
 
 def list_family(pid: int) -> Iterator[int]:
-    """A process and its descendants, nearest first."""
+    """Yields a process and its descendants, nearest first."""
     waiting = deque([pid])
     while waiting:
         yield waiting[0]
@@ -95,7 +95,7 @@ def _list_children(pid: int) -> Iterator[int]:
 
 
 def is_descendant(pid: int, from_pid: int) -> bool:
-    """Whether a process is the other one or its descendant."""
+    """Returns whether a process is the other one or its descendant."""
     while pid > 1 and pid != from_pid:
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:
@@ -106,7 +106,7 @@ def is_descendant(pid: int, from_pid: int) -> bool:
 
 
 def list_sockets(pid: int) -> Iterator[int]:
-    """The inodes of the sockets that a process holds, usually newest first; none if access is denied."""
+    """Yields the inodes of the sockets that a process holds, usually newest first; none if access is denied."""
     try:
         folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -130,7 +130,7 @@ def find_holder(inode: int) -> int | None:
 
 
 def _build_query(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """A query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
+    """Returns a query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
     return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY
@@ -156,7 +156,7 @@ class ProcessTree:
         """The sockets of the processes at the last check: many connections opened together need one check."""
 
     async def is_foreign(self, peer: PeerAddress, server_port: int) -> bool:
-        """Whether the client is a foreign process. One that cannot be found is not excluded."""
+        """Returns whether the client is a foreign process; False if the process cannot be found."""
         for _ in range(TRIES):
             inode = find_client_inode(peer, server_port) if self.first else None
             if inode is None or self._has_socket(inode):

@@ -98,7 +98,7 @@ class Tail:
 
 
 def _unbox(text: str) -> list[str]:
-    """The lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
+    """Returns the lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
     lines: list[str] = []
     box: list[str] | None = None
     for line in text.splitlines():
@@ -120,7 +120,7 @@ def _join_box(rows: list[str]) -> str:
 
 
 def _find_innermost_error(lines: list[str]) -> str:
-    """The last exception of a group, from its lines in reverse: the first line of its message, after its frames."""
+    """Returns the first message line of a group's last exception; `lines` are in reverse order."""
     message = ""
     for line in lines:
         if _GROUP_RULE.match(line) or (message and _GROUP_FRAME.match(line)):
@@ -245,7 +245,7 @@ class Pipes:
         return self._inlet.child_end, self._outlets[0].child_end, self._outlets[-1].child_end
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
-        """The command to execute for a program with these pipes."""
+        """Returns the command to execute for a program with these pipes."""
         return [*argv]
 
     def close_child_ends(self) -> None:
@@ -274,7 +274,7 @@ def drain(fd: int, take: Callable[[bytes], None]) -> None:
 
 
 def read_now(fd: int) -> bytes | None:
-    """The available data; b"" at the end; None if there is none yet."""
+    """Returns the available data; b"" at the end; None if there is none yet."""
     try:
         return os.read(fd, 1 << 18)
     except BlockingIOError:

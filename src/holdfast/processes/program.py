@@ -70,7 +70,7 @@ class Program:
         return bool(self._memory_end(signal.SIGKILL, self.killed))
 
     async def within(self, limit_s: float) -> bool:
-        """Whether the program has ended by then. An unread report of its end counts."""
+        """Returns whether the program has ended by then. An unread report of its end counts."""
         if not self.ended:
             await asyncio.wait([self._ended], timeout=limit_s)
         if not self.ended:
@@ -121,7 +121,7 @@ async def end_on_exit(program: Started) -> AsyncIterator[None]:
 
 
 def describe_end(status: int | None) -> str:
-    """The end as text, to follow `it`."""
+    """Describes how the program ended, in words that follow `it`."""
     if status is None:
         return "was ended from outside"
     if not os.WIFSIGNALED(status):
@@ -193,6 +193,6 @@ def split_status(status: int | None) -> tuple[int | None, int]:
 
 
 def is_killed_by(status: int | None, number: int) -> bool:
-    """Whether a signal ended it, even if a shell or bubblewrap in between passed that on."""
+    """Returns whether a signal ended it, even if a shell or bubblewrap in between passed that on."""
     code, signalled = split_status(status)
     return signalled == number or code == 128 + number

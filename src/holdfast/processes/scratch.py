@@ -47,7 +47,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def open_folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
-    """A folder for the duration of a context."""
+    """Makes a folder and removes it at the end of the context."""
     path = make(kind, in_memory=in_memory)
     try:
         yield path
@@ -75,7 +75,7 @@ def _list_entries() -> list[os.DirEntry[str]]:
 
 
 def _list_places() -> set[str]:
-    """The places where `make` may have put folders. The tempfile module, which knows them best, is slow to import."""
+    """Lists where `make` may have put folders. The tempfile module, which knows best, is slow to import."""
     known = sys.modules.get("tempfile")
     if known is not None:
         return {known.gettempdir(), _MEMORY}
@@ -89,7 +89,7 @@ def _remove_tree(path: Path) -> None:
 
 
 def _is_dead(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a Holdfast folder whose process is gone. A reused process id keeps it."""
+    """Returns whether it is a Holdfast folder whose process is gone; False if its process id is in use again."""
     try:
         about = entry.stat(follow_symlinks=False)
     except OSError:
@@ -112,7 +112,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _is_unlocked(lock: Path, age_s: float) -> bool:
-    """Whether nobody holds the lock, also not in another container, where process ids differ."""
+    """Returns whether no process holds the lock, including those of other containers."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -73,7 +73,7 @@ class Terminal:
         return self._theirs, self._theirs, self._theirs
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
-        """The command to execute so that this is the program's own terminal."""
+        """Returns the command to execute so that this is the program's own terminal."""
         return [*_OWN, *argv]
 
     @property
@@ -147,7 +147,7 @@ class PlainScreen:
         self._pending = b""
 
     def strip_codes(self, data: bytes) -> bytes:
-        """The text of these bytes and of what was held back."""
+        """Returns the text of these bytes and of what was held back."""
         data = self._pending + data
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()
@@ -155,7 +155,7 @@ class PlainScreen:
         return _clean(data[:cut])
 
     def flush(self) -> bytes:
-        """The rest, when nothing more arrives."""
+        """Returns the pending bytes when nothing more arrives."""
         rest, self._pending = self._pending, b""
         return b"\n" if rest.startswith(b"\r") else b""
 

@@ -66,7 +66,7 @@ class HiddenValues:
         return _LONGEST * max(map(len, self.values), default=0) + len(MASK)
 
     def mask_text(self, text: str) -> str:
-        """A text without the secrets."""
+        """Returns a text without the secrets."""
         data = text.encode("utf-8", "surrogateescape")
         for form in list_secret_forms(self._texts, text=True):
             data = data.replace(form.data, MASK)
@@ -91,7 +91,7 @@ class HiddenValues:
                     window = data[start : start + WINDOW + self._lap]
 
     def has_secret(self, data: mmap) -> bool:
-        """Whether a value, or a form that `mask` recognises, occurs."""
+        """Returns whether a value, or a form that `mask` recognises, occurs."""
         for start in range(0, len(data), WINDOW):
             window = data[start : start + WINDOW + self._lap]
             text = _NO_END + window.decode("utf-8", "surrogateescape") + _NO_END
@@ -100,7 +100,7 @@ class HiddenValues:
         return False
 
     def mask_stream(self, file: IO[bytes]) -> Iterator[bytes]:
-        """A text, window by window, without the forms that `mask` recognises; raises CannotMask if one does not end."""
+        """Yields a text window by window, without the forms that `mask` recognises; raises CannotMask if it cannot."""
         # A window can be masked by itself only if no secret crosses its border. So the border is moved to a place where
         # masking both sides separately gives the same text, and _NO_END keeps `mask` from treating the border as a cut.
         rest, start = b"", ""
@@ -113,7 +113,7 @@ class HiddenValues:
         yield self._remove(rest, start, "")
 
     def _find_cut(self, data: bytes, following: bytes) -> int:
-        """A safe place to cut: masking both sides separately gives the same result as masking them together."""
+        """Returns a safe place to cut: masking both sides separately gives the same result as masking them together."""
         lap = self._lap
         end = len(data)
         data += following[:lap]
@@ -153,7 +153,7 @@ class SecretForm(NamedTuple):
 
 
 def list_secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
-    """Every form to search for, longest first, because a secret may begin with another."""
+    """Returns every form to search for, longest first, because a secret may begin with another."""
     forms = {
         form
         for secret in secrets
@@ -163,7 +163,7 @@ def list_secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]
 
 
 def _make_mask(secret: str) -> str:
-    """A mask with as many characters and bytes.
+    """Returns a mask with as many characters and bytes.
 
     A number stays a number, because a column or a JSON value may require one.
     """
@@ -189,7 +189,7 @@ def _encode(text: str) -> bytes:
 
 
 def _list_number_forms(secret: str) -> Iterator[SecretForm]:
-    """The forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
+    """Yields the forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
     mask = _make_mask(secret)
@@ -272,7 +272,7 @@ def _rewrite(path: Path, hidden: HiddenValues) -> str:
 
 
 def _rename(path: Path, hidden: HiddenValues) -> Path:
-    """The new path: a name with a secret is masked, and a link to such a name is deleted."""
+    """Returns the new path: a name with a secret is masked, and a link to such a name is deleted."""
     if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
         path.unlink()
         return path

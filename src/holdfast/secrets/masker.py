@@ -55,7 +55,7 @@ class Masker:
         return self._mask_at_cuts(text) if self._is_cut(text) else text
 
     def _is_cut(self, text: str) -> bool:
-        """Whether a piece of a secret lies where the text may have been cut."""
+        """Returns whether a piece of a secret lies where the text may have been cut."""
         pieces = self._pieces
         if text[:PIECE] in pieces or text[-PIECE:] in pieces:
             return True
@@ -81,7 +81,7 @@ class Masker:
         return part
 
     def _measure_beginning(self, text: str, end: int) -> int:
-        """How many characters before this position are the beginning of a secret."""
+        """Returns how many characters before this position are the beginning of a secret."""
         pieces = self._pieces.get(text[max(0, end - PIECE) : end], ())
         sizes = [
             at + PIECE
@@ -91,7 +91,7 @@ class Masker:
         return max(sizes, default=0)
 
     def _measure_ending(self, text: str, start: int) -> int:
-        """How many characters from this position on are the end of a secret."""
+        """Returns how many characters from this position on are the end of a secret."""
         pieces = self._pieces.get(text[start : start + PIECE], ())
         sizes = [
             len(whole) - at
@@ -101,7 +101,7 @@ class Masker:
         return max(sizes, default=0)
 
     def mask_struct(self, value: S) -> S:
-        """The value with every text in it masked; Holdfast's own words stay, or it could not be read again."""
+        """Masks every text in the value except Holdfast's own words, without which it could not be read again."""
         if not self._forms:
             return value
         # One search in the encoded value replaces a walk through all its texts: a core has no characters that encoding
@@ -132,7 +132,7 @@ class Masker:
         )
 
     def _has_cut_secret(self, value: Any) -> bool:
-        """Whether any text in the value is cut within a secret. It sees every event, so it is optimised for speed."""
+        """Returns whether a text in the value is cut within a secret; it runs for every event, so it must be fast."""
         kind = type(value)
         if kind is str:
             return self._is_cut(value)

@@ -29,7 +29,7 @@ class ScriptStatement(Struct, frozen=True):
 
 
 def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
-    """Every statement in order; QueryFailed for a command that only an interactive client supports."""
+    """Yields every statement in order; QueryFailed for a command that only an interactive client supports."""
     yield from _Script(sql, dialect).split()
 
 
@@ -54,7 +54,7 @@ class _Script:
                 yield ScriptStatement(text, line, self._read_rows() if copies else None)
 
     def _skip_command(self) -> bool:
-        """Whether a client command is here; skips it."""
+        """Skips a client command; returns whether there was one."""
         cursor = self._cursor
         command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
         if command is None:
@@ -70,7 +70,7 @@ class _Script:
         return True
 
     def _read_rows(self) -> str:
-        r"""The lines after COPY … FROM stdin, up to `\.`."""
+        r"""Returns the lines after COPY … FROM stdin, up to `\.`."""
         cursor = self._cursor
         newline = self._sql.find("\n", cursor.at)
         start = len(self._sql) if newline < 0 else newline + 1
@@ -79,13 +79,13 @@ class _Script:
         return self._sql[start : end.start() if end else len(self._sql)]
 
     def _count_line(self, place: int) -> int:
-        """The line of a position; positions must come in order, so a long file is counted once."""
+        """Returns the line of a position; positions must come in order, so a long file is counted once."""
         self._line += self._sql.count("\n", self._counted, place)
         self._counted = place
         return self._line
 
 
 def _is_copy_from_stdin(statement: str) -> bool:
-    """Whether it is COPY … FROM stdin."""
+    """Returns whether it is COPY … FROM stdin."""
     words = TokenCursor(statement, "postgres")
     return words.skip("copy") and ("from", "stdin") in pairwise(words.read_words())

@@ -32,7 +32,7 @@ class StatementCursor:
         """The position of the CASE of an END CASE: it opens nothing."""
 
     def skip_blank(self) -> bool:
-        """Skip space and comments; returns whether anything is left."""
+        """Skips space and comments; returns whether anything is left."""
         while True:
             self.at = _SPACE.match(self.sql, self.at).end()  # type: ignore[union-attr]  # matches any text
             if self.at >= len(self.sql):
@@ -45,7 +45,7 @@ class StatementCursor:
             self.at = here.end
 
     def skip_statement(self) -> int:
-        """The end of the statement that begins here; skips its delimiter."""
+        """Returns the end of the statement that begins here; skips its delimiter."""
         program = self.delimiter == ";" and _PROGRAM.match(self.sql, self.at) is not None
         self._depth = 0
         while self.at < len(self.sql):
@@ -58,7 +58,7 @@ class StatementCursor:
         return self.at
 
     def _read_piece(self) -> tuple[bool, int]:
-        """Whether code is here, and where it or the other piece ends."""
+        """Returns whether the current piece is code, and where it ends."""
         if self.at >= self._code_end:
             here = read_piece(self.sql, self.dialect, self.at, self._opened)
             if here.kind != "code":
@@ -68,7 +68,7 @@ class StatementCursor:
         return True, self._code_end
 
     def _find_delimiter(self, end: int, program: bool) -> int:
-        """Where the statement ends in this code; -1 if it continues."""
+        """Returns where the statement ends in this code; -1 if it continues."""
         delimiter_at = self.sql.find(self.delimiter, self.at, end)
         if not program:
             return delimiter_at
@@ -81,7 +81,7 @@ class StatementCursor:
             delimiter_at = self.sql.find(self.delimiter, at, end)
 
     def _count_depth(self, at: int, end: int) -> None:
-        """Count BEGIN, CASE and END of a body."""
+        """Counts BEGIN, CASE and END of a body."""
         for mark in _BODY_MARK.finditer(self.sql, at, end):
             word = mark[0].lower()
             if word == "begin":
@@ -95,7 +95,7 @@ class StatementCursor:
 
 
 def split_statements(sql: str, dialect: Dialect) -> Iterator[str]:
-    """The statements of one message to a server, without surrounding white space."""
+    """Yields the statements of one message to a server, without surrounding white space."""
     cursor = StatementCursor(sql, dialect)
     while cursor.skip_blank():
         start = cursor.at

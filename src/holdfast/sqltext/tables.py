@@ -10,7 +10,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def format_name(*parts: str) -> str:
-    """A table as people write it, with its schema; a part that contains a dot is quoted."""
+    """Returns a table as people write it, with its schema; a part that contains a dot is quoted."""
     return ".".join(map(quote_part, parts))
 
 
@@ -19,10 +19,10 @@ def quote_part(name: str) -> str:
 
 
 def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
-    """Whether one of the patterns matches the table. A pattern without a schema matches tables of the default one, or
-    without any.
+    """Returns whether one of the patterns matches the table.
 
-    A table of another database has one part more, and the pattern needs as many.
+    A pattern without a schema matches tables of the default schema and tables without one. A table of another
+    database has one part more, and the pattern needs as many.
     """
     bare = name.removeprefix(f"{default}.") if default else name
     patterns = [one.lower() for one in allowed]
@@ -34,5 +34,5 @@ def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
 
 
 def count_qualifiers(name: str) -> int:
-    """The number of parts before the table: its schema, its database."""
+    """Returns the number of parts before the table: its schema, its database."""
     return _QUOTED.sub("", name).count(".")

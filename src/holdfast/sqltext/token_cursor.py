@@ -31,7 +31,7 @@ class TokenCursor:
         return self.token is _END
 
     def advance(self) -> None:
-        """Go to the next token."""
+        """Goes to the next token."""
         for token in self._tokens:
             kind = token.kind
             if kind not in _SILENT:
@@ -41,13 +41,13 @@ class TokenCursor:
         self.token, self.word = _END, ""
 
     def read_words(self) -> Iterator[str]:
-        """The current word and those that follow; empty for literals, quoted names and numbers."""
+        """Yields the current word and those that follow; empty for literals, quoted names and numbers."""
         while not self.over:
             yield self.word
             self.advance()
 
     def skip(self, *words: str) -> bool:
-        """Skip these words, as far as they are here; returns whether the first one was."""
+        """Skips these words, as far as they are here; returns whether the first one was."""
         is_here = self.word == words[0]
         for word in words:
             if self.word != word:
@@ -56,12 +56,12 @@ class TokenCursor:
         return is_here
 
     def skip_all(self, words: Collection[str]) -> None:
-        """Skip any of these."""
+        """Skips any of these."""
         while self.word in words and not self.over:
             self.advance()
 
     def skip_to(self, word: str) -> bool:
-        """Skip past the next such word; returns whether there is one."""
+        """Skips past the next such word; returns whether there is one."""
         while not self.over:
             if self.skip(word):
                 return True
@@ -69,7 +69,7 @@ class TokenCursor:
         return False
 
     def read_name(self) -> tuple[str, ...]:
-        """Read the name here, in up to three parts as written; empty if there is none."""
+        """Reads the name here, in up to three parts as written; empty if there is none."""
         parts: list[str] = []
         while self._is_name() and (parts or self.word not in RESERVED):
             parts.append(self.token.text)
@@ -84,7 +84,7 @@ class TokenCursor:
 
 
 def unquote_name(part: str) -> str:
-    """A part of a name without its quotes."""
+    """Returns a part of a name without its quotes."""
     quoted = part[2:] if part[:2] in ("U&", "u&") and part[2:3] == '"' else part
     if quoted[:1] not in ('"', "`"):
         return part
@@ -94,6 +94,6 @@ def unquote_name(part: str) -> str:
 
 
 def fold_name(part: str) -> str:
-    """A part of a name for comparison: without quotes, or in lower case if it has none."""
+    """Returns a part of a name for comparison: without quotes, or in lower case if it has none."""
     bare = unquote_name(part)
     return bare.lower() if bare is part else bare

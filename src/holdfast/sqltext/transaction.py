@@ -48,7 +48,7 @@ class TransactionStatement(NamedTuple):
 
 
 def parse_transaction(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
-    """The statements of one message, in order."""
+    """Returns the statements of one message, in order."""
     return _parse_cached(sql, dialect) if len(sql) <= _REMEMBERED else _parse(sql, dialect)
 
 
@@ -61,7 +61,7 @@ _parse_cached = lru_cache(512)(_parse)
 
 
 def _parse_statement(text: str, dialect: Dialect) -> TransactionStatement | None:
-    """The effect of one statement; None if it contains no word."""
+    """Returns the effect of one statement; None if it contains no word."""
     cursor = TokenCursor(text, dialect)
     while not cursor.over and cursor.token.kind != "word":
         cursor.advance()
@@ -94,7 +94,7 @@ def _classify(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
 
 
 def _read_autocommit(cursor: TokenCursor) -> bool | None:
-    """The value to which a MySQL SET sets autocommit; a user variable may have the same name."""
+    """Returns the value to which a MySQL SET sets autocommit; a user variable may have the same name."""
     setting, before = None, ("", "")
     while not cursor.over:
         word = cursor.word
@@ -108,7 +108,7 @@ def _read_autocommit(cursor: TokenCursor) -> bool | None:
 
 
 def _shorten(text: str, dialect: Dialect) -> str:
-    """The beginning of a statement, without comments and string contents."""
+    """Returns the beginning of a statement, without comments and string contents."""
     parts: list[str] = []
     size = 0
     for kind, at, end in split_pieces(text, dialect):

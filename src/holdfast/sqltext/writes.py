@@ -46,7 +46,7 @@ class Write(Struct, frozen=True):
 
 
 def find_writes(statement: str, dialect: Dialect) -> tuple[Write, ...]:
-    """Everything that one statement writes, as far as its text shows; each table once per operation."""
+    """Returns everything that one statement writes, as far as its text shows; each table once per operation."""
     writes: dict[tuple[str, str], Write] = {}
     for write in _read_writes(TokenCursor(statement, dialect)):
         writes.setdefault((write.op, write.table), write)
@@ -54,7 +54,7 @@ def find_writes(statement: str, dialect: Dialect) -> tuple[Write, ...]:
 
 
 def _read_writes(cursor: TokenCursor) -> Iterator[Write]:
-    """What the statement that begins here writes."""
+    """Yields what the statement that begins here writes."""
     cursor.skip_all(("(",))
     first = cursor.word
     if first in _CHANGES:
@@ -81,7 +81,7 @@ def _make_write(op: str, name: tuple[str, ...], temporary: bool = False, *, coun
 
 
 def format_plain_name(name: tuple[str, ...]) -> str:
-    """A name without quotes, unless a part contains a dot; unquoted parts fold to lower case."""
+    """Returns a name without quotes, unless a part contains a dot; unquoted parts fold to lower case."""
     return format_name(*map(fold_name, name))
 
 
@@ -98,7 +98,7 @@ def _read_change(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _read_names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
-    """All names of a list."""
+    """Yields all names of a list."""
     while True:
         cursor.skip("only")
         if not (name := cursor.read_name()):

@@ -30,7 +30,7 @@ class Mounts(Struct, frozen=True):
     """The path of `agent.dir` inside the sandbox; empty if the spec sets none."""
 
     def map_section(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
-        """The agent's section with the paths of one sandbox.
+        """Returns the agent's section with the paths of one sandbox.
 
         A backend that cannot mount files keeps the original paths.
         """
@@ -48,7 +48,7 @@ class Mounts(Struct, frozen=True):
         return replace(agent, **changes)
 
     def list_notes(self, root: Path) -> tuple[str, ...]:
-        """A note that lists what was mounted; empty if nothing was."""
+        """Returns a note that lists what was mounted; empty if nothing was."""
         if self.whole and self.whole != AGENT:
             return (f"the agent sees {self.whole}, read-only",)
         shown_paths = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
@@ -59,7 +59,7 @@ class Mounts(Struct, frozen=True):
         )
 
     def find_module_folder(self, sandbox: Sandbox) -> str:
-        """The folder inside the sandbox from which a Python agent's modules are imported."""
+        """Returns the folder inside the sandbox from which a Python agent's modules are imported."""
         if self.whole:
             return sandbox.inside(self.whole)
         first = next(iter(self.visible), None)
@@ -110,7 +110,7 @@ class AgentFiles:
         self.visible: dict[str, Path] = {} if folder is None else {self.whole: folder}
 
     def map_command(self, command: str) -> str:
-        """The command with its paths inside the sandbox."""
+        """Returns the command with its paths inside the sandbox."""
         for call in find_program_calls(command):
             self._show(call.program)
             if call.script is not None and os.path.isabs(self._expand_home(call.script)):
@@ -123,7 +123,7 @@ class AgentFiles:
         return command if program is None else _splice(command, program, self._map_path(program.text))
 
     def map_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
-        """The program, or the script that it interprets, with its path inside the sandbox.
+        """Returns the program, or the script that it interprets, with its path inside the sandbox.
 
         Other arguments are unchanged.
         """
@@ -204,7 +204,7 @@ def _splice(command: str, word: ProgramWord, text: str) -> str:
 
 
 def _find_modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
-    """The modules next to the spec that a Python agent's section names, including complete packages."""
+    """Returns the modules next to the spec that a Python agent's section names, including complete packages."""
     paths = [agent.endpoint, agent.tool_registry or "", agent.reset_function or ""]
     paths += [tool.path for tool in (*agent.tools, *agent.llm)]
     modules = {}
@@ -216,11 +216,11 @@ def _find_modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
 
 
 def _resolve_agent_dir(name: str, root: Path, home: Path | None) -> Path:
-    """The folder of `agent.dir`; raises AgentUnavailable if it does not exist or would expose too much."""
+    """Returns the folder of `agent.dir`; raises AgentUnavailable if it does not exist or would expose too much."""
     folder = (root / name).resolve()
     absolute = os.path.isabs(name)
     if not folder.is_dir() or not (absolute or folder.is_relative_to(root.resolve())):
-        where = "on this machine" if absolute else "beside the spec"
+        where = "on this machine" if absolute else "next to the spec"
         raise AgentMisconfigured(f"agent.dir {name!r} is not a folder {where}")
     hint = "put the agent's files into a folder of their own"
     if root.resolve().is_relative_to(folder):

@@ -149,7 +149,7 @@ _NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: ours i
 
 
 def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
-    """A note about an agent whose own sandbox failed to start; empty for any other agent."""
+    """Returns a note about an agent whose own sandbox failed to start; empty for any other agent."""
     for event in events:
         argv = event.details.get("argv") if event.type == "command" else None
         if argv and os.path.basename(argv[0]) in _PROGRAMS and event.details.get("exit_code") not in (0, None):

@@ -79,7 +79,7 @@ class BoxedPlace:
 
 
 def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
-    """A hint for a program that starts and does not find its files: which of the agent's own files are mounted."""
+    """Returns a hint for a program that misses its files: which of the agent's own files are mounted."""
     start = f"it starts in {sandbox.workspace}, in a sandbox"
     if mounts.whole:
         return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, which is also on Python's module path"
@@ -93,7 +93,7 @@ def _extend_python_path(environ: Mapping[str, str], folder: str) -> str:
 
 
 def describe_search(path: str, folders: Sequence[str]) -> str:
-    """A hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
+    """Returns a hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
     there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
     return f"{there}; write the program's full path, or make its folder visible: agent.dir: /that/folder"
 
@@ -119,7 +119,7 @@ class WorkspaceAnswerFile:
         return AnswerContent(absent=True) if path is None else read_left(path, self.name, limit)
 
     def _read_state(self) -> tuple[int, int, int] | None:
-        """The inode, time and size of the file; None if it does not exist."""
+        """Returns the inode, time and size of the file; None if it does not exist."""
         try:
             path = self._sandbox.find(self.name)
             about = None if path is None else path.lstat()
@@ -245,7 +245,7 @@ class BoxedWorld:
         if self.spec.forbidden.file_writes_outside is not None:
             yield "file writes are taken from the files that remain: a file that was created and removed is not seen"
         if self.spec.forbidden.db_writes_outside is not None and self.services.without_tables:
-            yield f"db_writes_outside sees tables of SQL alone, nothing of {', '.join(self.services.without_tables)}"
+            yield f"db_writes_outside sees only SQL tables, and nothing in {', '.join(self.services.without_tables)}"
         if self.log.cut:
             yield "more happened than the audit log keeps; its end is missing"
 

@@ -47,13 +47,13 @@ def compile_source(source: Path, flags: Sequence[str], libraries: Sequence[str],
 
 
 def get_cache_folder(kind: str) -> Path:
-    """A private folder below the user's cache."""
+    """Returns a private folder below the user's cache."""
     above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(above) / "holdfast" / kind
 
 
 def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
-    """The file name of the result; it changes with the source, the options and the machine."""
+    """Returns the file name of the result; it changes with the source, the options and the machine."""
     made_of = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
     return f"{source.stem}-{blake2b(made_of, digest_size=12).hexdigest()}"
 
@@ -70,6 +70,6 @@ def _compile(words: Sequence[str], path: str) -> None:
     except subprocess.TimeoutExpired:
         raise CannotCompile(f"{compiler} took more than {_COMPILE_S:g} s to compile it") from None
     if ran.returncode:
-        messages = ran.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing was said"]
+        messages = ran.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
         why = next((line for line in messages if "error" in line), messages[0])
         raise CannotCompile(f"{compiler} could not compile it ({why[-200:]}): {INSTALL}")

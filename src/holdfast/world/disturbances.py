@@ -121,7 +121,7 @@ class Disturbances:
                 await self._heal(slot, world)
 
     def is_own_command(self, argv: Sequence[str]) -> bool:
-        """Whether a fault started this command; each command is counted once."""
+        """Returns whether a fault started this command; each command is counted once."""
         for slot in self._placed:
             ran: list[tuple[str, ...]] = slot.ctx.memory.get(RAN, [])
             if tuple(argv) in ran:
@@ -130,7 +130,7 @@ class Disturbances:
         return False
 
     def list_agent_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
-        """The changes that the agent made. If a fault changed the path last, the agent's change before it."""
+        """Yields the changes that the agent made. If a fault changed the path last, the agent's change before it."""
         # A path that still is as the fault left it was not changed by the agent since: then only what the agent had
         # done there before counts.
         touched = self._list_fault_changes()
@@ -142,7 +142,7 @@ class Disturbances:
         yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)
 
     def needs_restart(self) -> bool:
-        """Whether a fault killed the agent and wants it restarted; true once for each such fault."""
+        """Returns whether a fault killed the agent and requests a restart; True once for each such fault."""
         return any(slot.ctx.memory.pop(RESTART, False) for slot in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Disturbances:
                 return
 
     def _list_fault_changes(self) -> dict[str, list[Touched]]:
-        """The changes made by faults, by path, in the order in which the faults started."""
+        """Returns the changes made by faults, by path, in the order in which the faults started."""
         by_path: defaultdict[str, list[Touched]] = defaultdict(list)
         for slot in self._begun:
             for path, touched in slot.ctx.memory.get(TOUCHED, {}).items():
@@ -197,7 +197,7 @@ class Disturbances:
             self._acting.discard(asyncio.current_task())
 
     def _make_entry(self, slot: _PlacedFault, done: str) -> FaultMet:
-        """The ledger entry of a fault that has just acted. A fault that acted after the agent ended was not met.
+        """Makes the ledger entry of a fault that has just acted. A fault that acted after the agent was not met.
 
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
         """

@@ -32,7 +32,7 @@ class ChangedTexts:
         self._room = ROOM
 
     def read_texts(self, change: FileChange) -> FileTexts | None:
-        """The text before and after a change; None if either is unknown or the room is used up."""
+        """Returns the text before and after a change; None if either is unknown or the room is used up."""
         before = self._read_before(change.path) if change.op != "created" else None
         after = self._read_after(change.path) if change.op != "deleted" else None
         if change.op == "modified" and (before is None or after is None):
@@ -67,7 +67,7 @@ def open_regular(path: Path) -> int | None:
 
 
 def _read_text(path: Path) -> str | None:
-    """The text of a regular file."""
+    """Returns the text of a regular file."""
     fd = open_regular(path)
     if fd is None:
         return None
@@ -118,7 +118,7 @@ def find_in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
 
 
 def _is_regular(path: Path) -> bool:
-    """Whether it is a regular file; also true if a locked folder on the way keeps Holdfast from looking."""
+    """Returns whether it is a regular file; also true if a locked folder on the way keeps Holdfast from looking."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except PermissionError:

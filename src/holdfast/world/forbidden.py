@@ -81,7 +81,7 @@ def _find_db_writes(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[s
 
 
 def _can_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
-    """Whether the list names that table, or another object exactly as the log writes it."""
+    """Returns whether the list names that table, or another object exactly as the log writes it."""
     table, schema = str(details.get("table", "")), str(details.get("schema", ""))
     if table in _NO_TABLE:
         return False

@@ -61,7 +61,7 @@ class IngressPorts:
 
 
 def list_unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """The parts of the section that no trial on this machine can do.
+    """Yields the parts of the section that no trial on this machine can do.
 
     `shared` means that the agent shares this machine's ports.
     """
@@ -80,7 +80,7 @@ def is_requested(network: Network) -> bool:
 
 
 def list_requested_ports(network: Network) -> tuple[int, ...]:
-    """The ports that may be reached, without duplicates."""
+    """Returns the ports that may be reached, without duplicates."""
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
@@ -91,7 +91,7 @@ def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolat
 
 
 def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """The parts that are impossible for any port; `shared` means that the agent has no network of its own."""
+    """Yields the parts that are impossible for any port; `shared` means that the agent has no network of its own."""
     if not shared and network.ingress == "allow":
         yield build_missing("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:

@@ -134,12 +134,12 @@ def _write(path: Path, what: Any, hidden: HiddenValues) -> None:
 
 
 def get_dump_path(folder: Path, service: str) -> Path:
-    """The file with the content of a service in a kept world."""
+    """Returns the file with the content of a service in a kept world."""
     return folder / "services" / f"{service}.dump"
 
 
 def read_kept_world(folder: Path) -> KeptWorld:
-    """The description of a kept world; raises UserError if the folder is not one."""
+    """Returns the description of a kept world; raises UserError if the folder is not one."""
     try:
         return create_decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as broken:
@@ -147,7 +147,7 @@ def read_kept_world(folder: Path) -> KeptWorld:
 
 
 def list_kept_worlds(folder: Path) -> list[Path]:
-    """Every kept world in a folder, oldest first."""
+    """Returns every kept world in a folder, oldest first."""
     paths = [path for path in folder.glob("*") if (path / ABOUT).is_file()] if folder.is_dir() else []
     return sorted(paths, key=lambda path: (path / ABOUT).stat().st_mtime)
 
@@ -161,7 +161,7 @@ def clear_kept_worlds(folder: Path, older_than_s: float, now: float) -> list[Pat
 
 
 def remove_secrets(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """An environment without the variables that contain a secret."""
+    """Returns an environment without the variables that contain a secret."""
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
@@ -170,7 +170,7 @@ def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
     try:
         size = sum(_measure(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
-            return [f"the {target.name} is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
+            return [f"the {target.name} is not kept: it has {size:,} bytes, and the maximum is {MOST_BYTES:,}"]
         notes = _copy(view, target)
         return [*notes, *mask_files(target, hidden)]
     except OSError as refused:
@@ -194,7 +194,7 @@ def _measure(path: str) -> int:
 
 
 async def _read_content(service: Service) -> tuple[Any, str]:
-    """The content of a service, and why it is incomplete."""
+    """Returns the content of a service, and why it is incomplete."""
     try:
         if isinstance(service, Mock):
             return {"requests": list(service.requests), "dropped": service.dropped}, ""
@@ -208,7 +208,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
 
 
 async def read_tables(database: Database, keep: int) -> dict[str, Rows]:
-    """The first rows of every table, up to `keep`."""
+    """Returns the first rows of every table, up to `keep`."""
     tables = {}
     quote = "`" if get_spoken_traits(database.spec).wire == "mysql" else '"'
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:

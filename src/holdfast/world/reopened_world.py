@@ -97,7 +97,7 @@ async def _restore(service: Service, path: Path) -> Service:
 
 
 def explain_missing(kept: KeptWorld, service: str) -> str:
-    """Why the content of a service was not kept."""
+    """Returns why the content of a service was not kept."""
     return kept.service_notes.get(service, "its content was not stored")
 
 

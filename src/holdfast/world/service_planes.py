@@ -57,7 +57,7 @@ def _assign_address(service: ServiceSpec, n: int) -> ServiceAddress:
 
 
 def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
-    """The host names inside with their addresses; services in `unresolved` have none."""
+    """Returns the host names inside with their addresses; services in `unresolved` have none."""
     gone = set(unresolved)
     hosts_by_name: dict[str, str] = {}
     for address in assign_addresses(world):
@@ -70,7 +70,7 @@ def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, st
 
 
 def list_listeners(world: WorldSpec) -> Iterator[tuple[str, int]]:
-    """Every address inside that Holdfast listens on."""
+    """Yields every address inside that Holdfast listens on."""
     yield GATEWAY
     for address in assign_addresses(world):
         yield from ((address.host, port) for port in (*address.ports, *address.tls))
@@ -79,7 +79,7 @@ def list_listeners(world: WorldSpec) -> Iterator[tuple[str, int]]:
 def build_variables(
     world: WorldSpec, addresses: Mapping[str, tuple[str, int]], patterns: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
-    """The variables for the agent's services: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
+    """Returns the services' variables: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
 
     `addresses` holds the address of each, `patterns` its own values with placeholders {host} and {port}.
     """
@@ -129,7 +129,7 @@ class TrialServices(dict[str, Service]):
         if not self.without_tables or self.databases:
             return {}
         names = ", ".join(self.without_tables)
-        return {"db_writes": f"{names}: no Postgres or MySQL, and writes of others are not seen"}
+        return {"db_writes": f"{names}: neither PostgreSQL nor MySQL, and writes to other servers are not recorded"}
 
     @property
     def notes(self) -> Iterator[str]:
@@ -176,7 +176,7 @@ class ServicePlanes:
         return reachable
 
     def _list_mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
-        """The real address of each mock, by every name and port that refers to it."""
+        """Returns the real address of each mock, by every name and port that refers to it."""
         real: dict[tuple[str, int], tuple[str, int]] = {}
         for address in assign_addresses(self.spec):
             mock = self.services[address.service.name]
@@ -194,7 +194,7 @@ class ServicePlanes:
         self.parts.push_async_callback(plane.close)
 
     def _find_agent_address(self, address: ServiceAddress) -> tuple[str, int]:
-        """The host for the agent: the service's name, or its address if there is no separate network."""
+        """Returns the host for the agent: the service's name, or its address if there is no separate network."""
         host, port = self.sandbox.address(address.host, address.ports[0])
         own = (host, port) == (address.host, address.ports[0])
         return (address.service.name, port) if own else (host, port)

@@ -66,7 +66,7 @@ class SiteWorlds:
         self._opening = asyncio.Lock()
 
     async def find_keeper(self, service: ServiceSpec) -> ServiceKeeper:
-        """The keeper of a service, shared by all trials with the same service settings."""
+        """Returns the keeper of a service, shared by all trials with the same service settings."""
         key = encode_canonical(service)
         async with self._opening:
             if key not in self._keepers:
@@ -81,7 +81,7 @@ class SiteWorlds:
         self._keepers[encode_canonical(service)] = keeper
 
     def is_disturbed(self, trial: Trial, service: str) -> bool:
-        """Whether the trial's scenario hits the service itself."""
+        """Returns whether the trial's scenario hits the service itself."""
         return any(i.target == service for i in trial.scenario.injections if i.plane in ("service", "world"))
 
     async def close(self) -> None:

@@ -100,7 +100,7 @@ class ProgramFiles:
             self.add_program(target, depth=depth + 1)
 
     def is_packaged(self, path: str) -> bool:
-        """Whether a program is part of an environment or package and needs it to run."""
+        """Returns whether a program is part of an environment or package and needs it to run."""
         places = [path, *[beyond for _, _, beyond in list_links(path)]]
         return any(_find_environment(place) or _MODULES in Path(place).parts for place in places)
 
@@ -190,7 +190,7 @@ class ProgramFiles:
 
 
 def _read_shebang(path: str) -> list[str]:
-    """The words of a script's first line; empty for a binary."""
+    """Returns the words of a script's first line; empty for a binary."""
     try:
         with open(path, "rb") as file:
             line = file.read(_FIRST_LINE).partition(b"\n")[0]
@@ -200,7 +200,7 @@ def _read_shebang(path: str) -> list[str]:
 
 
 def _get_interpreter_name(shebang: Sequence[str]) -> str:
-    """The name of the interpreter."""
+    """Returns the name of the interpreter."""
     if not shebang:
         return ""
     plain = [word for word in shebang[1:] if not word.startswith("-") and "=" not in word]
@@ -209,7 +209,7 @@ def _get_interpreter_name(shebang: Sequence[str]) -> str:
 
 
 def find_pnpm_target(script: str) -> str:
-    """The program that a pnpm script starts; empty if it is not such a script."""
+    """Returns the program that a pnpm script starts; empty if it is not such a script."""
     try:
         with open(script, "rb") as file:
             text = file.read(_PNPM_SHIM_READ).decode("utf-8", "replace")
@@ -220,19 +220,19 @@ def find_pnpm_target(script: str) -> str:
 
 
 def _find_modules(path: str) -> str:
-    """The topmost node_modules that contains the path."""
+    """Returns the topmost node_modules that contains the path."""
     parts = Path(path).parts
     return str(Path(*parts[: parts.index(_MODULES) + 1]))
 
 
 def _find_environment(program: str) -> str:
-    """The virtual environment that contains a program; empty if none does."""
+    """Returns the virtual environment that contains a program; empty if none does."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(program)))
     return folder if os.path.isfile(os.path.join(folder, "pyvenv.cfg")) else ""
 
 
 def _read_home(config: str) -> str:
-    """The folder of an environment's base Python, from its configuration."""
+    """Returns the folder of an environment's base Python, from its configuration."""
     try:
         lines = Path(config).read_text(errors="replace").splitlines()
     except OSError:
@@ -254,5 +254,5 @@ def _is_covered(path: str, folders: Iterable[str]) -> bool:
 
 
 def _is_prefix(folder: str) -> bool:
-    """Whether a Python with its library is installed there."""
+    """Returns whether a Python with its library is installed there."""
     return bool(folder) and any(Path(folder).glob("lib/python3*/os.py"))

@@ -54,7 +54,7 @@ def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
 
 
 def resolve_inside(folder: Path, name: str) -> Path:
-    """A path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
+    """Returns a path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise HarnessError(f"{name!r} leaves its folder", code="path-outside")
@@ -112,7 +112,7 @@ async def fill_databases(
         database = databases.get(fixture.service or "")
         if database is None:
             raise HarnessError(
-                f"fixtures[{number}] needs a database, and {fixture.service} is none", code="fixture-failed"
+                f"fixtures[{number}] needs a database, and {fixture.service} is not one", code="fixture-failed"
             )
         begin(f"fixtures[{number}] ({fixture.type})")
         try:

@@ -88,7 +88,7 @@ class Clock:
 
 
 def clamp(ns: int) -> int:
-    """The nearest number that a clock can hold."""
+    """Returns the nearest number that a clock can hold."""
     return max(-_MOST_NS, min(_MOST_NS, ns))
 
 
@@ -99,7 +99,7 @@ def to_nanoseconds(moment: datetime) -> int:
 
 
 def build_clock_environ(library_inside: str, starts: datetime, now: float, control: str | None) -> dict[str, str]:
-    """The variables that start a program's clock there; `control` is the file's path as programs see it.
+    """Returns the variables that start a program's clock there; `control` is the file's path as programs see it.
 
     The library must be first in LD_PRELOAD; an existing value follows it.
     """
@@ -120,7 +120,7 @@ _SLACK_S = 60
 
 
 async def find_clock_library() -> Path | Isolation:
-    """The library; if it is unavailable, the guarantee that does not hold and the reason."""
+    """Returns the library; if it is unavailable, the guarantee that does not hold and the reason."""
     if sys.platform != "linux":
         return build_missing("clock-platform")
     try:
@@ -184,7 +184,7 @@ class WorldClock:
     async def start(
         self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
     ) -> dict[str, str]:
-        """The variables for the agent; empty if the clock is unavailable: `kept` says why.
+        """Returns the variables for the agent; empty if the clock is unavailable: `support` says why.
 
         `starts` is a time as written in the spec, None the real time; `seen_at` is the folder as programs see it.
         """
@@ -211,7 +211,7 @@ class WorldClock:
         return (self.support, build_missing("clock-environment")) if self.support.enforced else (self.support,)
 
     def read_time(self) -> float:
-        """The time on the agent's clock."""
+        """Returns the time on the agent's clock."""
         return self._require_clock().time_ns / _BILLION
 
     def set(self, now: float, *, frozen: bool) -> None:
@@ -224,7 +224,7 @@ class WorldClock:
         self.changes = clock.mark_change()
 
     def read_changes(self) -> frozenset[int] | None:
-        """The changes after which a program read the clock; None if unknown."""
+        """Returns the changes after which a program read the clock; None if unknown."""
         return None if self._readings is None else self._readings.read_reported()
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class ClockReadings:
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def read_reported(self) -> frozenset[int]:
-        """The numbers of the changes that were observed so far."""
+        """Returns the numbers of the changes that were observed so far."""
         with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
             while data := os.read(self._fd, _AT_ONCE):
                 whole = data[: len(data) // _CHANGE.size * _CHANGE.size]

@@ -119,7 +119,7 @@ class _WorldOpening:
             self._settings.tell(world.trial, note)
 
     def _make_folders(self) -> tuple[Path, Path]:
-        """The folders that form the initial workspace and home."""
+        """Returns the folders that form the initial workspace and home."""
         world, setup, root = self._world, self._spec.setup, self._world.root
         layer, home = world.folder / "layer", world.folder / "home"
         for folder in (world.lent, layer, home):
@@ -215,7 +215,7 @@ class _WorldOpening:
         )
 
     def _route_calls(self) -> dict[str, str]:
-        """The variables that route the agent's calls to Holdfast; the files that they name are lent to the agent."""
+        """Returns the variables that route the agent's calls to Holdfast, and lends the files that they name."""
         world = self._world
         # The gateway adds the user's keys; the agent does not see them.
         environ = {**build_placeholder_keys({}), **world.planes.environ}

@@ -191,14 +191,14 @@ class CommandTurns:
         return Pipes(delivery.stdin, errors if answer is None else last.tee(answer), errors)
 
     def _is_silent_failure(self, ran: _FinishedCommand) -> bool:
-        """Whether it failed silently at its first turn, as if there had been no program to run."""
+        """Returns whether the command failed silently at its first turn, as if its program were missing."""
         failed = ran.program.status != 0 and not ran.program.out_of_memory
         return failed and not ran.left.data and not self.ran
 
     async def _is_program_missing(
         self, status: int | None, agent: AgentSpec, env: Mapping[str, str], place: Place
     ) -> bool:
-        """Whether the command's own program, script or module is missing.
+        """Returns whether the command's own program, script or module is missing.
 
         An agent may also be an existing shell script whose last command is missing.
         """
@@ -247,7 +247,7 @@ class CommandAgent:
 
     @classmethod
     def open_on_machine(cls, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> CommandAgent:
-        """An agent that runs in the spec's own folder, which trials share; with an answer file they run one at a time.
+        """Opens an agent in the spec's own folder, which trials share; with an answer file they run one at a time.
 
         Raises AgentUnavailable if the program does not exist.
         """
@@ -280,7 +280,7 @@ class CommandAgent:
 
 
 def _open_reset(agent: AgentSpec, root: Path) -> Reset | None:
-    """The reset that the spec names; an HTTP client is imported only if it needs one."""
+    """Returns the reset that the spec names; an HTTP client is imported only if it needs one."""
     if not agent.has_reset:
         return None
     from holdfast.agents.http.reset import open_reset

@@ -61,7 +61,7 @@ class HttpAgent:
 
     @classmethod
     async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path(), fate: Fate | None = None) -> HttpAgent:
-        """An agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
+        """Returns an agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
 
         With a `fate` the agent was ready before: if it cannot be reached now, that is its own failure. The strings of
         `agent` are resolved: no references are left. Raises AgentUnavailable (config) if no request can be made from
@@ -192,5 +192,5 @@ class HttpAgent:
 
 
 def _has_called_since(context: TrialContext, before: int) -> bool:
-    """Whether the agent has made more calls since."""
+    """Returns whether the agent has made more calls since."""
     return context.count_activity() > before

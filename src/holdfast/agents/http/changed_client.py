@@ -154,7 +154,7 @@ class ChangedClient:
     async def send(
         self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: WasAccepted = bool
     ) -> HttpExchange:
-        """The result of the changed request, or of the worst of its copies, within `limit_s`.
+        """Returns the result of the changed request, or of the worst of its copies, within `limit_s`.
 
         Raises AgentUnavailable if no connection could be made at all.
         """
@@ -237,7 +237,7 @@ class ChangedClient:
         return worst
 
     def _unwrap_result(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
-        """The result of one copy; None if there was no connection."""
+        """Returns the result of one copy; None if there was no connection."""
         if isinstance(result, HttpExchange):
             return result
         if isinstance(result, NotConnected):
@@ -262,7 +262,7 @@ def _describe_counts(exchanges: list[HttpExchange], count: int) -> str:
 
 
 def find_prompt_parameter(form: RequestForm) -> str:
-    """The field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
+    """Returns the field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
     for name, value in form.query:
         if _MARK in _mark_prompt(value):
             return _mark_prompt(name)
@@ -274,5 +274,5 @@ def find_prompt_parameter(form: RequestForm) -> str:
 
 
 def _mark_prompt(template: RequestTemplate) -> str:
-    """The template with a mark in place of its prompt."""
+    """Returns the template with a mark in place of its prompt."""
     return "".join(p if isinstance(p, str) else p.write(_MARK if p.name == "prompt" else "x") for p in template.parts)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def make_unreachable_error(
     kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float
 ) -> AgentUnavailable:
-    """The error of a trial whose agent accepted no connection, for a failure of this kind and the system's message."""
+    """Builds the error of a trial whose agent accepted no connection, with the system's message."""
     why, hint = _explain_failure(kind, error, url, timeout_s)
     return AgentUnavailable(f"cannot reach the agent at {url.display_text}: {why}", code="agent-unreachable", hint=hint)
 
@@ -114,7 +114,7 @@ class HttpClient:
         self._time = asyncio.get_running_loop().time
 
     def make_cookie_jar(self) -> CookieJar:
-        """A cookie jar for the requests of one trial."""
+        """Returns a cookie jar for the requests of one trial."""
         return CookieJar(self.url, self.head.cookie)
 
     async def send(
@@ -167,7 +167,7 @@ class HttpClient:
 
 
 def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:
-    """The exchange for a complete or partial reply."""
+    """Returns the exchange for a complete or partial reply."""
     ending, detail = _classify_ending(reply, limit_s)
     if reply.status is None:
         return HttpExchange(ending, detail)
@@ -192,7 +192,7 @@ def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:
 
 
 def _classify_ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
-    """How the exchange ended."""
+    """Returns how the exchange ended."""
     if reply.late:
         return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
     failure = reply.failure
@@ -207,7 +207,7 @@ def _classify_ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind,
 
 
 def load_certificates() -> SSLContext:
-    """The certificates to check servers against: the system's, or those that the user's variables name.
+    """Returns the certificates to check servers against: the system's, or those that the user's variables name.
 
     Slow to load.
     """
@@ -252,7 +252,7 @@ class FixedHead:
         self._lines = b"".join([line + b"\r\n" for line in rest])
 
     def write_request(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
-        """A complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
+        """Returns a complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
         if method not in _WITH_BODY and not _METHOD.fullmatch(method):
             raise ValueError(f"not an HTTP method: {method[:80]!r}")
         first = f"{method} {target} HTTP/1.1\r\n".encode()

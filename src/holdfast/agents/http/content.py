@@ -21,7 +21,7 @@ class UnreadableBody(Exception):
 
 
 def read_content_type(fields: RawFields) -> tuple[str, str | None]:
-    """The type and charset of a body."""
+    """Returns the type and charset of a body."""
     return _parse_content_type(find_header(fields, "content-type"))
 
 

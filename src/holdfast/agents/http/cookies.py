@@ -65,7 +65,7 @@ class CookieJar:
 
 
 def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The `name=value` pairs; a part without a value is a name."""
+    """Yields the `name=value` pairs; a part without a value is a name."""
     for piece in text.split(";"):
         name, _, value = piece.partition("=")
         if name.strip():

@@ -36,7 +36,7 @@ class Ports:
         self._next = os.getpid() * 37 % COUNT  # concurrent runs start at different ports
 
     def pick_port(self) -> int:
-        """A port that nobody listens on now."""
+        """Returns a port that nobody listens on now."""
         for _ in range(COUNT):
             port = FIRST + self._next
             self._next = (self._next + 1) % COUNT
@@ -71,7 +71,7 @@ def _make_port_error(port: int) -> AgentUnavailable:
 
 
 def _is_free(port: int) -> bool:
-    """Whether a program can listen there on all addresses, without SO_REUSEADDR."""
+    """Returns whether a program can listen there on all addresses, without SO_REUSEADDR."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind(("", port))
@@ -171,7 +171,7 @@ class Instance:
         return self._program.notes
 
     async def _describe_end(self) -> tuple[EndingKind, str]:
-        """How an agent ended that was ready before and now gave no answer or no connection."""
+        """Returns how an agent ended that was ready before and now gave no answer or no connection."""
         if await self._program.within(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
@@ -189,7 +189,7 @@ def _select_port_variables(written: AgentSpec, agent: AgentSpec) -> Mapping[str,
 
 
 def _replace_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
-    """The section with the forwarded port in place of the agent's own."""
+    """Returns the section with the forwarded port in place of the agent's own."""
 
     def move_url(url: str) -> str:
         return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)

@@ -134,7 +134,7 @@ class Instances(Protocol):
         ...
 
     async def acquire(self, world: World) -> Instance:
-        """An instance that no other trial uses; raises NotReadyInTime if the trial's time ends first.
+        """Returns an instance that no other trial uses; raises NotReadyInTime if the trial's time ends first.
 
         Raises AgentUnavailable if none can be started.
         """
@@ -181,7 +181,7 @@ class SpareInstances:
         await await_all(one.end() for one in ended if isinstance(one, Instance))
 
     async def _await_spare(self, spare: asyncio.Task[Instance]) -> Instance | None:
-        """The spare when it is ready; None if it could not be started or has ended since."""
+        """Returns the spare when it is ready; None if it could not be started or has ended since."""
         try:
             instance = await asyncio.shield(spare)
         except asyncio.CancelledError:

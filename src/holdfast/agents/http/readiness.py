@@ -95,7 +95,7 @@ async def _poll(probe: Probe) -> None:
 
 
 def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
-    """The condition that is waited for, in words, and a function that tests it."""
+    """Returns the condition that is waited for, in words, and a function that tests it."""
     ready = (agent.ready or "port").strip()
     if ready.startswith(("http://", "https://")):
         return f"{ready} gives no answer below 500", lambda: _is_answering(ready)

@@ -36,7 +36,7 @@ class ReplyReader(Struct, frozen=True):
     path: str = ""
 
     def read(self, exchange: HttpExchange, notes: list[str]) -> HttpAnswer:
-        """The answer; a note is added to `notes` if it was cut."""
+        """Returns the answer; a note is added to `notes` if it was cut."""
         if exchange.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
         answer = self._read(exchange)._replace(cut=exchange.cut)
@@ -73,7 +73,7 @@ class ReplyReader(Struct, frozen=True):
         return HttpAnswer(text or None, exchange.ending, exchange.detail)
 
     def _find_text(self, exchange: HttpExchange, text: str) -> str | None:
-        """The answer if there is one, else the body: the text of a bad reply is judged, too."""
+        """Returns the answer if there is one, else the body: the text of a bad reply is judged, too."""
         try:
             return self._find_answer(exchange, text).text or text or None
         except RecursionError:
@@ -118,7 +118,7 @@ class ReplyReader(Struct, frozen=True):
 
 
 def _decode(exchange: HttpExchange) -> tuple[str, str]:
-    """The body as text, and the error if it does not match its declared encoding."""
+    """Returns the body as text, and the error if it does not match its declared encoding."""
     charset = exchange.charset or "utf-8"
     try:
         return exchange.body.decode(charset).removeprefix("\ufeff"), ""
@@ -133,7 +133,7 @@ def _decode(exchange: HttpExchange) -> tuple[str, str]:
 
 
 def _parse_json(text: str, content_type: str) -> Any:
-    """The reply as JSON. If its type is not JSON, only an object or a list is accepted."""
+    """Returns the reply as JSON. If its type is not JSON, only an object or a list is accepted."""
     declared = content_type.endswith("json")
     if not declared and not text.lstrip().startswith(("{", "[")):
         return MISSING
@@ -144,7 +144,7 @@ def _parse_json(text: str, content_type: str) -> Any:
 
 
 def _find_failure(value: Any) -> str:
-    """The error message in a body; empty if there is none."""
+    """Returns the error message in a body; empty if there is none."""
     if not isinstance(value, dict):
         return ""
     error = value.get("error")
@@ -177,7 +177,7 @@ class Stream(NamedTuple):
 
 
 def read_stream(text: str, find: Find | None = None) -> Stream:
-    """The answer in an event stream: the matching parts of its JSON events, else its plain data."""
+    """Returns the answer in an event stream: the matching parts of its JSON events, else its plain data."""
     all_data = [event.decode("utf-8", "surrogatepass") for event in list_data(text.encode("utf-8", "surrogatepass"))]
     data = [event for event in all_data if event.strip() != "[DONE]"]
     events = _parse_events(data)
@@ -192,7 +192,7 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
 
 
 def _parse_events(data: list[str]) -> list[dict[str, Any]]:
-    """The events as objects; empty if one of them is not an object. The last one may be cut off."""
+    """Returns the events as objects; empty if one of them is not an object. The last one may be cut off."""
     events: list[dict[str, Any]] = []
     for n, event in enumerate(data, 1):
         try:
@@ -213,7 +213,7 @@ def _join(parts: list[Any], *, unwrap: bool = True) -> str | None:
 
 
 def _find_delta(event: dict[str, Any]) -> Any:
-    """The text in a chunk of the common model APIs."""
+    """Returns the text in a chunk of the common model APIs."""
     choices = event.get("choices")
     if not isinstance(choices, list):
         return _find_content(event.get("delta"))

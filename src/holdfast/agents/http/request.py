@@ -48,7 +48,7 @@ class RequestForm(Struct, frozen=True):
     """Whether it has a placeholder for the conversation so far."""
 
     def fill(self, prompt: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
-        """The request for `prompt`, which is `turn` or an attack's version of it, in a conversation."""
+        """Returns the request for `prompt`, which is `turn` or an attack's version of it, in a conversation."""
         source = (turn, prompt) if self.structured else ()
         if dialogue is None:
             fields = TemplateFields(prompt, source)
@@ -67,12 +67,12 @@ class RequestForm(Struct, frozen=True):
         return HttpRequest(self.method, target, body)
 
     def is_attack_dropped(self, prompt: str, turn: str) -> bool:
-        """Whether the template drops what an attack added to the prompt."""
+        """Returns whether the template drops what an attack added to the prompt."""
         return prompt != turn and not self.takes_messages and self.fill(prompt, turn) == self.fill(turn, turn)
 
 
 def build_request_form(agent: AgentSpec) -> RequestForm:
-    """The form of an agent's requests; raises AgentUnavailable if the section is not usable."""
+    """Returns the form of an agent's requests; raises AgentUnavailable if the section is not usable."""
     method = agent.method.upper()
     headers = _check_headers(agent.headers)
     declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
@@ -95,7 +95,7 @@ def build_request_form(agent: AgentSpec) -> RequestForm:
 
 
 def parse_endpoint(endpoint: str) -> HttpUrl:
-    """The endpoint as a URL; raises AgentUnavailable if it is invalid."""
+    """Returns the endpoint as a URL; raises AgentUnavailable if it is invalid."""
     try:
         return read_url(endpoint)
     except ValueError:
@@ -128,7 +128,7 @@ def _make_value_template(value: object) -> RequestTemplate:
 
 
 def _quote(sample: str, name: str) -> str:
-    """The placeholder as JSON text again: in quotes if it was outside a string."""
+    """Returns the placeholder as JSON text again: in quotes if it was outside a string."""
     return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
 
 

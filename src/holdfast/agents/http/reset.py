@@ -56,7 +56,7 @@ class Reset:
 
 
 def open_reset(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
-    """The agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
+    """Returns the agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
         url = _resolve_reset_url(endpoint, agent.reset_endpoint)
@@ -96,7 +96,7 @@ async def _call_function(function: str, root: Path, env: dict[str, str]) -> None
         if code == 0:
             return
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
-        lines = output.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        lines = output.read().decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"]
     why = f"did not finish within {RESET_S:.0f} s" if code is None else f"exit {code}: {lines[-1]}"
     raise HarnessError(f"reset function {function} failed: {why}", code="reset-failed")
 

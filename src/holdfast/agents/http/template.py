@@ -93,7 +93,7 @@ class TemplateFields:
 
 
 def parse_fields(text: str) -> dict[str, str]:
-    """The `key: value` lines of a prompt; a line without a key continues the value above it."""
+    """Returns the `key: value` lines of a prompt; a line without a key continues the value above it."""
     fields: dict[str, str] = {}
     key = ""
     for line in text.splitlines():
@@ -112,7 +112,7 @@ def normalize_key(name: str) -> str:
 
 
 def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
-    """A template for a body: JSON if it is JSON apart from its placeholders, else text."""
+    """Returns a template for a body: JSON if it is JSON apart from its placeholders, else text."""
     parts = _join(_split_json(text))
     sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:
@@ -124,12 +124,12 @@ def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
 
 
 def make_text_template(text: str) -> RequestTemplate:
-    """A template for one value of the query."""
+    """Returns a template for one value of the query."""
     return RequestTemplate(_join(_split_text(text, replace_surrogates, keep_unknown=False)))
 
 
 def replace_surrogates(value: str) -> str:
-    """The value with lone surrogates replaced, which UTF-8 cannot encode."""
+    """Returns the value with lone surrogates replaced, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
 

@@ -51,7 +51,7 @@ def settle_plain(value: Any, take: Take) -> Any:
 
 
 def needs_loop(value: Any) -> bool:
-    """Whether the value needs an event loop."""
+    """Returns whether the value needs an event loop."""
     return inspect.isawaitable(value) or isinstance(value, AsyncIterator)
 
 
@@ -77,7 +77,7 @@ class StreamedAnswer:
 
 
 def to_text(value: Any, prompt: str = "") -> str | None:
-    """The answer's text; None if there is no answer.
+    """Returns the answer's text; None if there is no answer.
 
     It is the text itself, the model's last message since `prompt` in a list of messages, or the usual content field of
     a dict or object.
@@ -113,13 +113,13 @@ def to_text(value: Any, prompt: str = "") -> str | None:
 
 
 def _find_messages(value: Any) -> list[Any] | None:
-    """The messages that this is or contains, like the state of a graph."""
+    """Returns the messages that this is or contains, like the state of a graph."""
     messages = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
     return messages if are_messages(messages) or (messages == [] and messages is not value) else None
 
 
 def _has_own_text(kind: type) -> bool:
-    """Whether a class defines its own text form."""
+    """Returns whether a class defines its own text form."""
     return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 
 
@@ -143,12 +143,12 @@ def _to_json(value: Any) -> str:
 
 
 def are_messages(value: Any) -> bool:
-    """Whether this is a list of chat messages: objects, dicts or pairs of role and content."""
+    """Returns whether this is a list of chat messages: objects, dicts or pairs of role and content."""
     return isinstance(value, list) and bool(value) and all(_find_role(item) for item in value)
 
 
 def find_last_reply(messages: list[Any], prompt: str) -> str | None:
-    """The text of the last AI message; None if there is none since `prompt`."""
+    """Returns the text of the last AI message; None if there is none since `prompt`."""
     for message in reversed(messages):
         role = _find_role(message)
         if role in _AI:
@@ -159,12 +159,12 @@ def find_last_reply(messages: list[Any], prompt: str) -> str | None:
 
 
 def is_ai_message(value: Any) -> bool:
-    """Whether this is a message of a model."""
+    """Returns whether this is a message of a model."""
     return not isinstance(value, tuple) and _find_role(value) in _AI and isinstance(_get_content(value), str | list)
 
 
 def read_content(content: Any) -> str:
-    """The text of a message: its content, or the text parts of it."""
+    """Returns the text of a message: its content, or the text parts of it."""
     if isinstance(content, str):
         return str.__str__(content)
     parts = content if isinstance(content, list) else []
@@ -177,7 +177,7 @@ def _read_text_part(part: Any) -> str:
 
 
 def _find_role(message: Any) -> str:
-    """The role of a message; empty if this is not a message."""
+    """Returns the role of a message; empty if this is not a message."""
     if isinstance(message, tuple):
         role = message[0] if len(message) == 2 else ""
     elif isinstance(message, dict):

@@ -130,7 +130,7 @@ class ReportLine(Protocol):
     def send(self, message: Message) -> None: ...
 
     def receive_turn(self) -> str | None:
-        """The next turn; None if there is no other."""
+        """Returns the next turn; None if there is no other."""
         ...
 
 
@@ -220,7 +220,7 @@ class TrialSocket:
             os._exit(LOST)
 
     def receive_turn(self) -> str | None:
-        """The next turn; None if there is no other."""
+        """Returns the next turn; None if there is no other."""
         return _turns.decode(read_frame(self._fd))
 
 
@@ -252,7 +252,7 @@ _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unu
 
 
 async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
-    """A host's first message after the import; None if it closes its line before."""
+    """Returns a host's first message after the import; None if it closes its line before."""
     got: list[bytes] = []
     frames = MessageFrames(got.append)
     while not got:
@@ -264,7 +264,7 @@ async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready |
 
 
 def add_length(data: bytes) -> bytes:
-    """A message with its length in front."""
+    """Returns a message with its length in front."""
     return len(data).to_bytes(HEAD, "big") + data
 
 

@@ -86,7 +86,7 @@ class HostedTrial:
             self._waiter = None
 
     async def wait_for_turns(self, limit_s: float) -> bool:
-        """Whether all turns ended in time, or the process has; False also if the agent exceeds one of its limits."""
+        """Waits for the end of all turns or of the process; returns False if the time or a limit is exceeded."""
         return await run_until_limit(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
@@ -157,7 +157,7 @@ class HostedTrial:
                 self._context.sink.add(call.event)
 
     def _mark_late_fault(self, met: FaultMet) -> FaultMet:
-        """Whether the fault acted before the last answer.
+        """Marks a fault that acted after the last answer as not met.
 
         A later one, in a leftover thread or task, did not affect it.
         """
@@ -187,7 +187,7 @@ class HostedTrial:
             waiter.set_result(True)
 
     def build_answer(self, timeout_s: float) -> Answer:
-        """The result of the trial; raises HarnessError, with the answers so far, for a harness error."""
+        """Returns the result of the trial; raises HarnessError, with the answers so far, for a harness error."""
         while self._calls:  # its process ended, and they with it
             event = self._calls.pop(next(iter(self._calls)))
             self._context.sink.add(replace(event, duration_ms=(self._context.sink.now() - event.ts) * 1000))
@@ -207,7 +207,7 @@ class HostedTrial:
         return answer
 
     def _end_open_turn(self, timeout_s: float) -> Turn:
-        """The turn that never ended, with the parts of its answer."""
+        """Returns the turn that never ended, with the parts of its answer."""
         prompt = self.asked[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
         cut = self._partial_size > PARTIAL_KEPT
@@ -273,7 +273,7 @@ class TrialPipes:
             await self._loop.sock_sendall(self._line, data)
 
     async def receive(self) -> bytes:
-        """The next bytes on the line, before anything listens; b"" at its end."""
+        """Returns the next bytes on the line, before anything listens; b"" at its end."""
         try:
             return await self._loop.sock_recv(self._line, 1 << 16)
         except OSError:

@@ -103,7 +103,7 @@ class Guard:
 
 
 class InlineAgent:
-    """Called directly, as a function. It cannot be stopped when it hangs, and its crash crashes Holdfast."""
+    """An agent that Holdfast calls as a function. It cannot be stopped when it hangs, and its crash ends Holdfast."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class InlineAgent:
             text = following
 
     async def _await_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
-        """A turn that can be cancelled at its limit whenever the agent awaits something."""
+        """Returns a turn that can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):

@@ -51,7 +51,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
 def load(
     agent: AgentSpec, scenarios: tuple[Scenario, ...]
 ) -> tuple[CallableAgent, ResetFunction | None, InstalledHooks]:
-    """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
+    """Imports the agent; returns it with its reset and the hooks on its tools."""
     loaded = load_agent(agent.endpoint, agent.input)
     reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
     if reset is not None and not callable(reset):
@@ -114,7 +114,7 @@ def _resolve(key: str, path: str) -> Any:
 
 
 def _can_take_messages(endpoint: str, target: Callable[..., Any]) -> bool:
-    """Whether the function's first parameter is called `messages`.
+    """Returns whether the function's first parameter is called `messages`.
 
     Raises for a function that cannot be called with the prompt alone: that is a wiring error, not behaviour.
     """
@@ -150,7 +150,7 @@ def _wrap_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any])
 
 
 def describe_import_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
-    """Why the import failed, with the key of the spec and a suggestion if a name was mistyped."""
+    """Describes why the import failed, with the key of the spec and a suggestion for a mistyped name."""
     return make_storable(_describe_error(broken, root, agent))
 
 
@@ -177,7 +177,7 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
 
 
 def _find_key(module: str, agent: AgentSpec) -> str:
-    """The key that names the module; the endpoint's own imports belong to the endpoint."""
+    """Returns the key that names the module; the endpoint's own imports belong to the endpoint."""
     from holdfast.agents.python.source_check import list_references  # few agents cannot be imported
 
     named = (key for key, path in list_references(agent) if path.partition(":")[0].partition(".")[0] == module)
@@ -199,7 +199,7 @@ def _list_own_frames(broken: BaseException, root: str) -> list[str]:
 
 
 def _format_frames(broken: BaseException, own: list[str]) -> str:
-    """The way through the user's own files, if it is longer than one line, and what was raised."""
+    """Formats the frames in the user's own files, if there are several, and the exception."""
     import traceback
 
     raised = "".join(traceback.format_exception_only(broken)).rstrip()

@@ -155,7 +155,7 @@ class PythonHost:
             await self._stop(hosted)
 
     async def _is_arriving(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
-        """Whether an answer that was given in time is still arriving: Holdfast may have been busy."""
+        """Returns whether an answer that was given in time is still arriving: Holdfast may have been busy."""
         hosted.limit_ms = self._timeout_s * 1000
         ends.drain()
         if not hosted.all_turns_ended and len(hosted.frames):

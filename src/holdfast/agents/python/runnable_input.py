@@ -48,7 +48,7 @@ TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", m
 
 
 def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
-    """How this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
+    """Returns how this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
     asks = read_input_schema(target)
     if by_hand is not None:
         return _choose_by_setting(endpoint, asks, by_hand)
@@ -129,7 +129,7 @@ class InputSchema:
 
 
 def read_input_schema(target: Any) -> InputSchema | None:
-    """The input that this runnable describes; None for an object without a schema."""
+    """Returns the input that this runnable describes; None for an object without a schema."""
     inner = _find_inner(target)
     builder = getattr(inner, "builder", None)
     for name in ("input_schema", "input", "schema"):  # the current name in LangGraph, and the earlier one
@@ -156,7 +156,7 @@ _INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "Run
 
 
 def _find_inner(target: Any) -> Any:
-    """The inner runnable that receives the input."""
+    """Returns the inner runnable that receives the input."""
     for _ in range(20):
         kinds = _list_class_names(target)
         inner = next((attribute for name, attribute in _INNER.items() if name in kinds), "")
@@ -167,7 +167,7 @@ def _find_inner(target: Any) -> Any:
 
 
 def _list_class_names(target: Any) -> set[str]:
-    """The names of its classes: the libraries themselves are not imported here."""
+    """Returns the names of its classes: the libraries themselves are not imported here."""
     return {kind.__name__ for kind in type(target).__mro__}
 
 
@@ -179,7 +179,7 @@ def _read_graph_schema(state: Any, channels: Mapping[str, Any], managed: Mapping
 
 
 def _read_type_schema(kind: Any, description: str) -> InputSchema:
-    """The input of a runnable that names a type and has no other schema."""
+    """Returns the input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: infer_accepted(hint) for name, hint in _get_type_hints(kind).items()}
         return InputSchema(keys, _find_required_keys(kind, keys), description=_describe(keys))
@@ -187,7 +187,7 @@ def _read_type_schema(kind: Any, description: str) -> InputSchema:
 
 
 def _find_input_type(target: Any) -> Any:
-    """The type that a runnable or its function declares; annotations may be text."""
+    """Returns the type that a runnable or its function declares; annotations may be text."""
     function = getattr(target, "func", None) or getattr(target, "afunc", None)
     hints = [hint for name, hint in _get_type_hints(function).items() if name != "return"] if function else []
     return hints[0] if hints else getattr(target, "InputType", None)
@@ -205,7 +205,7 @@ def _get_type_hints(kind: Any) -> dict[str, Any]:
 
 
 def _find_required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
-    """The keys without a default."""
+    """Returns the keys without a default."""
     if _is_typed_dict(kind):
         required: Iterable[str] = kind.__required_keys__
     elif is_dataclass(kind):

@@ -241,7 +241,7 @@ async def take_turn(
 
 
 def _find_canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
-    """The canaries in the fields of the result, except those that only repeat the agent's input."""
+    """Returns the canaries in the fields of the result, except those that only repeat the agent's input."""
     own = {key: value for key, value in returned.items() if key != "messages" and not _is_repeated(value, inputs)}
     return ReadValues(own).canaries
 
@@ -259,7 +259,7 @@ def _build_answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Tur
 
 
 def build_raised_turn(prompt: str, started: float, raised: BaseException, partial: str = "") -> Turn:
-    """The turn of an agent that raised, also by SystemExit. Its answer so far counts."""
+    """Returns the turn of an agent that raised, also by SystemExit. Its answer so far counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
     others = 0
@@ -271,7 +271,7 @@ def build_raised_turn(prompt: str, started: float, raised: BaseException, partia
 
 
 def _find_place(raised: BaseException) -> str:
-    """The last line of the agent's own code in the traceback; a fault is raised in Holdfast's code."""
+    """Returns the last line of the agent's own code in the traceback; a fault is raised in Holdfast's code."""
     place, trace = "", raised.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -125,7 +125,7 @@ class Container:
 
 
 def build_options(shape: Shape) -> list[str]:
-    """The options of `docker run`, in order."""
+    """Returns the options of `docker run`, in order."""
     folder, limits = shape.folder, shape.resources
     mounts = [
         *(_mount(folder / "workspace", path, writable=True) for path in (WORKSPACE, *shape.workdirs)),
@@ -202,14 +202,14 @@ async def run_container(*words: str, fds: Sequence[int] = (), env: Mapping[str, 
 
 
 def _mount(source: Path, target: str, *, writable: bool = False) -> str:
-    """A mount in the format of the client: one line of comma-separated values."""
+    """Returns a mount in the format of the client: one line of comma-separated values."""
     fields = ("type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",)))
     return ",".join('"' + field.replace('"', '""') + '"' for field in fields)
 
 
 @contextlib.contextmanager
 def _listen_in(folder: Path) -> Iterator[socket.socket]:
-    """A listening socket in that folder that accepts only the first process."""
+    """Opens a listening socket in that folder, for the first process only."""
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         with socket_address(folder, _SOCKET) as address:

@@ -21,7 +21,7 @@ def identify_owner() -> str:
 
 
 def is_gone(owner_label: str) -> bool:
-    """Whether an owner is certainly gone: one on another machine or in another container may still be alive."""
+    """Returns whether an owner is certainly gone: one on another machine or in another container may still be alive."""
     parts = owner_label.split("/")
     if len(parts) != 5:
         return False
@@ -46,7 +46,7 @@ def _list_containers() -> Iterator[tuple[str, str]]:
 
 
 def _run_docker(*words: str) -> str | None:
-    """The output of the client; None if it is not installed or fails."""
+    """Returns the output of the client; None if it is not installed or fails."""
     client = shutil.which("docker")
     if client is None:
         return None
@@ -65,7 +65,7 @@ def _identify_machine() -> tuple[str, str, str]:
 
 
 def _read_start_time(pid: int) -> str:
-    """The start time of a process in ticks since boot; empty if there is no such process."""
+    """Returns the start time of a process in ticks since boot; empty if there is no such process."""
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before them may contain anything
     return fields[19] if fields else ""
 

@@ -38,7 +38,7 @@ _PROBE = "/bin/sh"
 
 
 def explain_refusal(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
-    """The error for a machine that refuses a sandbox; Holdfast never falls back to a weaker one silently."""
+    """Returns the error for a machine that refuses a sandbox; Holdfast never falls back to a weaker one silently."""
     for name, forbids, allow in _SETTINGS:
         if _read_setting(settings / name) == forbids:
             return make_unavailable_error("namespaces-forbidden", why=refusal, setting=allow)
@@ -192,7 +192,7 @@ class Bubblewrap:
         )
 
     def _find_executable(self, sources: Sources) -> str:
-        """The path at which a supervisor finds bubblewrap, with its bundled libraries if it is not the system's."""
+        """Returns where a supervisor finds bubblewrap, with its bundled libraries if it is not the system's."""
         if system.is_in_system(str(self._bwrap)):
             return str(self._bwrap)
         packages = self._bwrap.parents[2]

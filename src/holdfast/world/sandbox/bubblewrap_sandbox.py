@@ -138,7 +138,7 @@ class BubblewrapSandbox(OpenSandbox):
         return None if resolved is None else self.view() / resolved
 
     def view(self) -> Path:
-        """The workspace through a file descriptor: only the supervisor's mount namespace has the mount itself."""
+        """Returns the workspace through a file descriptor: only the supervisor's namespace has the mount."""
         return Path(f"/proc/{os.getpid()}/fd/{self._view}")
 
     def home_view(self) -> Path:

@@ -246,7 +246,7 @@ class Lifetimes:
                 self._end_all(process, None)
 
     def _drop_refused(self, process: _Process, now: ExecImage) -> None:
-        """Whether the last exec failed: the process still has the memory image from before it."""
+        """Drops the last command if its exec failed: the process still has the memory image from before it."""
         # The kernel does not report whether an exec succeeded. But it puts new random bytes into the memory of each
         # program it executes, so the image tells: the same one as before the exec means that the exec failed.
         if process.commands and process.commands[-1].before == now:
@@ -261,7 +261,7 @@ class Lifetimes:
         self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
 
     def _open_leader(self, pid: int) -> tuple[int, int]:
-        """The process of a thread, and a pidfd if the thread is its first one."""
+        """Returns the process of a thread, and a pidfd if the thread is its first one."""
         try:
             return pid, os.pidfd_open(pid)
         except OSError:  # not the first thread of its process, or gone, or too many descriptors are open

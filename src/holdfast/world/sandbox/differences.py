@@ -45,7 +45,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def read_attribute(path: str, name: str) -> bytes:
-    """An extended attribute of a folder; raises OSError if it has none."""
+    """Returns an extended attribute of a folder; raises OSError if it has none."""
     with _walk_to(path) as (last, folder):
         if folder is None:
             return os.getxattr(last, name, follow_symlinks=False)
@@ -58,9 +58,9 @@ def read_attribute(path: str, name: str) -> bytes:
 
 @contextmanager
 def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
-    """A descriptor of the folder that a long path ends in, and its last part.
+    """Opens the folder that a long path ends in; yields the last part of the path and the descriptor.
 
-    For a short path it returns None and the complete path.
+    For a short path it yields the complete path and None.
     """
     path = path.rstrip("/") or "/"
     if len(os.fsencode(path)) < _AT_ONCE:
@@ -106,12 +106,12 @@ class Difference(NamedTuple):
 
 
 def find_differences(upper: str, before: str) -> Iterator[Difference]:
-    """All differences, sorted by path."""
+    """Yields all differences, sorted by path."""
     yield from _compare_folder(upper, before, "", False)
 
 
 def _compare_folder(upper: str, before: str, at: str, hidden: bool) -> Iterator[Difference]:
-    """The differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
+    """Yields the differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
     # The upper layer holds only what was written. A folder that was removed and made again is marked opaque: then
     # nothing below it is visible any more, and whatever was there before and is not in the upper layer is deleted.
     names = {name: f"{upper}/{at}{name}" for name in _list_names(f"{upper}/{at}")}
@@ -183,7 +183,7 @@ def _has_same_content(here: str, there: str) -> bool:
 
 
 def _make_sort_key(name: str, *paths: str) -> str:
-    """The sort key of a name: a folder sorts like its contents."""
+    """Returns the sort key of a name: a folder sorts like its contents."""
     folder = any(stat.S_ISDIR(status.st_mode) for path in paths if (status := _read_status(path)))
     return f"{name}/" if folder else name
 

@@ -130,7 +130,7 @@ class DockerSandbox(FolderSandbox):
 
     @contextlib.asynccontextmanager
     async def _open_starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
-        """A throwaway command has its own container with copies of the workspace and /tmp."""
+        """Starts a throwaway command in a container of its own, with copies of the workspace and /tmp."""
         if throwaway:
             async with self._open_copy() as copy:
                 yield copy.start
@@ -185,7 +185,7 @@ class DockerSandbox(FolderSandbox):
 
 
 def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
-    """What every container enforces, according to the engine."""
+    """Returns what every container enforces, according to the engine."""
     filtered = any("seccomp" in str(one) for one in _to_list(about.get("SecurityOptions")))
     missing = {DISK: build_missing("engine-disk"), **({} if filtered else {NESTED: build_missing("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}

@@ -53,7 +53,7 @@ def read_attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> Exe
 
 
 def is_executing(pid: int, image: ExecImage) -> bool:
-    """Whether a process, which is stopped, still has that image."""
+    """Returns whether a process, which is stopped, still has that image."""
     try:
         auxiliary = _read_auxiliary(pid)
         # This suffices nearly always: the kernel loads each program at another address.
@@ -69,7 +69,7 @@ def is_executing(pid: int, image: ExecImage) -> bool:
 
 
 def find_leader(pid: int) -> int:
-    """The process that a thread belongs to; raises OSError if it is gone."""
+    """Returns the process that a thread belongs to; raises OSError if it is gone."""
     with open(f"/proc/{pid}/status", "rb") as status:
         return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
 
@@ -94,7 +94,7 @@ def _read_random(memory: int, auxiliary: bytes) -> bytes:
 
 
 def _has_file(pid: int, folder: int, name: bytes) -> bool:
-    """Whether a file of that name exists; a link counts, because it cannot be followed from here."""
+    """Returns whether a file of that name exists; a link counts, because it cannot be followed from here."""
     if not name:
         return True  # by descriptor
     if name.startswith(b"/"):

@@ -73,7 +73,7 @@ def drop_root(uid: int, gid: int) -> None:
 
 
 def make_owner_namespace(uid: int, gid: int) -> int:
-    """A user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
+    """Returns a user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
     pipe, tell = os.pipe()
     try:
         pid = os.fork()

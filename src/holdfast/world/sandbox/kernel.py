@@ -78,7 +78,7 @@ def unmount(target: str) -> None:
 
 
 def clone_tree(path: str) -> int:
-    """A detached mount of this path; the caller closes it. Needs root."""
+    """Returns a detached mount of this path; the caller closes it. Needs root."""
     return _check(_call_kernel(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
 
 
@@ -201,13 +201,13 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
 
 
 def can_filter(machine: str = "") -> bool:
-    """Whether filters can be built for this architecture."""
+    """Returns whether filters can be built for this architecture."""
     return (machine or platform.machine()) in NUMBERS
 
 
 @cache
 def build_guard(machine: str = "") -> bytes:
-    """The filter of every sandbox: native calls only, no banned ones, sockets of the usual families."""
+    """Returns the filter of every sandbox: native calls only, no banned ones, sockets of the usual families."""
     machine = machine or platform.machine()
     numbers = NUMBERS[machine]
     return b"".join(
@@ -240,13 +240,13 @@ def build_guard(machine: str = "") -> bytes:
 
 
 def get_program_calls(machine: str = "") -> tuple[int, int, int]:
-    """The numbers of execve, execveat and exit_group."""
+    """Returns the numbers of execve, execveat and exit_group."""
     numbers = NUMBERS[machine or platform.machine()]
     return numbers["execve"], numbers["execveat"], numbers["exit_group"]
 
 
 def build_report_filter(machine: str = "", more: Collection[int] = ()) -> bytes:
-    """A filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
+    """Returns a filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
     machine = machine or platform.machine()
     numbers = sorted({*get_program_calls(machine), *more})
     return b"".join(

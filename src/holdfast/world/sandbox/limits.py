@@ -61,7 +61,7 @@ class ControlGroup:
         return True
 
     def count_hits(self, controller: str) -> int | None:
-        """How often the limit was hit, by the kernel's count; None if there is no such group or count."""
+        """Returns how often the limit was hit, by the kernel's count; None if there is no such group or count."""
         folder = self._folders.get(controller)
         if folder is None:
             return None
@@ -71,7 +71,7 @@ class ControlGroup:
         return _read_count(folder / file, name)
 
     def count_memory_kills(self) -> int:
-        """How many processes the kernel killed because together they exceeded the memory limit."""
+        """Returns how many processes the kernel killed because together they exceeded the memory limit."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
@@ -127,7 +127,7 @@ class ControlGroup:
 
 
 def build_settings(resources: Resources) -> dict[str, dict[str, str]]:
-    """The values to write for these limits, as far as the machine supports them."""
+    """Returns the values to write for these limits, as far as the machine supports them."""
     values: dict[str, dict[str, str]] = {}
     limits = {
         name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None

@@ -25,7 +25,7 @@ Everybody = Callable[[], Iterable[int]]
 
 
 def list_family(pids: Iterable[int]) -> Iterator[int]:
-    """These processes and all their descendants."""
+    """Yields these processes and all their descendants."""
     waiting = [*pids]
     while waiting:
         pid = waiting.pop()
@@ -74,7 +74,7 @@ class LiveLimits:
                 _limit_each(int(limit), self._everybody)
 
     def count_hits(self, controller: str) -> int | None:
-        """How often the limit was hit so far; None if that is not counted."""
+        """Returns how often the limit was hit so far; None if that is not counted."""
         counted = self._group.count_hits(controller)
         return counted if counted is None or controller != "memory" else counted + self._ended
 

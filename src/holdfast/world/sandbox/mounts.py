@@ -105,7 +105,7 @@ class SandboxMounts:
         _bind(_OWN_HOME, f"{ROOT}{HOME}")
 
     def open_home_view(self) -> int:
-        """A read-only view of the home."""
+        """Returns a read-only view of the home."""
         _bind(_OWN_HOME, HOME_VIEW)
         kernel.seal(HOME_VIEW, links=False)
         return os.open(HOME_VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -143,7 +143,7 @@ class SandboxMounts:
         return os.open(VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def open_throwaway(self) -> tuple[str, WritableLayer]:
-        """A layer whose changes are discarded, and the key to pass to `forget`."""
+        """Returns a layer whose changes are discarded, and the key to pass to `forget`."""
         self._asides += 1
         aside = f"{_ASIDE}/{self._asides}"
         # The current workspace, home and /tmp become lower layers of new overlays, whose upper layers are on a tmpfs of
@@ -218,7 +218,7 @@ def _link(links: Mapping[str, str]) -> None:
 
 
 def _replace_tmp_link(path: str) -> str:
-    """The path inside, without the link that leads to /tmp."""
+    """Returns the path inside, without the link that leads to /tmp."""
     return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 
 

@@ -82,7 +82,7 @@ class ProcessSandbox(FolderSandbox):
         await self.snapshot()
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """All sandboxes share one network, so every listener has its own port."""
+        """Returns the listener's own port: all sandboxes of this backend share one network."""
         real = self._listeners[host, port].getsockname()
         return str(real[0]), int(real[1])
 
@@ -107,7 +107,7 @@ class ProcessSandbox(FolderSandbox):
         return program
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
-        """A throwaway command is not isolated here; `isolation` says so."""
+        """Ignores `throwaway`: this backend cannot isolate such a command, as `isolation` reports."""
         return nullcontext(self._start)
 
     async def freeze(self) -> None:

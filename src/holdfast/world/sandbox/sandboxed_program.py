@@ -33,7 +33,7 @@ class ProgramLookup:
         self._mounts = mounts
 
     def find_refusal(self, name: str, path: str | None, cwd: str) -> int:
-        """The errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
+        """Returns the errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
         if "/" in name:
             return self._check_executable(posixpath.join(cwd, name))
         errors = [self._check_executable(posixpath.join(cwd, folder or ".", name)) for folder in _split_path(path)]
@@ -42,7 +42,7 @@ class ProgramLookup:
         return errno.EACCES if errno.EACCES in errors else errno.ENOENT
 
     def map_outside(self, path: str) -> str | None:
-        """The path outside, links followed; None if unknown. Raises OSError if it does not exist."""
+        """Returns the path outside, links followed; None if unknown. Raises OSError if it does not exist."""
         left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         at, links = "/", 0
         while left:
@@ -129,7 +129,7 @@ class SandboxedProgram:
         kill_group(init, number)  # the first process of a pid namespace ignores it, and leads the program's group
 
     def has_run(self) -> bool:
-        """Whether the program was executed at all; call it after its end."""
+        """Returns whether the program was executed at all; call it after its end."""
         return self.killed or self._read_report("exit-code") is not None
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
 
 
 def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
-    """All options of bubblewrap, passed as a file because the environment holds secrets.
+    """Returns all options of bubblewrap, passed as a file because the environment holds secrets.
 
     `nested` lets the program create its own user namespaces.
     """
@@ -229,7 +229,7 @@ def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: b
 
 
 def list_replaced_mounts(layer: WritableLayer | None) -> dict[str, str]:
-    """The mounts that a throwaway layer replaces; none for the usual layer."""
+    """Returns the mounts that a throwaway layer replaces; none for the usual layer."""
     if layer is None:
         return {}
     return {WORKSPACE: layer.workspace, HOME: layer.home, TMP: layer.tmp, SHM: layer.shm}

@@ -108,7 +108,7 @@ class FolderSandbox(OpenSandbox):
         return None if resolved is None else self._root / resolved
 
     def view(self) -> Path:
-        """A copy, made once, so that scripts cannot change the workspace."""
+        """Returns a copy, made once, so that scripts cannot change the workspace."""
         if self._copy is None:
             copy = self._folder / "view"
             copy_tree(self._root, copy)
@@ -135,7 +135,7 @@ async def open_sandbox(sandbox: S) -> S:
 
 
 def make_unavailable_error(code: str, **values: object) -> UserError:
-    """The error for a machine on which a backend does not work, with what to do."""
+    """Returns the error for a machine on which a backend does not work, with what to do."""
     return UserError(format_reason(code, **values), code=code, hint=format_remedy(code, **values))
 
 
@@ -186,7 +186,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
 
 
 def _split_parts(path: str, workspace: str, original: str) -> list[str]:
-    """The parts of a path, last first; an absolute path must begin with the workspace."""
+    """Returns the parts of a path, last first; an absolute path must begin with the workspace."""
     parts = PurePosixPath(path).parts
     if path.startswith("/"):
         base = PurePosixPath(workspace).parts
@@ -235,7 +235,7 @@ class TreeEntry(NamedTuple):
 
 
 def list_entries(root: str) -> Iterator[TreeEntry]:
-    """All entries of a folder, sorted by path, without following links. Only empty folders are listed."""
+    """Yields all entries of a folder, sorted by path, without following links. Only empty folders are listed."""
     waiting = [*_list_names(root, "")]
     while waiting:
         path = waiting.pop()
@@ -250,7 +250,7 @@ def list_entries(root: str) -> Iterator[TreeEntry]:
 
 
 def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
-    """The differences between two sorted lists."""
+    """Yields the differences between two sorted lists."""
     was, new = next(before, None), next(now, None)
     while was is not None or new is not None:
         if new is None or (was is not None and was.path < new.path):
@@ -272,7 +272,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def _list_names(root: str, at: str) -> Iterator[str]:
-    """The names in a folder, last first; a folder sorts like its contents."""
+    """Yields the names in a folder, last first; a folder sorts like its contents."""
     try:
         names = listdir(f"{root}/{at}")
     except (PermissionError, FileNotFoundError):

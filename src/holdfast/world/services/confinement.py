@@ -32,7 +32,7 @@ class User:
 
 
 def find_server_user(*names: str) -> User | None:
-    """The first account of these that the machine has, else nobody; None if Holdfast may not change users."""
+    """Returns the first account of these that the machine has, else nobody; None if Holdfast may not change users."""
     if os.geteuid() != 0:
         return None
     for name in (*names, "nobody"):
@@ -45,7 +45,7 @@ def find_server_user(*names: str) -> User | None:
 
 
 def is_readable(path: Path, user: User | None) -> bool:
-    """Whether that user may read a file or folder, judging by its mode and those of its parents."""
+    """Returns whether that user may read a file or folder, judging by its mode and those of its parents."""
     if user is None:
         return os.access(path, os.R_OK)
     path = path.resolve()
@@ -77,7 +77,7 @@ _MOST = 4 << 30
 
 @lru_cache(maxsize=8)
 def find_confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
-    """The confinement that this machine can give that user; without it, the reason why not."""
+    """Returns the confinement that this machine can give that user; without it, the reason why not."""
     if sys.platform != "linux":
         return None, "only Linux has the namespaces for it"
     program = find_bwrap()
@@ -114,7 +114,7 @@ class ServerConfinement:
         ]  # fmt: skip
 
     def find_refusal(self) -> str:
-        """Why the machine refuses confinement; empty if it does not."""
+        """Returns why the machine refuses confinement; empty if it does not."""
         tried = subprocess.run(  # noqa: S603
             self.wrap_command(["/bin/sh", "-c", ":"], {}, {}),
             stdin=subprocess.DEVNULL,
@@ -126,18 +126,18 @@ class ServerConfinement:
 
 
 def make_unconfined_note(service: str, user: User | None) -> tuple[str, ...]:
-    """A note for a service that runs without confinement."""
+    """Returns a note for a service that runs without confinement."""
     raised, why = find_confinement(user)
     return () if raised else (f"service {service}: its server runs unconfined: {why}",)
 
 
 def build_user_options(user: User | None) -> dict[str, Any]:
-    """The arguments that start a process as that user."""
+    """Returns the arguments that start a process as that user."""
     return {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": []}
 
 
 def compute_data_limit() -> int:
-    """Half of the memory, at most four gibibytes."""
+    """Returns half of the memory, at most four gibibytes."""
     return min(_MOST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 
 
@@ -152,7 +152,7 @@ def _list_system_options() -> list[str]:
 
 
 def _copy_for_everyone(program: Path) -> Path:
-    """A copy of a program that every user can run, with its bundled libraries, for the lifetime of this process.
+    """Copies a program with its libraries to where every user can run it, for the lifetime of this process.
 
     Root's environment is often below a home that only root can read, where a server's user could not load them.
     """

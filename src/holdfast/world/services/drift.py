@@ -67,7 +67,7 @@ class Table(Struct, frozen=True):
         return [n for n, column in enumerate(self.columns) if not column.keyed and not column.made]
 
     def write_update(self, row: int, column: int, value: Any) -> str:
-        """The statement that sets one value."""
+        """Returns the statement that sets one value."""
         d = self.dialect
         keys = " AND ".join(
             f"{cast_to_text(key.name, d)} = {quote_value(self.rows[row][n], d)}"
@@ -126,7 +126,7 @@ def quote_table(table: str, dialect: Dialect) -> str:
 
 
 def quote_value(value: Any, dialect: Dialect) -> str:
-    """A value as SQL text; text for a number or date column becomes a number or date."""
+    """Returns a value as SQL text; text for a number or date column becomes a number or date."""
     if value is None:
         return "NULL"
     text = str(value).replace("'", "''")
@@ -134,7 +134,7 @@ def quote_value(value: Any, dialect: Dialect) -> str:
 
 
 async def drift(database: Database, table: str, rate: float, kinds: Sequence[DriftKind], rng: Random) -> int:
-    """Damages about `rate` of the rows, one kind each in turn; how many. A kind that a table forbids is passed over.
+    """Damages about `rate` of the rows, one kind each in turn; returns how many. A kind that fails is skipped.
 
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
     a row the value of the one before it · duplicate writes a row again under a new key.

@@ -50,7 +50,7 @@ class PreparedData(Struct, frozen=True):
 
 
 async def prepare_data(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
-    """The data of that kind and settings; made now if it does not exist. `sees` is the folder of its programs."""
+    """Returns the data of that kind and settings, and makes it if needed; `sees` is its programs' folder."""
     return await asyncio.to_thread(_prepare, kind, made_of, user, sees, make)
 
 

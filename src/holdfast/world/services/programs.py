@@ -118,7 +118,7 @@ def _get_name(argv: Argv) -> str:
 
 
 def _find_last_message(messages: IO[bytes]) -> str:
-    """The last line that mentions an error, else the complete end of the output."""
+    """Returns the last line that mentions an error, else the complete end of the output."""
     messages.seek(max(0, os.fstat(messages.fileno()).st_size - _READ))
     lines = [line.strip() for line in messages.read().decode("utf-8", "replace").split("\n") if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
@@ -126,13 +126,13 @@ def _find_last_message(messages: IO[bytes]) -> str:
 
 
 def find_sibling(program: Path, *names: str) -> Path:
-    """A program of one of these names next to the server's; raises HarnessError if there is none."""
+    """Returns a program of one of these names next to the server's; raises HarnessError if there is none."""
     real = program.resolve()
     folders = (real.parent, real.parent.parent / "bin", program.parent)
     for path in (folder / name for folder in folders for name in names):
         if os.access(path, os.X_OK):
             return path
-    raise ServiceFailed(f"{program} has no {names[0]} beside it")
+    raise ServiceFailed(f"{program} has no {names[0]} next to it")
 
 
 class ServerProgram(Struct, frozen=True):
@@ -156,7 +156,7 @@ class ServerProgram(Struct, frozen=True):
 
 
 def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
-    """Every program with one of these names, in order of preference."""
+    """Yields every program with one of these names, in order of preference."""
     for name in names:
         on_path = shutil.which(name)
         if on_path:
@@ -172,14 +172,14 @@ def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterab
 
 
 def choose(servers: Sequence[ServerProgram], image: str | None) -> ServerProgram:
-    """The program of the major version that the image names, else the first."""
+    """Returns the program of the major version that the image names, else the first."""
     wanted = re.search(r":v?(\d+)", image or "")
     return next((f for f in servers if wanted and f.numbers[:1] == (int(wanted[1]),)), servers[0])
 
 
 @lru_cache(maxsize=64)
 def read_version(program: Path) -> str:
-    """The program's own version text."""
+    """Returns the program's own version text."""
     try:
         ran = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
@@ -188,7 +188,7 @@ def read_version(program: Path) -> str:
 
 
 def make_version_note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
-    """A note about the version that is used."""
+    """Returns a note about the version that is used."""
     return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
 
 

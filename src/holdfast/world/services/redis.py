@@ -103,7 +103,7 @@ def _build_launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
 
 
 def write_configuration(settings: RedisSettings) -> str:
-    """The configuration: in memory, no network, the spec's own options last.
+    """Returns the configuration: in memory, no network, the spec's own options last.
 
     The password is not in the process list.
     """

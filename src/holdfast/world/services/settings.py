@@ -130,7 +130,7 @@ def read_redis_settings(spec: ServiceSpec) -> RedisSettings:
 def _split(
     spec: ServiceSpec, prefixes: tuple[str, ...], known: Collection[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The image's variables by their short names, the first prefix first, and the rest."""
+    """Returns the image's variables by their short names, the first prefix first, and the rest."""
     short_names: dict[str, str] = {}
     for prefix in prefixes:
         for name, value in spec.env.items():
@@ -159,7 +159,7 @@ def _describe_open_login(spec: ServiceSpec, variable: str) -> str:
 
 
 def build_url(scheme: str, user: str, password: str, path: str) -> str:
-    """The URL for the agent, with placeholders {host} and {port}."""
+    """Returns the URL for the agent, with placeholders {host} and {port}."""
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
 
@@ -181,7 +181,7 @@ ITERATIONS = 4096
 
 
 def hash_scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
-    """The stored form of a password in PostgreSQL (RFC 5803)."""
+    """Returns the stored form of a password in PostgreSQL (RFC 5803)."""
     salted = hashlib.pbkdf2_hmac("sha256", _normalize(password).encode(), salt, iterations)
     stored = hashlib.sha256(_sign(salted, b"Client Key")).digest()
     keys = f"{b64encode(stored).decode()}:{b64encode(_sign(salted, b'Server Key')).decode()}"
@@ -198,7 +198,7 @@ def _normalize(password: str) -> str:
 
 
 def hash_native(password: str) -> str:
-    """The stored form of a password in MariaDB and MySQL (mysql_native_password)."""
+    """Returns the stored form of a password in MariaDB and MySQL (mysql_native_password)."""
     if not password:
         return ""
     once = hashlib.sha1(password.encode()).digest()  # noqa: S324  # the server's own format

@@ -81,7 +81,7 @@ class StatementLog(ABC, Generic[AgentSession]):
 
     @abstractmethod
     def read_continuation(self, line: bytes) -> bytes | None:
-        """The text that the line adds to the entry before it; None if it begins a new one."""
+        """Returns the text that the line adds to the entry before it; None if it begins a new one."""
 
     @abstractmethod
     def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
@@ -119,7 +119,7 @@ class SqlService:
         return build_events(self.spec.name, self._read_tally(), counters, time.time())
 
     def _read_tally(self) -> WriteTally:
-        """The statements since the snapshot; only Holdfast's own server logs them."""
+        """Returns the statements since the snapshot; only Holdfast's own server logs them."""
         return WriteTally()
 
 
@@ -199,7 +199,7 @@ def _decode(value: bytes) -> str:
 
 
 def measure(value: Any) -> int:
-    """The approximate size of a value in bytes."""
+    """Returns the approximate size of a value in bytes."""
     if isinstance(value, dict):
         return sum(len(key) + measure(one) for key, one in value.items())
     if isinstance(value, list):

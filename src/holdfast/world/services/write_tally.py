@@ -33,7 +33,7 @@ Tables = dict[str, TableShape]
 
 
 def find_remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) -> dict[str, str]:
-    """The tables that were remade, and by which operation."""
+    """Returns the tables that were remade, and by which operation."""
     operations: dict[str, str] = {}
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
@@ -143,7 +143,7 @@ _COUNTED = ("insert", "update", "delete")
 
 
 def _count_rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
-    """The number of rows, if the counters have it; 0 if the statement changed nothing."""
+    """Returns the number of rows, if the counters have it; 0 if the statement changed nothing."""
     table, op = key
     if not logged[key].counted:
         return None
@@ -158,7 +158,7 @@ def _count_rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntr
 
 
 def _is_explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:
-    """Whether a logged statement explains these rows."""
+    """Returns whether a logged statement explains these rows."""
     ops = {operation for (name, operation), entry in logged.items() if name == table and entry.counted}
     # An operation such as MERGE or COPY may insert, update and delete, so it explains rows of any kind.
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))

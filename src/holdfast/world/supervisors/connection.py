@@ -39,7 +39,7 @@ class SupervisorConnection:
         return self._ours.fileno()
 
     def make_ticket(self) -> int:
-        """A new ticket number for an order."""
+        """Returns a new ticket number for an order."""
         self._tickets += 1
         return self._tickets
 

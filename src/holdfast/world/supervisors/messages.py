@@ -122,7 +122,7 @@ def send(
 
 
 def receive(source: socket.socket) -> SupervisorMessage | None:
-    """The next message; None at the end.
+    """Returns the next message; None at the end.
 
     Raises BlockingIOError if there is none yet on a non-blocking socket.
     """
@@ -144,7 +144,7 @@ def write_order(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
 
 
 def make_memory_file(data: bytes) -> int:
-    """A descriptor of a file in memory, at its beginning; the caller closes it."""
+    """Returns a descriptor of a file in memory, at its beginning; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
         file.write(data)
@@ -191,5 +191,5 @@ def decode_ends(text: bytes) -> list[CommandEndMessage]:
 
 
 def make_pair() -> tuple[socket.socket, socket.socket]:
-    """Both ends of a line that preserves message boundaries."""
+    """Returns both ends of a line that preserves message boundaries."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -158,7 +158,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
 
 
 async def _open_service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
-    """The service for a container, chosen by its image."""
+    """Returns the service for a container, chosen by its image."""
     kind = service_kinds.build_kind(running.spec)
     if isinstance(kind, ContainedKind):
         return await kind.contained(running, notes)
@@ -180,12 +180,12 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
 
 
 def format_note(spec: ServiceSpec, image: EngineImage) -> str:
-    """A note about the image that is used."""
+    """Returns a note about the image that is used."""
     return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"
 
 
 def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:
-    """The options of `docker run`, in order, without values of the environment, which others could read."""
+    """Returns the options of `docker run`, in order, without values of the environment, which others could read."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", spec.name).strip("-")[:63] or "service"
     return [
         *("--detach", "--pull", "never", "--network", "none", "--name", name, *_LOG),
@@ -198,13 +198,13 @@ def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> li
 
 
 def write_env_file(env: Mapping[str, str]) -> int:
-    """The variables that fit on one line each, as a file in memory; the caller closes it."""
+    """Returns the variables that fit on one line each, as a file in memory; the caller closes it."""
     lines = "".join(f"{name}={value}\n" for name, value in env.items() if _is_plain_line(name, value))
     return make_memory_file(lines.encode())
 
 
 def select_client_env(env: Mapping[str, str]) -> dict[str, str]:
-    """The other variables, which the client passes on from its own environment."""
+    """Returns the other variables, which the client passes on from its own environment."""
     return {name: value for name, value in env.items() if not _is_plain_line(name, value)}
 
 

@@ -41,7 +41,7 @@ class ContainerPorts:
             self._servers.append(server)
 
     def path(self, port: int) -> str:
-        """The socket of a port, named as PostgreSQL clients expect it."""
+        """Returns the socket of a port, named as PostgreSQL clients expect it."""
         return str(self._folder / f".s.PGSQL.{port}")
 
     async def close(self) -> None:
@@ -108,7 +108,7 @@ async def await_ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
 
 
 async def describe_end(name: str) -> str:
-    """How the container ended; empty while it runs."""
+    """Returns how the container ended; empty while it runs."""
     form = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}}"
     running, hungry, code = (await run_docker("inspect", "--format", form, name)).split()
     if running == "true":
@@ -117,7 +117,7 @@ async def describe_end(name: str) -> str:
 
 
 async def read_log_tail(name: str) -> str:
-    """The end of its log, formatted to follow a message."""
+    """Returns the end of its log, formatted to follow a message."""
     try:
         text = await run_docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
     except HarnessError as refused:

@@ -171,7 +171,7 @@ def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tupl
 
 
 def _find_charset(content_type: str, data: bytes) -> str:
-    """The charset that is named; for JSON without one, the one its first bytes suggest."""
+    """Returns the charset that is named; for JSON without one, the one its first bytes suggest."""
     message = Message()
     message["content-type"] = content_type or "text/plain"
     charset = message.get_param("charset")

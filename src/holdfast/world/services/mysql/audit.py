@@ -113,7 +113,7 @@ class MyLog(StatementLog[_MysqlAgentSession]):
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
     def _format_table(self, session: _MysqlAgentSession, table: str) -> str:
-        """The table's bare name in the service's database, with its database otherwise."""
+        """Returns the table's bare name in the service's database, with its database otherwise."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
         return table.removeprefix(f"{self._database}.") if self._database else table
@@ -191,7 +191,7 @@ def _kill(cursor: Any, number: int) -> None:
 
 
 def list_tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Tables:
-    """Every table that the session sees; `name` builds its name from database and table."""
+    """Returns every table that the session sees; `name` takes database and table."""
     numbers, columns = _read_numbers(cursor, mariadb=mariadb), _read_columns(cursor)
     cursor.execute(_SHAPES)
     shapes: Tables = {}
@@ -205,7 +205,7 @@ def list_tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) 
 def mark_emptied(
     before: Mapping[str, TableShape], after: Mapping[str, TableShape], changed: Mapping[str, object]
 ) -> Tables:
-    """The tables after the trial.
+    """Returns the tables after the trial.
 
     A table truncated in the second in which it was created gets a new file, too.
     """
@@ -218,7 +218,7 @@ def mark_emptied(
 
 
 def _read_numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
-    """The numbers of each table's partitions, in order."""
+    """Returns the numbers of each table's partitions, in order."""
     import pymysql
 
     try:
@@ -240,7 +240,7 @@ def _decode_name(name: str) -> str:
 
 
 def _read_columns(cursor: Any) -> dict[_Key, str]:
-    """A fingerprint of each table's columns."""
+    """Returns a fingerprint of each table's columns."""
     cursor.execute(_COLUMNS)
     marks: dict[_Key, Any] = {}
     for database, table, *column in cursor.fetchall():

@@ -215,7 +215,7 @@ def _build_launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedDat
 
 
 def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
-    """The statements, one per line, that create Holdfast's account, root, and the user of one database.
+    """Returns the statements, one per line, that create Holdfast's account, root, and the user of one database.
 
     Passwords appear only as hashes.
     """
@@ -282,7 +282,7 @@ def _find_installer(program: Path) -> Path:
         if os.access(path, os.X_OK):
             return path
     raise UserError(
-        f"{program} has no mariadb-install-db beside it",
+        f"{program} has no mariadb-install-db next to it",
         code="service-unavailable",
         hint="apt-get install mariadb-server",
     )

@@ -44,7 +44,7 @@ class MySqlSession:
 
     @contextmanager
     def open_session(self, **login: Any) -> Iterator[Any]:
-        """A separate session in autocommit mode; raises HarnessError if the server cannot be reached.
+        """Opens a separate session in autocommit mode; raises HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
@@ -140,7 +140,7 @@ def _get_code(refused: BaseException) -> int:
 
 
 def format_server_error(refused: BaseException) -> str:
-    """The server's message."""
+    """Returns the server's message."""
     text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
     if _get_code(refused) != _NO_DATABASE:
         return text
@@ -152,7 +152,7 @@ def _get_state(refused: BaseException) -> str:
 
 
 def _make_failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
-    """Why no session could be opened."""
+    """Returns why no session could be opened."""
     text = format_server_error(refused)
     if _get_code(refused) == 1049:
         return QueryFailed(f"service {name}: {text}", state="1049")

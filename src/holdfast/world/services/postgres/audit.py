@@ -45,7 +45,7 @@ WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname !~ '^pg_' AND n.nspname <> 'inf
 AUDITED = (
     "writes are known from the statement log, row counters and the catalog (rows of rolled-back transactions count, as "
     "does VACUUM FULL; temporary tables, and other objects than tables that a function makes, are not seen), so its "
-    "user is no superuser while the agent runs"
+    "user is not a superuser while the agent runs"
 )
 SETTLE_S = 1.0
 """Seconds for the agent's sessions to end on their own after the agent."""
@@ -77,7 +77,7 @@ Counts = dict[str, tuple[int, int, int]]
 
 
 def list_tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
-    """Every table of a database, from the rows of TABLES; `name` builds its name from database, schema and table."""
+    """Returns a database's tables from the rows of TABLES; `name` takes database, schema and table."""
     shapes: Tables = {}
     for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
         of = name(database, root_schema, root) if root else ""
@@ -209,7 +209,7 @@ class PgCounters:
         return dict(sums)
 
     def _format_table(self, database: str, schema: str, table: str) -> str:
-        """The table's bare name in the default schema and database, with them otherwise."""
+        """Returns the table's bare name in the default schema and database, with them otherwise."""
         if database != self._database:
             return format_name(database, schema, table)
         return quote_part(table) if quote_part(schema) == self.default else format_name(schema, table)

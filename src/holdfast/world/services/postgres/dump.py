@@ -78,7 +78,7 @@ def _leave_out_ours(path: Path) -> None:
 
 
 def _find_globals_end(path: Path) -> int:
-    """The position at which the parts of the single databases begin."""
+    """Returns the position at which the parts of the single databases begin."""
     size = path.stat().st_size
     if not size:
         return 0

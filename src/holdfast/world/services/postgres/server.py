@@ -249,7 +249,7 @@ class PostgresTemplate:
         (data / "pg_hba.conf").write_text(rules)
 
     def _write_sql(self, password: str) -> str:
-        """The statements, one per line, that create a user with its own database."""
+        """Returns the statements, one per line, that create a user with its own database."""
         user, database = quote_name(self._settings.user), quote_name(self._settings.database)
         # The password is long and random: stretching it would only cost time.
         ours = hash_scram(password, secrets.token_bytes(16), 1)
@@ -272,7 +272,7 @@ class Powers:
 
 
 async def read_powers(session: AsyncConnection[Any]) -> Powers:
-    """The current privileges."""
+    """Returns the current privileges."""
     roles = await (await session.execute(_ROLES, [OURS])).fetchall()
     members = await (await session.execute(_MEMBERS)).fetchall()
     return Powers({name: tuple(has) for name, *has in roles}, tuple(members))

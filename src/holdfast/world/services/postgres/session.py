@@ -43,7 +43,7 @@ class KeptSession:
 
     @asynccontextmanager
     async def use(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """A session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
+        """Provides a session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
         session = await self._get_session()
         try:
             yield session
@@ -140,7 +140,7 @@ class PgSession:
 
     @asynccontextmanager
     async def open_session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
-        """A separate session in autocommit mode; raises HarnessError if the server cannot be reached.
+        """Opens a separate session in autocommit mode; raises HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
@@ -152,7 +152,7 @@ class PgSession:
 
     @asynccontextmanager
     async def open_short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """A session for a short use that another may follow; with `changes` it may be left in any state."""
+        """Opens a session for a short use that another may follow; with `changes` it may be left in any state."""
         async with (
             self._kept_session.use(changes=changes)
             if self._kept_session is not None
@@ -239,7 +239,7 @@ class PgSession:
 
 
 async def fetch_results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
-    """The result of each statement; all are sent together, as one transaction."""
+    """Returns the result of each statement; all are sent together, as one transaction."""
     cursor = await session.execute("; ".join(statements).encode())
     rows = []
     while True:
@@ -275,20 +275,20 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
 
 
 def _count_line(statement: ScriptStatement, refused: Error) -> int:
-    """The line in the statement at which the server found the error."""
+    """Returns the line in the statement at which the server found the error."""
     place = refused.diag.statement_position
     return statement.text.count("\n", 0, int(place) - 1) if place else 0
 
 
 def format_server_error(refused: Error) -> str:
-    """The server's message, with its hint."""
+    """Returns the server's message, with its hint."""
     diag = refused.diag
     parts = [diag.message_primary or str(refused).strip(), diag.message_detail, diag.message_hint]
     return ". ".join(part.rstrip(".") for part in parts if part)
 
 
 def _make_failure(name: str, refused: Error) -> HarnessError | QueryFailed:
-    """Why no session could be opened."""
+    """Returns why no session could be opened."""
     text = " ".join(str(refused).split())
     if "does not exist" in text:
         return QueryFailed(f"service {name}: {text}", state="3D000")
