@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from holdfast.starter.recipe import Recipe, find_version, list_names, read_recipe
 
@@ -62,3 +63,29 @@ def test_calm_is_green_faults_are_met_and_the_verdict_is_right(
         met = [fault for fault in case["replicas"][0]["faults"] if fault.get("effect", "met") == "met"]
         assert bool(met) == (scenario != "calm"), scenario
     assert done.returncode == ("fail" in recipe.found.values())
+
+
+HUNTED = ("langgraph", "pydantic-ai")
+"""Recipes with weaknesses that a hunt has been tried on; each takes some minutes."""
+
+
+@pytest.mark.parametrize("name", HUNTED)
+def test_a_hunt_without_scenarios_finds_what_the_scenarios_show(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = read_recipe(name)
+    folders = installed(name, recipe)
+    monkeypatch.setenv("PATH", os.pathsep.join([*map(str, folders), os.environ["PATH"]]))
+    holdfast, file = str(folders[0] / "holdfast"), tmp_path / "holdfast.yaml"
+    subprocess.run([holdfast, "init", "--from", name], cwd=tmp_path, check=True, capture_output=True)
+    spec = yaml.safe_load(file.read_text())
+    weak = [one for one in spec.pop("chaos_matrix") if recipe.found[one["name"]] == "fail"]
+    spec["agent"]["timeout"] = "30s"  # what hangs shall not take all day
+    file.write_text(yaml.safe_dump(spec))
+    words = [holdfast, "hunt", "--json", "--order", "1", "--max-trials", "300"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=3 * LIMIT_S)
+    assert done.returncode == 1, done.stdout + done.stderr
+    rows = [row["states"] for row in json.loads(done.stdout)["matrix"]]
+    failed = {mode for states in rows for mode, state in states.items() if state == "failed"}
+    lists = [faults for one in weak for faults in one.values() if isinstance(faults, list)]
+    assert {fault["mode"] for faults in lists for fault in faults} <= failed

@@ -27,7 +27,7 @@ from holdfast.runner.start import load_stored_spec
 from holdfast.score.spending import SpendingTally, estimate_cost
 from holdfast.store.known_causes import KnownCause, read_known_causes, write_causes
 from holdfast.store.record import StoredObservations, read_observations, read_scenarios, read_trials, read_verdicts
-from holdfast.store.rundir import RunDir, write_json
+from holdfast.store.rundir import HUNT, RunDir, seal_hunt, write_json
 
 CALM_REPLICAS = 3
 """Calm trials of each prompt, unless a script or a recording answers for the model."""
@@ -130,8 +130,8 @@ def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
 
 def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
-    write_json(hunted.run.get_hunt_file(), hunted.found)
-    hunted.run.seal_hunt()
+    write_json(hunted.run.path / HUNT, hunted.found)
+    seal_hunt(hunted.run)
     write_json(hunted.run.path / MAP, fault_map(hunted.planner, read_tried_faults([hunted.run])))
     outcome = apply_hunt(hunted.outcome, hunted.run, hunted.found)
     store_score(hunted.run, outcome.score)

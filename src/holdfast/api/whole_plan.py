@@ -92,14 +92,19 @@ def plan_whole(
             failed[part] = broken
     if not jobs and failed:
         raise next(iter(failed.values()))
-    before = (
-        find_baseline(get_runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
-    )
-    unfound = ""
-    if baseline is not None and before is None:
-        unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
+    before, unfound = _find_baseline(baseline, spec, whole)
     broken_parts = {part: str(broken) for part, broken in failed.items()}
     return WholePlan(spec, options, jobs, left, whole, before, unfound, broken_parts)
+
+
+def _find_baseline(baseline: str | None, spec: Spec, whole: RunDir | None) -> tuple[RunDir | None, str]:
+    """The run to compare with, or why there is none although one was requested."""
+    if baseline is None:
+        return None, ""
+    before = find_baseline(get_runs_folder(spec.file).absolute(), baseline, spec, whole)
+    if before is not None:
+        return before, ""
+    return None, f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
 
 
 def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir, RunOptions]:

@@ -36,7 +36,7 @@ from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, format_ma
 from holdfast.runner.outcome import RunOutcome, apply_hunt, shorten_path
 from holdfast.runner.past.hunted import read_newest_scores, read_tried_faults
 from holdfast.runner.past.last_failed import list_runs
-from holdfast.store.rundir import write_json
+from holdfast.store.rundir import forget_hunt, write_json
 
 MAX_TRIALS = 300
 BUDGETS = ("max_trials", "max_cost", "max_time_s")
@@ -98,7 +98,7 @@ def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOp
     prepared = prepare(config, resume, force, asked, ())
     run, job = prepared.rundir, prepared.job
     assert run is not None
-    run.forget_hunt()
+    forget_hunt(run)
     manifest = run.read_manifest()
     budgets = {name: getattr(job.options, name) or getattr(manifest.options, name) for name in BUDGETS}
     job.options = replace(job.options, **budgets)

@@ -22,6 +22,7 @@ from holdfast.spec.rules.fault_entry import written_faults
 HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted", "broken"]
 CALM_FAILS = "hunt-calm-fails"
 """The code of the error that a rule fails without any fault."""
+_ATTENTION: tuple[PointState, ...] = ("failed", "open", "held", "infeasible")
 SEVERITIES = ("critical", "high", "medium", "low")
 
 
@@ -333,11 +334,12 @@ def _coverage(hunts: Sequence[TaskHunt]) -> Coverage:
 
 def _rows(hunt: TaskHunt) -> Iterator[SiteRow]:
     for number, site in enumerate(hunt.points.sites):
-        states = {
-            one.injection.mode + (" (lasting)" if one.how.lasting else ""): hunt.search.state_of(at)
-            for at, one in enumerate(hunt.points.all)
-            if one.site == number
-        }
+        states: dict[str, PointState] = {}
+        for at, one in enumerate(hunt.points.all):
+            if one.site == number:
+                mode = one.injection.mode + (" (lasting)" if one.how.lasting else "")
+                # A mode may have several settings: the one that deserves most attention is shown.
+                states[mode] = min(hunt.search.state_of(at), states.get(mode, "infeasible"), key=_ATTENTION.index)
         yield SiteRow(site.call.plane, site.call.target, site.call.ordinal, states)
 
 

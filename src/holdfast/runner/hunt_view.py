@@ -14,7 +14,7 @@ from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
 from holdfast.store.record import read_scenarios
-from holdfast.store.rundir import RunDir, read_json
+from holdfast.store.rundir import HUNT, RunDir, read_json
 from holdfast.store.seal_check import check
 from holdfast.store.view import StoredCells
 
@@ -24,7 +24,7 @@ _map = create_decoder(FaultMap)
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
     """What a hunt found; None if it was not concluded. UserError if its files were changed since."""
-    ended, path = rundir.read_end(), rundir.get_hunt_file()
+    ended, path = rundir.read_end(), rundir.path / HUNT
     if ended is None or path.name not in ended.sealed:
         return None
     check(rundir)

@@ -130,7 +130,7 @@ class RunInProgress:
         alone = executor.concurrency == 1
         judged, done, planned = JudgingProgress(0, intake.violated), 0, 0
         while batch := planner.next(judged):
-            if judged.trials and done == len(judged.trials):  # so far only the calm trials of a hunt were run
+            if judged.trials and done == len(judged.trials) and not stored.done:  # only the calm trials of a hunt ran
                 self.log.estimate_cost(done)
             # A planner that invents trials plans them again when it is resumed: those with a record are not run again.
             due = [trial for trial in batch if trial.id not in intake.judged] if intake.judged is not None else batch
@@ -156,11 +156,15 @@ class RunInProgress:
                 break
             judged = JudgingProgress(done, intake.violated, intake.take_judged(batch))
         self._describe_end(stored, budget, done, planned)
-        if calm is not None and calm.warning:
-            self.log.warn("answers-differ", intake.masker.mask_text(calm.warning))
         # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
-        for warning in called.build_warnings() if done and done == len(stored.left) and not stored.done else ():
-            self.log.warn(warning.code, intake.masker.mask_text(warning.text))
+        self._warn_of_calls(calm, called if done and done == len(stored.left) and not stored.done else None)
+
+    def _warn_of_calls(self, calm: CalmAnswers | None, called: CalledTools | None) -> None:
+        mask = self.intake.masker.mask_text
+        if calm is not None and calm.warning:
+            self.log.warn("answers-differ", mask(calm.warning))
+        for warning in called.build_warnings() if called is not None else ():
+            self.log.warn(warning.code, mask(warning.text))
 
     def _compare_calm_answers(self) -> CalmAnswers | None:
         """Compares calm answers of fresh agents; None if the preflight asks twice instead."""

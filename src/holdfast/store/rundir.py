@@ -269,25 +269,27 @@ class RunDir:
         """Scenarios that a planner invented, each once; only if a trial ran in one."""
         return self.path / "scenarios.jsonl"
 
-    def get_hunt_file(self) -> Path:
-        """What a hunt found; only if it was concluded."""
-        return self.path / "hunt.json"
-
-    def seal_hunt(self) -> None:
-        """Add `hunt.json` to the run's seal: a hunt is concluded after its run has ended."""
-        ended, seal = self.read_end(), compute_seal(self.get_hunt_file())
-        if ended is not None and ended.sealed and seal is not None:
-            self.write_end(replace(ended, sealed={**ended.sealed, self.get_hunt_file().name: seal}))
-
-    def forget_hunt(self) -> None:
-        """Remove the result of a hunt that is resumed: nobody must mistake it for the new one."""
-        ended = self.read_end()
-        if ended is not None:  # first, because a sealed run without its result looks forged
-            self.write_end(replace(ended, complete=False, sealed={}))
-        self.get_hunt_file().unlink(missing_ok=True)
-
     def list_observation_files(self) -> list[Path]:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
+
+
+HUNT = "hunt.json"
+"""What a hunt found; only if it was concluded."""
+
+
+def seal_hunt(run: RunDir) -> None:
+    """Add `hunt.json` to the run's seal: a hunt is concluded after its run has ended."""
+    ended, seal = run.read_end(), compute_seal(run.path / HUNT)
+    if ended is not None and ended.sealed and seal is not None:
+        run.write_end(replace(ended, sealed={**ended.sealed, HUNT: seal}))
+
+
+def forget_hunt(run: RunDir) -> None:
+    """Remove the result of a hunt that is resumed: nobody must mistake it for the new one."""
+    ended = run.read_end()
+    if ended is not None:  # first, because a sealed run without its result looks forged
+        run.write_end(replace(ended, complete=False, sealed={}))
+    (run.path / HUNT).unlink(missing_ok=True)
 
 
 def list_verdict_files(run: RunDir) -> list[Path]:

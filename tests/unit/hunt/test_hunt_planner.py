@@ -134,3 +134,22 @@ def test_an_agent_that_wrote_something_did_not_give_up(
     planner.next(JudgingProgress(trials=(seen(trial, "crashed", **changes),)))
     found = result(planner, spec, 2, "done")
     assert (len(found.gave_up), len(found.causes)) == ((1, 0) if gave_up else (0, 1))
+
+
+def test_a_mode_with_two_settings_is_shown_as_failed_if_one_of_them_fails(spec: Spec) -> None:
+    calls = (CallSite("llm", "*", 1),)
+
+    def seen(trial: Trial) -> JudgedTrial:
+        cut = [one for one in trial.scenario.injections if one.mode == "truncated_response"]
+        return replace(judged(trial, fails=any(not one.settings.get("silent") for one in cut)), calls=calls)
+
+    planner = HuntPlanner(spec, (TRIAL,), HuntOptions(order=1))
+    batch: Sequence[Trial] = planner.next(JudgingProgress())
+    while batch:
+        batch = planner.next(JudgingProgress(trials=tuple(map(seen, batch))))
+    found = result(planner, spec, 1, "done")
+    (row,) = found.matrix
+    assert (row.states["truncated_response"], row.states["rate_limit"]) == ("failed", "held")
+    assert [one.scenario["llm_faults"] for one in found.causes] == [
+        [{"mode": "truncated_response", "max_tokens": 8, "on_call": 1, "count": "logical"}]
+    ]

@@ -25,7 +25,10 @@ class TruncatedResponse:
     silent: Annotated[bool, Meta(description="Report a normal end instead of `length` or `max_tokens`.")] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),),
+        hunted=(
+            HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8}),
+            HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),
+        ),
         see=("llm_faults.stream_cut",),
     )
 
