@@ -61,7 +61,8 @@ def test_a_trace_without_input_is_left_out_by_name_and_if_none_is_left_that_is_r
     [
         (("notes.txt",), "not readable as JSON"),
         (("notes.txt", "--format", "otlp"), "not readable as JSON"),
-        (("gone.json",), "[run-unknown]"),
+        (("gone.json",), "[file-missing]"),
+        (("gone",), "[run-unknown]"),
         (("gone.json", "--format", "otlp"), "[file-missing]"),
         (("--format", "otlp"), "[option-inapplicable]"),
         ((), "[nothing-to-import]"),

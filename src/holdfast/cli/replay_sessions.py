@@ -26,6 +26,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("langsmith", "otlp", "langfuse", "phoenix", "inspect", "jsonl", "holdfast")
 FOLDER = Path("replays")
 """Where sessions are kept beside a spec."""
+_TRACE_FILES = frozenset({".eval", ".json", ".jsonl", ".ndjson", ".yaml", ".yml"})
+"""Names with these endings are files, not runs."""
 
 
 def add_langsmith_options(command: F) -> F:
@@ -124,6 +126,8 @@ def import_source(source: str, format: TraceFormat | None, folder: Path) -> Sess
 
     if Path(source).is_file():
         return import_file(Path(source), format)
+    if Path(source).suffix in _TRACE_FILES and not Path(source).exists():
+        raise UsageError(f"there is no file {source}", hint="name a file of traces, or a run", code="file-missing")
     if format not in (None, "holdfast"):
         raise UsageError(f"there is no file {source}", hint=f"--format {format} reads a file", code="file-missing")
     return read_run_sessions(RunDir.find(get_runs_folder(), source), folder, environ=os.environ, failed_only=False)

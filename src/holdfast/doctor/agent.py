@@ -56,8 +56,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
         finally:
             await site.close()
     except AgentUnavailable as gone:
-        fix = gone.hint or f"see its output: {_format_verify(spec)}"
-        found = DoctorFinding("agent", "not", gone.code, str(gone), fix, 4 if gone.config else 3)
+        found = DoctorFinding("agent", "not", gone.code, str(gone), gone.hint or "", 4 if gone.config else 3)
         return AskedAgent(trial.task.prompt, findings=(found,), notes=_list_printed(gone.body))
     except SpecError as wrong:
         findings = tuple([DoctorFinding("agent", "not", one.code, one.message, one.hint, 4) for one in wrong.problems])

@@ -26,6 +26,9 @@ ASKED = ("input", "question", "query", "prompt", "task", "user_input", "text", "
 """Keys under which applications store the question."""
 
 
+_NOT_TEXT = re.compile("image|audio|video|file|document|inline_?data", re.IGNORECASE)
+_BLOBS = {"image", "image_url", "inline_data", "inlineData", "file_data", "fileData"}
+"""Keys of parts that have no type."""
 _SPEAKER = re.compile(r"^(system|developer|user|assistant): ", re.MULTILINE)
 
 
@@ -38,6 +41,8 @@ class ForeignMessage(Struct, frozen=True):
     """The requested tools: id of the call and name."""
     results: tuple[tuple[str, str, str], ...] = ()
     """Tools' answers: id of the call, name if present, the answer as JSON."""
+    attached: str = ""
+    """The kind of its first part that is not text, such as `image_url`; empty if there is none."""
 
 
 class AskedQuestion(Struct, frozen=True):
@@ -45,6 +50,8 @@ class AskedQuestion(Struct, frozen=True):
 
     turns: tuple[str, ...]
     context: tuple[DialogueMessage, ...] = ()
+    attached: str = ""
+    """The kind of a part of the question that is not text; empty if there is none."""
 
 
 def read_messages(value: Any) -> list[ForeignMessage]:
@@ -82,7 +89,7 @@ def find_question(value: Any) -> AskedQuestion | None:
     nested = find_question(read_first(value, *ASKED))
     if nested is not None:
         before = tuple(DialogueMessage(one.role, one.content) for one in history)
-        return AskedQuestion(nested.turns, (*before, *nested.context))
+        return AskedQuestion(nested.turns, (*before, *nested.context), nested.attached)
     if history:
         return _find_last_question(history)
     inner = [one for one in value.values() if isinstance(one, str | dict | list)]
@@ -110,7 +117,10 @@ def _find_last_question(messages: Sequence[ForeignMessage]) -> AskedQuestion | N
     while start > 0 and messages[start - 1].role == "user" and messages[start - 1].content.strip():
         start -= 1
     before = [DialogueMessage(one.role, one.content) for one in messages[:start] if one.content.strip()]
-    return AskedQuestion(tuple(one.content for one in messages[start : end + 1]), tuple(before))
+    # A picture may stand in a message of its own, before or after the question.
+    asked = [one for one in messages[start : end + 2] if one.role == "user"]
+    attached = next((one.attached for one in asked if one.attached), "")
+    return AskedQuestion(tuple(one.content for one in messages[start : end + 1]), tuple(before), attached)
 
 
 def _parse_transcript(value: str) -> list[ForeignMessage]:
@@ -142,7 +152,14 @@ def _read(role: str, value: dict[str, Any]) -> ForeignMessage | None:
         return None
     content = read_first(value, "content", "parts", "contents")
     results = tuple(_list_results(content, ROLES[role], value))
-    return ForeignMessage(ROLES[role], join_content(content), tuple(_list_calls(value, content)), results)
+    calls = tuple(_list_calls(value, content))
+    return ForeignMessage(ROLES[role], join_content(content), calls, results, _find_attachment(content))
+
+
+def _find_attachment(parts: Any) -> str:
+    listed = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    kinds = [read_text(part, "type") or "".join(sorted(_BLOBS & set(part))[:1]) for part in listed]
+    return next((kind for kind in kinds if _NOT_TEXT.search(kind)), "")
 
 
 def join_content(value: Any) -> str:

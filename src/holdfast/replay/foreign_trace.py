@@ -66,6 +66,8 @@ def build_session(trace: ForeignTrace) -> Found:
     question = _find_first_question(trace.asked)
     if question is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
+    if question.attached:
+        return LeftOutTrace(trace.id or UNNAMED, f"its question has a part that is not text: {question.attached}")
     named = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
     responses = tuple(map(build_response, named))
     deep = next((one.tool for one in responses if is_too_deep(one)), None)

@@ -147,3 +147,21 @@ def test_a_format_that_is_given_holds_where_any_record_has_it(tmp_path: Path) ->
     assert len(import_file(file, "langsmith").sessions) == 1
     with pytest.raises(UserError, check=has_code("trace-unreadable")):
         import_file(file, "otlp")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "data:x"}},
+        {"type": "input_audio", "input_audio": {}},
+        {"type": "file", "file": {}},
+        {"inline_data": {"mime_type": "image/png"}},
+    ],
+)
+def test_a_question_with_a_picture_is_left_out_by_name(tmp_path: Path, part: dict[str, Any]) -> None:
+    text = {"type": "text", "text": "What is this?"}
+    seen = {"messages": [{"role": "user", "content": [text, part]}, {"role": "assistant", "content": "A cat."}]}
+    before = {"messages": [{"role": "user", "content": [text, part]}, {"role": "user", "content": "And now?"}]}
+    found = read_text(tmp_path, lines(seen, before, CHAT), "chats.jsonl")
+    assert [one.turns for one in found.sessions] == [("Refund order 7",)]
+    assert len(found.left_out) == 2
