@@ -1,4 +1,4 @@
-"""`--cached`: a stored run in the place of a new one, and every report says so."""
+"""`--cached`: reuse a stored run instead of running again. Every report says so."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from holdfast.store.run_names import list_stored_files
 
 
 def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
-    """The run that asking would only repeat, if there is one, and the digest by which the next one may find a new run.
+    """Return the stored run that a new one would only repeat, if there is one, and the digest that identifies a new run.
 
-    Neither where the spec names variables: their values may be secret, and no run keeps them. UsageError where it
-    cannot be told.
+    Both are empty if the spec names variables: their values may be secret, and no run stores them. UsageError if
+    Holdfast cannot know whether anything changed.
     """
     from holdfast.model.run_warning import RunNote
     from holdfast.runner.past.cached import (

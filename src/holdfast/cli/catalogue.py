@@ -21,11 +21,11 @@ from holdfast.spec.catalogue.plugin_page import (
 )
 
 _ROOM = 11
-"""Columns of the words on the left."""
+"""Width of the label column."""
 
 
 def format_page(page: PluginPage, width: int) -> Iterator[str]:
-    """One page: what, where, when, settings, an example, where to read on."""
+    """Format a plug-in's page: what it does, where and when it acts, settings, an example and related pages."""
     yield f"{page.section}: {page.name}"
     yield _wrap_text(page.what, width, 2)
     yield ""
@@ -53,7 +53,7 @@ def _format_settings(settings: Sequence[PluginSetting], width: int) -> Iterator[
 
 
 def _format_command(other: str) -> str:
-    """What shows the other page: by its name alone where that is enough."""
+    """Return the command that shows a related page."""
     section, _, name = other.partition(".")
     return f"checks {name}" if section == RULES else f"faults {other}"
 
@@ -69,7 +69,7 @@ def _wrap_text(text: str, width: int, indent: int) -> str:
 
 
 def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
-    """All of a kind, each section under its heading; or all that is known of one."""
+    """Print all plug-ins of a kind under section headings, or the pages of one name."""
     found = list(pages(kind)) if name is None else _find_pages(kind, name)
     if as_json:
         from holdfast.model.codec import encode

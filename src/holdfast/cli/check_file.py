@@ -1,4 +1,4 @@
-"""Checking a file and telling all that is wrong with it."""
+"""Check a file and report every problem."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.spec.run_requirements import report_unbuilt
 
 
 def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
-    """0 if the file can be used, 4 if not; warnings are told and change nothing."""
+    """Return 0 if the file can be used, otherwise 4. Warnings are printed and do not change the exit code."""
     checked = _check_contract(path) if contract else _check_undeclared(path)
     spec = checked.spec
     problems = [*checked.problems, *([*report_unbuilt(spec), *_check_references(spec)] if spec else ())]
@@ -35,7 +35,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
 
 
 def _check_references(spec: Spec) -> list[Problem]:
-    """References to code that cannot work, or probably cannot; the code is read, not run."""
+    """Report references to code that cannot work, or probably cannot. The code is read, not run."""
     found = []
     for one in find_source_problems(spec.agent, Path(spec.path).resolve().parent):
         at = find_key_position(spec, one.key) or Position(1, 1)
@@ -50,14 +50,14 @@ def _check_references(spec: Spec) -> list[Problem]:
 
 
 def _check_contract(path: Path) -> CheckResult:
-    """The file as `contract run` takes it."""
+    """Check the file as `contract run` would."""
     checked = check(path, environ=os.environ)
     lacking = find_contract_problems(checked.spec) if checked.spec else []
     return replace(checked, spec=None, problems=(*checked.problems, *lacking)) if lacking else checked
 
 
 def _check_undeclared(path: Path) -> CheckResult:
-    """The file as one of the commands takes it; where none does, what the likelier one says."""
+    """Check the file for each command that could run it. If none can, return the problems of the likelier one."""
     loaded = check(path, environ=os.environ)
     if loaded.spec is not None and loaded.spec.declares:
         return _check_parts(path, loaded.spec.declares)
@@ -70,7 +70,7 @@ def _check_undeclared(path: Path) -> CheckResult:
 
 
 def _check_parts(path: Path, parts: Sequence[Part]) -> CheckResult:
-    """Every part that the file configures, with all that is wrong with any of them."""
+    """Check every part that the file configures, and collect the problems of all."""
     every = [check(path, environ=os.environ, options=LoadOptions(part=part)) for part in parts]
     if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:
         # Its matrix is run by `contract run`, which needs less: what `run` would refuse is told, and changes nothing.

@@ -81,7 +81,7 @@ def run_several(
     cached: bool = False,
     annotations: bool = False,
 ) -> int:
-    """Runs the parts and shows them; the exit code."""
+    """Run and show the parts, and return the exit code."""
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import report_whole_step, run_and_show_parts, show_overall, write_overall

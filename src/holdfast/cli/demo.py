@@ -25,7 +25,7 @@ _NEXT = "Next: holdfast init writes a spec and an agent of your own to start fro
 
 
 class _UserQuit(Exception):
-    """The user has had enough."""
+    """The user stopped the demo."""
 
 
 @click.command(name="demo")
@@ -49,7 +49,7 @@ def command() -> int:
 
 
 def _run_acts() -> Iterable[str]:
-    """Shows one act after the other; what each showed that it must not, or an empty text."""
+    """Run each act of the demo, and yield what went differently than expected, or an empty string."""
     from holdfast.cli.screen_output import Screen
     from holdfast.demo.demo import CARELESS, GOOD, VERSIONS, find_mail_surprise, find_surprise
     from holdfast.plan import RunOptions
@@ -77,7 +77,7 @@ def _show(
     screen: Screen,
     surprise: Callable[[Version, Iterable[Cell]], str],
 ) -> str:
-    """Runs one spec as its command would, and tells about it; what is not as it must be."""
+    """Run and show one spec as its command would, and return what differs from the expected result."""
     from holdfast.cli.run_job import execute, prepare
 
     with closing(execute(prepare(spec, None, False, options, ()), screen, (), report=True)) as outcome:
@@ -89,7 +89,7 @@ def _show(
 
 
 def _run_scores() -> Iterable[str]:
-    """Every part of both files, and the overall scores side by side."""
+    """Run every part of both files and print the overall scores side by side."""
     from holdfast.demo.demo import VERSIONS, find_overall_surprise
 
     print("4. May it ship? The contract, mutated prompts, chaos, and a recorded incident, as one score.")
@@ -102,7 +102,7 @@ def _run_scores() -> Iterable[str]:
 
 
 def _run_ci(version: Version) -> Overall:
-    """All parts of one file, as `ci` runs them, without a word."""
+    """Run all parts of one file as `ci` does, without output."""
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import run_and_show_parts, write_overall
@@ -117,7 +117,7 @@ def _run_ci(version: Version) -> Overall:
 
 
 def _print_table(found: list[tuple[str, Overall]]) -> None:
-    """One line an agent: its parts, the number, the verdict, the page."""
+    """Print one line per agent: its parts, the overall score, the verdict and the page."""
     from holdfast.demo.demo import SCORED
     from holdfast.folders import get_runs_folder
     from holdfast.report.overall import format_verdict
@@ -134,14 +134,14 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
 
 
 def _shorten_path(path: Path) -> Path:
-    """As the user would name it."""
+    """Return the path as the user would type it."""
     from holdfast.runner.outcome import shorten_path
 
     return Path(shorten_path(path))
 
 
 def _format_path_hint() -> str:
-    """How to reach the command, where the shell does not find it."""
+    """Return a hint if the shell does not find the command."""
     from shutil import which
 
     if which("holdfast") is not None:

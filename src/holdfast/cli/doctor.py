@@ -45,7 +45,7 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
 def show_findings(
     examine: Callable[[TellFindings], Coroutine[Any, Any, Diagnosis]], before_verdict: str = "", *, as_json: bool
 ) -> int:
-    """Prints each part when it is known, then the verdict; the exit code."""
+    """Print each part as soon as it is known, then the verdict. Return the exit code."""
     if as_json:
         from holdfast.cli.screen import print_document
         from holdfast.report.terminal.diagnosis import build_document
@@ -65,7 +65,7 @@ def show_findings(
 
 
 def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:
-    """What is to be examined beside the machine; None where no spec is named or here."""
+    """Load the spec to examine together with the machine; None if none is named and none is in this folder."""
     from holdfast.doctor.diagnose import ExaminedSpec
     from holdfast.plan import RunOptions
 

@@ -1,4 +1,4 @@
-"""holdfast gateway: the address that a running agent is started with, held open between runs."""
+"""holdfast gateway: an address for agents that you start yourself, served between runs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def command(
 
 
 def check_host(host: str, allowed: bool) -> None:
-    """Refuses an address that is open to others by accident, and one that no agent could be told."""
+    """Reject an address that other machines could reach by accident, and one that an agent cannot connect to."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -91,7 +91,7 @@ def check_host(host: str, allowed: bool) -> None:
 
 
 def _read_settings(path: Path | None) -> PlaneSettings | None:
-    """What the spec says of the agent; None if there is no spec here yet."""
+    """Read the agent's settings from the spec; None if there is no spec here yet."""
     from holdfast.execute.agent_section import resolve_agent
     from holdfast.planes.site_planes import PlaneSettings
     from holdfast.spec import load
@@ -131,7 +131,7 @@ async def _run_standby(folder: Path, place: GatewayAddress, settings: PlaneSetti
 
 
 def _log(what: str) -> None:
-    """Who has the gateway: a run of yours, it is to be hoped."""
+    """Print which run uses the gateway."""
     from datetime import datetime
 
     from holdfast.report.safe import to_one_line

@@ -1,4 +1,4 @@
-"""What a step of GitHub Actions is told: remarks at the spec's lines, and the step's outputs."""
+"""Output for a GitHub Actions step: annotations at lines of the spec, and the step's outputs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from holdfast.model.run import Run
 
 
 def print_annotations(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> None:
-    """Tells GitHub Actions, or whoever asks for it, at which lines of the spec something did not hold.
+    """Print annotations for the lines of the spec that did not hold, in GitHub Actions or on request.
 
-    On stderr, which the runner reads too: what is on stdout may be JSON.
+    They go to stderr, which the runner also reads, because stdout may contain JSON.
     """
     if not asked and environ.get("GITHUB_ACTIONS") != "true":
         return
@@ -22,7 +22,7 @@ def print_annotations(run: Run, environ: Mapping[str, str], *, asked: bool = Fal
 
 
 def set_outputs(environ: Mapping[str, str], *, score: float | None, verdict: str, run: str) -> None:
-    """Adds `score`, `verdict` and `run` to the step's outputs. A courtesy: no verdict depends on it."""
+    """Add `score`, `verdict` and `run` to the step's outputs. Errors are ignored: no verdict depends on this."""
     file = environ.get("GITHUB_OUTPUT")
     if not file or environ.get("GITHUB_ACTIONS") != "true":
         return

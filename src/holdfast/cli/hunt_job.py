@@ -56,7 +56,7 @@ def hunt_and_show(
     confirm_live: int = 0,
     **given: Any,
 ) -> int:
-    """What `hunt` does with its command line; the exit code."""
+    """Run `hunt` with the given options, and return the exit code."""
     hunt = build_hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
     asked = build_run_options(part="hunt", hunt=hunt, **given)
     if resume is not None:
@@ -77,7 +77,7 @@ def shrink_and_show(
     write: Path | None,
     **given: Any,
 ) -> int:
-    """What `shrink` does with its command line; the exit code."""
+    """Run `shrink` with the given options, and return the exit code."""
     asked = build_run_options(part="hunt", **given)
     if resume is not None:
         return _run_and_show(_prepare_resumed(config, resume, force, asked), write, as_json=as_json, quiet=quiet)
@@ -107,7 +107,7 @@ def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOp
 
 
 def _run_and_show(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bool) -> int:
-    """Runs and shows it; the exit code."""
+    """Run and show the hunt, and return the exit code."""
     if write is not None:
         _read_causes(write)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=quiet), as_json=as_json)
@@ -122,7 +122,7 @@ def _run_and_show(prepared: PreparedJob, write: Path | None, *, as_json: bool, q
 
 
 def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: Any) -> int:
-    """What `map` does with its command line; the exit code."""
+    """Run `map` with the given options, and return the exit code."""
     asked = build_run_options(
         part="hunt", hunt=build_hunt_options(map_only=True), **{"replicas": 1, **_drop_missing(given)}
     )

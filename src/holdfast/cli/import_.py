@@ -64,7 +64,7 @@ def command(
 
 
 def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solution: bool, force: bool) -> None:
-    """All are read before the first is written."""
+    """Convert all tasks. Every task is read before the first is written."""
     if not sources:
         return
     from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks

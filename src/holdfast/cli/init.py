@@ -13,7 +13,7 @@ from holdfast.starter.recipe import Recipe, list_names, read_files, read_recipe
 
 
 def list_recipes() -> str:
-    """Every recipe, with what it is for."""
+    """Return every recipe with its purpose."""
     known = {name: read_recipe(name) for name in list_names()}
     width = max(map(len, known))
     lines = [f"  {name:{width}}  {recipe.title} {recipe.version}" for name, recipe in known.items()]
@@ -21,7 +21,7 @@ def list_recipes() -> str:
 
 
 def build_recipe_files(name: str, model: str | None) -> dict[str, bytes]:
-    """What is written; with a model, that one answers in place of the script."""
+    """Return the files to write. With `model`, that model answers instead of the script."""
     recipe, files = read_recipe(name), read_files(name)
     if model is None:
         return files
@@ -31,7 +31,7 @@ def build_recipe_files(name: str, model: str | None) -> dict[str, bytes]:
 
 
 def _replace_models(spec: str, section: str) -> str:
-    """The spec with another `models:` section in place of its own and of the comment directly above."""
+    """Replace the `models:` section of the spec and the comment directly above it."""
     lines = spec.splitlines(keepends=True)
     start = lines.index("models:\n")
     end = next((n for n in range(start + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
@@ -60,7 +60,7 @@ def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
 
 
 def format_next_steps(name: str, model: str | None, change: str) -> str:
-    """What is missing on this machine, and what to type."""
+    """Describe what is missing on this machine and what to type next."""
     from holdfast.starter.recipe import find_version
 
     recipe = read_recipe(name)
@@ -80,12 +80,12 @@ def format_next_steps(name: str, model: str | None, change: str) -> str:
 _PYTHON = {"holdfast.yaml": "holdfast.yaml", "agent.py": "agent.py"}
 _HTTP = {"holdfast.yaml": "http.yaml", "agent.py": "http_agent.py"}
 _COMMAND = {"holdfast.yaml": "command.yaml", "agent.py": "command_agent.py", "model.yaml": "model.yaml"}
-"""What is written, and the starter file it is written from."""
+"""The files to write, each with the starter file that it is copied from."""
 _NO_NAME = ""
 _SPEC = "holdfast.yaml"
 _SCHEMA = ".holdfast/schema.json"
 _FOR_EDITORS = f"# yaml-language-server: $schema={_SCHEMA}\n".encode()
-"""The first line of a spec: how editors find its schema."""
+"""The first line of a spec, by which editors find its schema."""
 
 _NEXT_PYTHON = """\
 Next:
@@ -148,7 +148,7 @@ def _create_from_recipe(folder: Path, recipe: str, model: str | None, force: boo
 
 
 def _print_recipes(folder: Path) -> None:
-    """Names the recipes of what the project depends on."""
+    """Print the recipes for packages that the project depends on."""
     from holdfast.starter.project import find_recipes
 
     for name in find_recipes(folder):
@@ -192,7 +192,7 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
 
 
 def _write_schema(folder: Path) -> None:
-    """What the spec's first line points to: it lies here, so that editors need no network."""
+    """Write the schema that the first line of the spec refers to. It is local, so editors need no network."""
     from holdfast.cli.schema import write_schema
 
     write_schema(folder / _SCHEMA)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class TolerantStream:
-    """A text stream that goes on into nothing when it cannot be written: `| head -1` must not change the verdict."""
+    """A text stream that discards its output once writing fails: `| head -1` must not change the verdict."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.failure = ""
-        """Why what was written did not arrive; a reader that left is no failure."""
+        """Why the output could not be written. A reader that closed the pipe is not a failure."""
 
     def write(self, text: str) -> int:
         try:
@@ -54,7 +54,7 @@ class TolerantStream:
 
 
 def tolerate_write_errors(stream: TextIO | None) -> TolerantStream:
-    """The stream, forgiving; one that was closed leads to nothing."""
+    """Wrap a stream so that write errors do not end the program. Output to a closed stream is discarded."""
     if isinstance(stream, TolerantStream):
         return stream
     if stream is None:
@@ -121,7 +121,7 @@ def _get_module_name(name: str) -> str:
 
 
 class Root(click.Group):
-    """Lists its commands without importing them."""
+    """The root command, which lists its commands without importing them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Click 8.2 made a missing subcommand a usage error; `holdfast` alone is a question.
@@ -151,7 +151,7 @@ class Root(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names with their words; click itself would import every command for that."""
+        """Complete command names with their descriptions. click would import every command for that."""
         from click.shell_completion import CompletionItem
 
         if incomplete.startswith("-"):
@@ -178,7 +178,7 @@ def root() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Runs a command; every way it can end is an exit code."""
+    """Run a command and turn every way in which it can end into an exit code."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = out, errors = tolerate_write_errors(sys.stdout), tolerate_write_errors(sys.stderr)
     try:
@@ -223,7 +223,7 @@ def _run(args: Sequence[str]) -> int:
 
 
 def show_error(error: HoldfastError, as_json: bool) -> int:
-    """Says what is wrong and what to do; the code says whose doing it is."""
+    """Print the error and what to do about it. The exit code says whether the user or Holdfast caused it."""
     if isinstance(error, SpecError):
         from holdfast.cli.problems import show_problems
 
@@ -240,7 +240,7 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
 
 
 def _shorten_lines(lines: list[str]) -> list[str]:
-    """The beginning and the end: a page says at its beginning what it is, a traceback at its end."""
+    """Keep the first and last lines: an HTML page identifies itself at its start, a traceback at its end."""
     if len(lines) <= _BODY_HEAD + _BODY_TAIL:
         return lines
     return [*lines[:_BODY_HEAD], f"… {len(lines) - _BODY_HEAD - _BODY_TAIL} lines …", *lines[-_BODY_TAIL:]]
@@ -253,7 +253,7 @@ _OPTIONS_ELSEWHERE = {
     "--verify-only": "holdfast verify asks the agent once and runs nothing else",
     "--input": "name the stored run itself: holdfast runs lists them",
 }
-"""Options of other tools, and the command that does it here."""
+"""Options that other tools have, and the command that does the same here."""
 
 
 def _print_usage_error(wrong: click.UsageError, as_json: bool) -> int:
@@ -276,7 +276,7 @@ def _print_error(
     body: str = "",
     cases: Sequence[Case] = (),
 ) -> int:
-    """Prints `error: message  [code]`, the body and the hint, or all of it as JSON; returns the exit status."""
+    """Print `error: message  [code]`, the body and the hint, or all of it as JSON. Return the exit status."""
     from holdfast.report.safe import make_visible
 
     if as_json:

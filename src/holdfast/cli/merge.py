@@ -55,7 +55,7 @@ def command(
 
 
 def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
-    """The run, judged; the exit code."""
+    """Judge and show the run, and return the exit code."""
     from msgspec.structs import replace
 
     from holdfast.cli.run_job import report_unwritten, write_reports
@@ -72,7 +72,7 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
 
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
-    """Every part of the run, judged, and all of them together; the exit code."""
+    """Judge and show every part of the run and the overall result, and return the exit code."""
     from holdfast.api.whole_run import conclude_merged
     from holdfast.cli.run_job import HARNESS, write_reports
     from holdfast.cli.whole_run import report_whole_step, show_overall, write_overall

@@ -1,4 +1,4 @@
-"""The values of options: how they are read, and what TAB offers for them."""
+"""The values of options: parsing, and completion with TAB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.folders import OPTION, get_runs_folder, use_runs_folder
 
 AUTO = "auto"
 MAX_REPLICAS = 20
-"""Of `--replicas auto`, unless something else is asked."""
+"""The default maximum of `--replicas auto`."""
 MAX_SHARDS = 10_000
 
 
@@ -42,7 +42,7 @@ class ReplicaCount(click.IntRange):
 
 
 class Dollars(click.FloatRange):
-    """A number over 0, and a real one: nothing is ever more than `nan`."""
+    """A positive, finite number: nothing is ever greater than `nan`."""
 
     def __init__(self) -> None:
         super().__init__(0, min_open=True)
@@ -82,7 +82,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic for the typ
 
 
 class ShardOf(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone
-    """One of so many shards: 2/4."""
+    """One shard of several, such as 2/4."""
 
     name = "shard"
 
@@ -96,16 +96,16 @@ class ShardOf(click.ParamType):  # type: ignore[type-arg]  # generic for the typ
 
 
 _SHOWN = 50
-"""Runs that are offered, the newest first."""
+"""Number of runs to offer, newest first."""
 _LARGEST = 100_000
-"""Bytes of a spec that is read for its names."""
+"""Maximum size, in bytes, of a spec that is read for completion."""
 _PLAIN = re.compile(r"[\w.@%+=:,/~ -]+")
-"""A word that a shell takes as it is, spaces aside: somebody else's file must not put a command before the cursor."""
+"""A word that needs no quoting except for spaces: a file from someone else must not insert a command into the shell."""
 _SUFFIXES = (".yaml", ".yml")
 
 
 def complete_word(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Words of that kind that begin as the incomplete one does."""
+    """Return the words of a kind that start with the incomplete word."""
     found: Iterable[str] = ()
     with suppress(OSError, ValueError, RecursionError):
         words = _WORDS[what](ctx, incomplete)
@@ -122,7 +122,7 @@ def _list_runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
 
 
 def _list_specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:
-    """YAML files, and folders on the way to them."""
+    """List YAML files, and folders that may contain them."""
     folder = os.path.dirname(incomplete)
     for entry in sorted(os.scandir(folder or "."), key=lambda entry: entry.name):
         if entry.name.startswith(".") and not os.path.basename(incomplete).startswith("."):
@@ -168,7 +168,7 @@ def _list_rules(ctx: click.Context, _incomplete: str) -> Iterator[str]:
 
 
 def _read_sections(ctx: click.Context, key: str) -> Iterator[Any]:
-    """What the spec has under that key: at the top, and in its contract."""
+    """Read the values of a key: at the top level of the spec, and in its contract."""
     spec = _read_spec(ctx)
     contract = spec.get("contract")
     yield spec.get(key)
@@ -181,7 +181,7 @@ def _filter_mappings(value: Any) -> list[dict[str, Any]]:
 
 
 def _read_spec(ctx: click.Context) -> dict[str, Any]:
-    """The spec that the words so far name, or the one that is here."""
+    """Read the spec that the command line names, or the default one in this folder."""
     import yaml
 
     named = ctx.params.get("config") or ctx.params.get("file")

@@ -44,13 +44,13 @@ HEADINGS = (
     ("Sandbox", "backend keep strict_world allow_commands no_preflight"),
     ("Cluster", "shard on send_secrets"),
 )
-"""Which options of a run stand under which heading; the first headings are those most people need."""
+"""The options of a run by heading; the headings that most people need come first."""
 _WIDTH = 22
-"""Columns of an option with its value: the words of all headings begin at the same one."""
+"""Width of the option column: descriptions start at the same column under every heading."""
 
 
 class CommandGroup(click.Group):
-    """Prints its help if no subcommand is named, and exits 4; click's own way depends on its version."""
+    """A group that prints its help and exits 4 without a subcommand; click's own behaviour depends on its version."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -60,7 +60,7 @@ class CommandGroup(click.Group):
 
 
 class HeadedCommand(click.Command):
-    """Lists its options under headings."""
+    """A command that lists its options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
@@ -97,7 +97,7 @@ _CONFIG = click.option(
 
 
 def add_config(command: F) -> F:
-    """The spec of a command, as its last argument or by -c; the command gets it as `config`."""
+    """Add the spec as last argument or as -c; the command receives it as `config`."""
 
     @wraps(command)
     def with_file(*args: Any, file: Path | None = None, config: Path | None = None, **given: Any) -> Any:
@@ -121,9 +121,9 @@ runs_option = click.option(
     callback=_choose_runs,
     help="Folder of the stored runs. Default: .holdfast/runs next to the spec.",
 )
-"""For every verb that stores something or looks for it."""
+"""For every command that stores or looks up runs."""
 config_option = _CONFIG
-"""The spec by -c alone."""
+"""The spec, given only by -c."""
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 
 _SHARD = click.option("--shard", type=ShardOf(), metavar="I/N", help="Run shard I of N; join them with holdfast merge.")
@@ -216,7 +216,7 @@ _VERDICT = [
 
 
 class ReportOption(click.Option):
-    """Lists every format that is installed, once somebody asks for help."""
+    """The `-o` option, whose help lists every installed format."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from holdfast.report.formats.files import list_suffixes
@@ -263,22 +263,22 @@ def _add(command: F, *options: Any) -> F:
 
 
 def add_run_options(command: F) -> F:
-    """Everything that decides what is run, how, and what counts as held."""
+    """Add the options that decide what runs, how it runs, and what counts as passed."""
     return _add(command, add_config, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
 def add_run_options_without_file(command: F) -> F:
-    """The same, of a command whose argument is something else: the spec is given by -c alone."""
+    """Add the same options to a command whose argument is not the spec: the spec is given only by -c."""
     return _add(command, _CONFIG, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
 def add_hunt_run_options(command: F) -> F:
-    """How a hunt is run: nothing that selects scenarios, and no minimum."""
+    """Add the options of a hunt: none that select scenarios, and no minimum score."""
     return _add_hunt_options(command, [*_HOW, *_RESUME])
 
 
 def add_map_options(command: F) -> F:
-    """The same for a command that runs calm trials only."""
+    """Add the same options to a command that runs only calm trials."""
     return _add_hunt_options(command, _HOW)
 
 
@@ -287,22 +287,22 @@ def _add_hunt_options(command: F, how: list[Any]) -> F:
 
 
 def add_whole_options(command: F) -> F:
-    """What decides a run of every part: nothing that is about one of them."""
+    """Add the options that apply to a run of several parts."""
     return _add(command, add_config, _SHARD, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
 def add_whole_output(command: F) -> F:
-    """Where and how the result of every part is shown."""
+    """Add the output options of a run of several parts."""
     return _add(command, whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT, _ANNOTATIONS, _CACHED)
 
 
 def add_output_options(command: F) -> F:
-    """Where and how the result is shown."""
+    """Add the output options."""
     return _add(command, *_OUTPUT)
 
 
 def add_verdict_options(command: F) -> F:
-    """What counts as held."""
+    """Add the options that decide what counts as passed."""
     return _add(command, *_VERDICT)
 
 
@@ -318,7 +318,7 @@ def build_run_options(
     max_replicas: int | None = None,
     **given: Any,
 ) -> RunOptions:
-    """The command line as a value; `given` are fields of Options by their own names."""
+    """Build RunOptions from the command line; `given` are fields of RunOptions."""
     from holdfast.plan import RunOptions, Select
 
     if replicas == AUTO:
@@ -345,14 +345,14 @@ def _check_cluster_options(on: str | None, *, send_secrets: bool) -> None:
 
 
 def warn(message: str) -> None:
-    """Says on stderr what the user should know and what stops nothing."""
+    """Print a warning to stderr."""
     from holdfast.report.safe import to_one_line
 
     print(f"warning: {to_one_line(message)}", file=sys.stderr)
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Prints lines as this terminal can show them."""
+    """Print lines, in ASCII if the terminal cannot show the signs."""
     from holdfast.report.safe import can_show_signs, to_ascii
 
     signs = can_show_signs(sys.stdout.encoding)
@@ -361,7 +361,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 
 def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
-    """What the command line asks for and probably does not mean."""
+    """Return warnings about options that have no effect or probably mean something else."""
     from holdfast.model.run_warning import RunWarning
     from holdfast.plan import RunOptions, get_traits
 
@@ -393,7 +393,7 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
 
 
 def load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
-    """The contract of the file; of one without a matrix its scenario, else its mutations."""
+    """Load the file's contract; without a contract its scenario, otherwise its mutations."""
     from msgspec.structs import replace
 
     from holdfast.api.job import load_part

@@ -1,4 +1,4 @@
-"""Showing what is wrong with a file."""
+"""Show the problems of a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.spec.explain import count_problems, explain
 
 
 def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_json: bool, ran: bool) -> None:
-    """All problems at once, as JSON on stdout or explained on stderr."""
+    """Show all problems, as JSON on stdout or explained on stderr."""
     if as_json:
         document = {
             "score": None,

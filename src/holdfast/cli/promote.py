@@ -77,7 +77,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
 
 
 def _find_run(trial: str, run: str | None) -> tuple[RunDir, str]:
-    """The run that has the trial, or the trial that shows the cause, and the trial's id."""
+    """Find the run with the trial, or with a trial that shows the cause, and the trial's id."""
     from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
     from holdfast.errors import UsageError
     from holdfast.folders import get_runs_folder
@@ -97,7 +97,7 @@ def _find_run(trial: str, run: str | None) -> tuple[RunDir, str]:
 
 
 def _check_prompt(run: RunDir, cause: HuntedCause) -> None:
-    """Reject a cause whose prompt is no longer in the spec: it would guard something that nobody asks any more."""
+    """Reject a cause whose prompt is no longer in the spec: its session would test a question that no one asks."""
     from holdfast.api.job import load_part
     from holdfast.errors import UsageError
     from holdfast.plan import RunOptions
@@ -114,7 +114,7 @@ def _check_prompt(run: RunDir, cause: HuntedCause) -> None:
 
 
 def _find_session(run: RunDir, trial: str) -> RecordedSession:
-    """The session of the one failed trial that is meant; UsageError if none or several are."""
+    """Find the session of the failed trial; UsageError if none or several match."""
     import sys
 
     from holdfast.errors import UsageError
@@ -143,7 +143,7 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
 
 
 def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | None:
-    """Replays the session as its file would have it; why the recorded failure did not come back, or None."""
+    """Replay the session once. Return why the recorded failure did not recur, or None if it did."""
     from contextlib import closing
     from tempfile import TemporaryDirectory
 
@@ -177,7 +177,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
 def _compare_failures(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
 ) -> PromotionRefusal | None:
-    """How the replay of a trial failed in another way, or did not fail; None if it failed as the trial did."""
+    """Compare the replay with the trial: return how its failure differs, or None if it failed in the same way."""
     from holdfast.replay.trial_session import list_failed_rules
 
     now = next(one for one in outcome.cells.read_traced() if one.trial.kind == "contract")
@@ -211,16 +211,16 @@ def _compare_failures(
 
 
 def _list_state_rules(spec: Spec) -> frozenset[str]:
-    """The rules that judge what the agent left behind, and ask no model for an opinion of it."""
+    """List the rules that judge the state left by the agent without asking a model."""
     from holdfast.spec.rules.rules import judges_state
 
     return frozenset(rule.id for rule in spec.invariants if judges_state(rule))
 
 
 def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
-    """The faults that did not hit the calls that they hit before, in order; how many more calls came does not matter.
+    """Return the faults that did not hit the same calls as before. Further calls do not matter.
 
-    Where calls overlap, nobody can tell which was the second: then each fault has to be met at all.
+    If calls overlap, their order is unknown: then each fault only has to be met.
     """
     hit = [_group_hits(before), _group_hits(now)]
     if before.concurrent or now.concurrent:
@@ -230,7 +230,7 @@ def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
 
 
 def _group_hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
-    """By fault: the calls that it hit."""
+    """Group by fault the calls that it hit."""
     from holdfast.planes.recorded_tools import replace_generated
 
     hits: dict[tuple[int, str], list[tuple[str, int]]] = {}
@@ -242,9 +242,9 @@ def _group_hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]
 def _find_changed_finding(
     before: TracedTrial, now: TracedTrial, on_state: frozenset[str]
 ) -> tuple[Verdict, Verdict] | None:
-    """The first rule that failed by another finding: another cause, or another state that was left.
+    """Return the first rule that failed with another finding: another cause, or another final state.
 
-    What an agent says may differ from trial to trial; what it left behind has to be the same, with its counts.
+    The agent's words may differ between trials; the state it leaves must be the same, including counts.
     """
     found = {one.invariant: one for one in now.verdicts if one.outcome == "fail"}
     for was in before.verdicts:
@@ -262,7 +262,7 @@ _TIMES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d\d?:\d\d(:\d\d)?(\.\d
 
 
 def _build_state_key(verdict: Verdict) -> tuple[tuple[str, ...], str]:
-    """What a rule on state found, without what differs in every trial."""
+    """Build a key of a state rule's finding, without the parts that differ in every trial."""
     from holdfast.model.codec import encode_canonical
     from holdfast.planes.recorded_tools import replace_generated
 
@@ -270,7 +270,7 @@ def _build_state_key(verdict: Verdict) -> tuple[tuple[str, ...], str]:
 
 
 def _build_hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:
-    """What keeps rules from failing as they did: tools that are answered from the recording leave nothing behind."""
+    """Explain why rules may not fail as before: tools answered from the recording change nothing in the world."""
     if session.responses and on_state & set(rules):
         tools = ", ".join(dict.fromkeys(one.tool for one in session.responses))
         again = f"holdfast run --trial {session.id} asks it again"
@@ -279,7 +279,7 @@ def _build_hint(rules: Collection[str], on_state: frozenset[str], session: Recor
 
 
 def _add_session(spec: Path, session: Path, *, by_hand: bool) -> None:
-    """Adds the session to the spec; where that takes more than new lines, or it is Python code, says what to write."""
+    """Add the session to the spec. If new lines are not enough, or the spec is Python code, print what to write."""
     from holdfast.replay.session_file import add_session
     from holdfast.runner.outcome import shorten_path
 

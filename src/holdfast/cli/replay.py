@@ -145,7 +145,7 @@ def export(report: str, folder: Path, force: bool) -> int:
 
 
 def _show_each(broken: UnreadableSessions, as_json: bool) -> int:
-    """All that is wrong with every session file."""
+    """Show the problems of every session file."""
     from holdfast.cli.main import USAGE
     from holdfast.cli.problems import show_problems
     from holdfast.cli.screen import print_document

@@ -1,4 +1,4 @@
-"""Where the sessions of a command come from, and where they are written: shared by `replay` and `promote`."""
+"""Sources of sessions and the folder they are written to: shared by `replay` and `promote`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("langsmith", "otlp", "langfuse", "phoenix", "inspect", "jsonl", "holdfast")
 FOLDER = Path("replays")
-"""Where sessions are kept beside a spec."""
+"""The folder of sessions next to a spec."""
 _TRACE_FILES = frozenset({".eval", ".json", ".jsonl", ".ndjson", ".yaml", ".yml"})
 """Names with these endings are files, not runs."""
 
 
 def add_langsmith_options(command: F) -> F:
-    """A run or a project of LangSmith, and which of its traces."""
+    """Add the options that select a LangSmith run or project and its traces."""
     for option in reversed(
         [
             click.option("--from-langsmith", "run_id", metavar="ID", help="Import a LangSmith run."),
@@ -51,13 +51,13 @@ def add_langsmith_options(command: F) -> F:
 
 
 LANGSMITH = ("run_id", "project", "status", "date_range", "min_latency_ms", "limit")
-"""What those options are called."""
+"""The parameter names of the LangSmith options."""
 
 
 def read_langsmith_options(
     *, run_id: str | None, project: str | None, date_range: str, **more: Any
 ) -> SessionSource | None:
-    """What the options ask of LangSmith; None if they do not."""
+    """Read the LangSmith options; None if none is given."""
     from holdfast.model.session import SessionSource
     from holdfast.spec.sections.run import range_seconds
 
@@ -73,12 +73,12 @@ def read_langsmith_options(
 
 
 class ChosenSessions:
-    """Which sessions are replayed, with which spec."""
+    """The sessions to replay, and their spec."""
 
     def __init__(self, path: Path | None, config: Path | None, live: bool) -> None:
         self._live = live
         self.path = path
-        """Where they lie; None: in the spec."""
+        """The file or folder of the sessions; None if they are in the spec."""
         self.spec = config
         self._found: SessionsFound | None = None
         if path is not None and _is_spec(path):
@@ -87,7 +87,7 @@ class ChosenSessions:
             self.spec, self.path = path, None
 
     def fetch(self, source: SessionSource, outputs: tuple[Path, ...], *, force: bool, quiet: bool) -> tuple[Path, ...]:
-        """Imports them into the one folder among the outputs; the others are reports."""
+        """Import the sessions into the folder among the outputs; the other outputs are reports."""
         if self.path is not None:
             raise UsageError(
                 f"{self.path} and LangSmith cannot be combined", hint="name one of them", code="options-conflict"
@@ -104,7 +104,7 @@ class ChosenSessions:
         return tuple(one for one in outputs if one not in folders)
 
     def derive_spec(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
-        """The spec that replays them, and what the user should know of it."""
+        """Derive the spec that replays the sessions, with warnings."""
         from holdfast.replay.derived_spec import derive_spec
         from holdfast.replay.session_list import ListedSessions, list_sessions, read_path
 
@@ -118,7 +118,7 @@ class ChosenSessions:
 
 
 def import_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
-    """A file by its format; a run by its folder, its id or `latest`."""
+    """Import a file by its format, or a run by its folder, its id or `latest`."""
     from holdfast.folders import get_runs_folder
     from holdfast.replay.formats import import_file
     from holdfast.replay.stored_run import read_run_sessions
@@ -134,7 +134,7 @@ def import_source(source: str, format: TraceFormat | None, folder: Path) -> Sess
 
 
 def import_from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
-    """The sessions of all of them, fetched now."""
+    """Fetch the sessions of all sources now."""
     from holdfast.replay.langsmith import fetch_sessions
     from holdfast.replay.stored_run import merge_sessions
 
@@ -142,7 +142,7 @@ def import_from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
 
 
 def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
-    """The sources that the spec names."""
+    """Read the sources that the spec names."""
     from holdfast.spec import LoadOptions, load
 
     spec, _ = load(find_config(config), environ=os.environ, options=LoadOptions(part="replay"))
@@ -153,7 +153,7 @@ def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
 
 
 def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
-    """Writes the sessions and says what became of all; UserError if none is left."""
+    """Write the sessions and print the result for each; UserError if none is left."""
     from holdfast.replay.session_file import write_sessions
     from holdfast.report.safe import to_one_line
     from holdfast.report.wording import format_count
@@ -174,7 +174,7 @@ def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: 
 
 
 def _is_spec(path: Path) -> bool:
-    """Whether a file is a spec and not a session: it has an agent."""
+    """Whether a file is a spec rather than a session: it has an agent."""
     from holdfast.reading.file import read_file
     from holdfast.reading.tree import parse
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.runner.outcome import RunOutcome
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[RunWarning, ...]]]
-"""What a command makes of the spec of a part, and what the user should know of it."""
+"""Derives a spec from the spec of a part, with warnings."""
 HARNESS = 3
 """The exit code of a harness error."""
 
@@ -49,7 +49,7 @@ def prepare(
     last_failed: bool = False,
     make: MakePart = build_part,
 ) -> PreparedJob:
-    """Everything that can be refused is refused here, before the agent is started."""
+    """Prepare a job. Everything that can be rejected is rejected here, before the agent is started."""
     for path in outputs:
         find_reporter(path)
     if given.record is not None:
@@ -78,7 +78,7 @@ def prepare(
 
 
 def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOptions) -> PreparedJob:
-    """The rest of a stored run; UsageError if it has several parts."""
+    """Prepare the rest of a stored run; UsageError if it has several parts."""
     rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
     if rundir.read_manifest().parts:
         hint = f"continue it: holdfast ci --resume {quote(format_name(rundir.path))}"
@@ -88,7 +88,7 @@ def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOpt
 
 
 def _read_last_seed(spec: Spec) -> int | None:
-    """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
+    """Read the seed of the last run of this file: another seed would create other mutations and fire other faults."""
     from holdfast.runner.past.last_failed import list_runs
 
     last = next(iter(list_runs(get_runs_folder(spec.file), spec)), None)
@@ -96,7 +96,7 @@ def _read_last_seed(spec: Spec) -> int | None:
 
 
 def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
-    """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
+    """Select what failed in the last run. If there is nothing, select everything and add a warning."""
     from holdfast.runner.past.last_failed import find_failed
 
     run, failed = find_failed(get_runs_folder(spec.file), spec, os.environ)
@@ -111,7 +111,7 @@ def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) ->
 
 
 def _check_recording(path: Path) -> None:
-    """What is added to a file that is no recording would be lost in it, and the file with it."""
+    """Reject a file that is not a recording: adding to it would destroy it."""
     from holdfast.planes.llm.sources.cassette import Cassette
     from holdfast.runner.export import check_writable
 
@@ -136,7 +136,7 @@ def execute(
     report: bool,
     at: RunDir | None = None,
 ) -> RunOutcome:
-    """Runs, scores, stores and writes every report that was asked for.
+    """Run, score and store the job, and write every requested report.
 
     `at` is the folder of a new run that is a part of a whole one.
     """
@@ -160,7 +160,7 @@ def execute(
 
 
 def report_hunt(job: Job, outcome: RunOutcome) -> RunOutcome:
-    """The outcome of a hunt that was concluded, once its reports are written."""
+    """Write the reports of a concluded hunt and return its outcome."""
     return write_reports(outcome, (), _get_declared_report(job, outcome.run), step_summary=True)
 
 
@@ -171,9 +171,9 @@ def write_reports(
     *,
     step_summary: bool = False,
 ) -> RunOutcome:
-    """The outcome once its reports are written, or with what kept them from it: that hides no verdict.
+    """Write the reports and return the outcome, with any errors: a report that fails does not hide the verdict.
 
-    Those that are declared say their format themselves.
+    Each entry of `declared` has its format.
     """
     if outcome.run.page:
         trouble = _try_write_report(outcome, Path(outcome.run.page))
@@ -191,7 +191,7 @@ def write_reports(
 
 
 def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
-    """Writes a report; why that did not work, if so."""
+    """Write a report, and return the error message if that fails."""
     from holdfast.report.safe import to_one_line
 
     try:
@@ -202,14 +202,14 @@ def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = Non
 
 
 def report_unwritten(outcome: RunOutcome) -> int:
-    """The verdict's exit code; where that is 0, a report that was asked for and is missing is no success."""
+    """Print reports that could not be written, and return the exit code: not 0 if one is missing."""
     for trouble in outcome.unwritten:
         print(f"error: {trouble}", file=sys.stderr)
     return outcome.score.exit_code or (HARNESS if outcome.unwritten else 0)
 
 
 def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
-    """Adds to the summary of a CI job. It is a courtesy: the verdict does not depend on it."""
+    """Append to the summary of a CI job. Errors are ignored: the verdict does not depend on it."""
     from holdfast.report.safe import to_one_line
 
     try:
@@ -220,7 +220,7 @@ def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
 
 
 def _get_declared_report(job: Job, run: Run) -> dict[Path, str]:
-    """The report that the spec's `output:` section asks for, and its format."""
+    """Return the report that the spec's `output:` section requests, with its format."""
     output = job.spec.output
     if not output or output["format"] == "terminal":
         return {}
@@ -235,7 +235,7 @@ def _get_declared_report(job: Job, run: Run) -> dict[Path, str]:
 
 
 def send_traces(outcome: RunOutcome, target: str, screen: Screen) -> None:
-    """Exports the run's traces. A collector that does not take them changes no verdict."""
+    """Export the run's traces. A collector that rejects them does not change the verdict."""
     from holdfast.runner.export import export
 
     trouble = export(outcome, target, os.environ)
@@ -262,7 +262,7 @@ def run_and_show(
     make: MakePart = build_part,
     **given: Any,
 ) -> int:
-    """What `run` and `contract run` do with their command lines; the exit code."""
+    """Run `run` or `contract run` with the given options, and return the exit code."""
     if otlp is not None:
         from holdfast.runner.export import check_target
 
@@ -287,7 +287,7 @@ def run_and_show(
 def _run_or_reuse(
     prepared: PreparedJob, screen: Screen, outputs: Sequence[Path], *, report: bool, cached: bool
 ) -> RunOutcome:
-    """Runs the job; with `cached` a stored run is shown instead, if nothing has changed since."""
+    """Run the job; with `cached`, reuse a stored run if nothing has changed since."""
     if cached:
         from holdfast.cli.cached_outcome import find_cached_outcome
 
@@ -299,7 +299,7 @@ def _run_or_reuse(
 
 
 def report_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
-    """Tells a step of GitHub Actions, or whoever asks for annotations, what came of it."""
+    """Write the result for a GitHub Actions step: annotations and outputs."""
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import print_annotations, set_outputs

@@ -55,7 +55,7 @@ def command(count: int, as_json: bool) -> int:
 
 
 def _update_state(run: PastRun) -> PastRun:
-    """Of a run that has not ended: whether it goes on or was killed. The history does not know."""
+    """Set the state of a run that has not ended: running or killed. The history does not store that."""
     from msgspec.structs import replace
 
     from holdfast.folders import get_runs_folder
@@ -68,5 +68,5 @@ def _update_state(run: PastRun) -> PastRun:
 
 
 def _sort_runs(runs: list[PastRun]) -> list[PastRun]:
-    """The newest first, and of a run of several parts the run itself before its parts."""
+    """Sort the runs newest first, each run before its parts."""
     return sorted(runs, key=lambda run: (-run.order[0], run.order[1]))

@@ -39,7 +39,7 @@ def command(output: Path | None) -> None:
 
 
 def write_schema(path: Path) -> None:
-    """The schema with every plug-in that is installed here."""
+    """Write the schema, including every installed plug-in."""
     from holdfast.report.formats.files import write_atomically
     from holdfast.store.rundir import make_own_folder
 

@@ -1,4 +1,4 @@
-"""What is printed for programs, and what the user's screen can show."""
+"""Output for programs, and the abilities of the user's terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.model.format_numbers import JSON
 
 
 def print_document(document: Mapping[str, Any]) -> None:
-    """One line, the number of the format first."""
+    """Print a JSON document on one line, its format number first."""
     sys.stdout.write(encode({"format": JSON, **document}).decode() + "\n")
 
 
 def should_use_color(stream: TextIO) -> bool:
-    """Colour only on a terminal, and never against NO_COLOR."""
+    """Whether to use colour: only on a terminal, and never with NO_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -31,7 +31,7 @@ def is_live(stream: TextIO) -> bool:
 
 
 def get_width(stream: TextIO) -> int:
-    """Columns to write into: the terminal's, or 100 in a pipe."""
+    """Return the width of the terminal, or 100 for a pipe."""
     if not stream.isatty():
         return int(os.environ.get("COLUMNS") or 100)
     from shutil import get_terminal_size

@@ -1,4 +1,4 @@
-"""The screen of a command that runs: a terminal, a pipe, JSON, or not at all."""
+"""The output of a running command: a terminal, a pipe, JSON, or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTES = 3
 
 
 class Screen:
-    """Where a command speaks: a terminal, a pipe, JSON, or not at all."""
+    """The output of a command: a terminal, a pipe, JSON, or none."""
 
     def __init__(
         self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False, silent: bool = False
@@ -50,7 +50,7 @@ class Screen:
         return not (self._as_json or self._silent or self._quiet)
 
     def build_listener(self) -> Listen:
-        """Hears the run's events; of several runs, the same warning once."""
+        """Return a listener for a run's events. A warning that several runs share is shown once."""
         shown = self._listener = self._make_listener() if self.hears_trials else None
 
         def listen(event: Event) -> None:
@@ -74,7 +74,7 @@ class Screen:
         return Plain(sys.stdout, verbose=self._verbose, unicode=self._signs)
 
     def warn(self, warning: RunWarning) -> None:
-        """Prints a warning below the failures, or at once where no failures are shown."""
+        """Print a warning below the failures, or immediately if no failures are shown."""
         if (warning.ignored and not self._verbose) or not self._is_new(warning):
             return
         if self.hears_trials:
@@ -88,18 +88,18 @@ class Screen:
         return not known
 
     def tick(self) -> None:
-        """Time has passed, also where nothing has happened."""
+        """Update the display; called regularly, even if nothing has happened."""
         if self._listener is not None:
             self._listener.tick()
 
     def close(self) -> None:
-        """Takes a live picture away; what was to be said below it is said now."""
+        """Close the live display and print what was held back."""
         if self._listener is not None:
             self._listener.close()
         self._print_warnings()
 
     def _print_warnings(self) -> None:
-        """At most three, and all with -v; the report has them, too."""
+        """Print at most three warnings, or all with -v. The report has all of them."""
         held, self._warnings = self._warnings, []
         sys.stdout.flush()
         most = len(held) if self._verbose or len(held) <= NOTES else NOTES - 1
@@ -113,13 +113,13 @@ class Screen:
             )
 
     def print_heading(self, part: Part) -> None:
-        """A part of several begins."""
+        """Print the heading of a part."""
         if self.hears_trials:
             self._write(f"\n== {part}\n")
             sys.stdout.flush()
 
     def print_part(self, outcome: RunOutcome) -> None:
-        """What failed in a part of several, and its matrix."""
+        """Print the failures of a part, and its matrix."""
         if not self.hears_trials or (outcome.score.exit_code == 0 and not self._verbose):
             return
         from holdfast.report.terminal.paint import get_painter
@@ -131,7 +131,7 @@ class Screen:
         self._write("\n".join(lines) + "\n")
 
     def finish(self, outcome: RunOutcome) -> None:
-        """The summary, or the run as JSON."""
+        """Print the summary, or the run as JSON."""
         if self._as_json:
             from holdfast.report.formats.json import Json
 
@@ -159,7 +159,7 @@ class Screen:
         sys.stdout.write(escape_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
 
     def print_dry_run(self, job: Job, rundir: RunDir | None) -> int:
-        """How much would be run: of a run that is taken up, what is missing."""
+        """Print how many trials would run; for a resumed run, how many are missing."""
         from holdfast.runner.dry_run import count_planned
 
         plan, counts = job.plan, count_planned(job, rundir)

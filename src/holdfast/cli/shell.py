@@ -39,7 +39,7 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
 
 
 def _describe_trial(folder: Path) -> str:
-    """The trial, its scenario and the rules that it did not pass, as its run has them."""
+    """Describe the trial: its scenario and the rules that it did not pass."""
     from holdfast.errors import UserError
     from holdfast.report.safe import to_one_line
     from holdfast.store.record import read_trials, read_verdicts
@@ -80,7 +80,7 @@ def _print_note(text: str) -> None:
 
 
 def _find_kept_world(trial: str, kept: list[Path]) -> Path:
-    """The kept world by its trial or the path of its folder; UsageError if there is none, or several."""
+    """Find a kept world by its trial or its folder; UsageError if none or several match."""
     from holdfast.errors import UsageError
     from holdfast.world.kept_world import ABOUT
 

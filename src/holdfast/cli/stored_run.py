@@ -1,4 +1,4 @@
-"""A run that is stored, and where a trial lies: shared by `show`, `report` and `promote`."""
+"""Find and show stored runs and trials: shared by `show`, `report` and `promote`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def show_stored(
     run: RunDir, outputs: Sequence[Path], *, as_json: bool = False, quiet: bool = False, verbose: bool = False
 ) -> int:
-    """Writes the reports that are asked for; shows the run where none is, or as JSON. The exit code of the command."""
+    """Write the requested reports. Without any, or with JSON, show the run. Return the exit code."""
     from msgspec.structs import replace
 
     from holdfast.cli.screen_output import Screen
@@ -40,7 +40,7 @@ def show_stored(
 
 
 def find_trial(what: str) -> tuple[RunDir, str] | None:
-    """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
+    """Find the newest run with a trial whose id starts so, and its full id; None if there is none."""
     from holdfast.folders import get_runs_folder
     from holdfast.plan.select import SHORTEST
     from holdfast.store.run_names import list_stored_runs
@@ -54,11 +54,11 @@ def find_trial(what: str) -> tuple[RunDir, str] | None:
 
 
 CAUSE = "hunt-"
-"""How the names of causes begin."""
+"""The prefix of cause names."""
 
 
 def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
-    """The newest run in which a hunt found the cause, with a trial that shows it; UsageError if there is none."""
+    """Find the newest run whose hunt found the cause, and a trial that shows it; UsageError if there is none."""
     from holdfast.errors import UsageError
     from holdfast.folders import get_runs_folder
     from holdfast.runner.hunt_view import read_hunt
@@ -76,7 +76,7 @@ def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
 
 
 def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
-    """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
+    """Find the part of the run with the trial, and its full id; UsageError if several ids start so."""
     from holdfast.errors import UsageError, UserError
     from holdfast.store.record import read_trials
 

@@ -54,7 +54,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
 
 
 def _choose_spec(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
-    """The file that is named, else the default one if it was run, else that of the newest run."""
+    """Choose the named file, else the default one if it was run, else the file of the newest run."""
     from holdfast.errors import UsageError
 
     known = list(dict.fromkeys(run.spec for run in runs if run.spec))

@@ -55,7 +55,7 @@ def _find(runs: Path, name: str) -> RunDir:
 
 
 def _get_runs_folder(run: RunDir) -> Path:
-    """The folder of all runs that this one lies in, here or in another project."""
+    """Return the folder of runs that contains this run, here or in another project."""
     from holdfast.web.run_id import is_run_id
 
     runs = run.path.parents[2] if "/" in run.id else run.path.parent
@@ -68,7 +68,7 @@ def _get_runs_folder(run: RunDir) -> Path:
 
 
 def _refuse_no_project(runs: Path) -> None:
-    """Without runs and without a spec this is hardly the folder that was meant."""
+    """Reject a folder without runs and without a spec: the user probably meant another one."""
     if runs.is_dir() or any(Path(name).is_file() for name in DEFAULT_FILES):
         return
     raise UsageError(

@@ -1,4 +1,4 @@
-"""A run of several parts on the screen: `ci`, `score`, `demo`, and `run` where the file declares two."""
+"""Show a run of several parts: `ci`, `score`, `demo`, and `run` if the file declares two parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.store.rundir import RunDir
 
 
 class ShownParts:
-    """Runs the parts of a plan on a screen, each with its page if `report` says so."""
+    """Runs and shows the parts of a plan, each with its page if `report` is set."""
 
     def __init__(self, screen: Screen, *, report: bool, cached: bool, outputs: Sequence[Path]) -> None:
         self._screen = screen
@@ -53,12 +53,12 @@ class ShownParts:
 def run_and_show_parts(
     plan: WholePlan, screen: Screen, *, report: bool, cached: bool = False, outputs: Sequence[Path] = ()
 ) -> WholeOutcome:
-    """Runs the parts of a plan, and shows each."""
+    """Run the parts of a plan and show each."""
     return run_whole(plan, ShownParts(screen, report=report, cached=cached, outputs=outputs))
 
 
 def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bool, page: str) -> None:
-    """The overall result on stdout."""
+    """Print the overall result."""
     from holdfast.cli import screen as terminal
     from holdfast.report.overall import build_document, format_summary
     from holdfast.report.safe import can_show_signs
@@ -86,7 +86,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bo
 
 
 def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:
-    """Writes the overall page and every report that was asked for; what could not be written is told."""
+    """Write the overall page and every requested report. Errors are printed."""
     from holdfast.report.formats.whole_files import write_whole
 
     runs = {part: outcome.run for part, outcome in found.outcomes.items()}
@@ -98,7 +98,7 @@ def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool)
 
 
 def report_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
-    """Tells a step of GitHub Actions, or whoever asks for annotations, what came of every part."""
+    """Write the results of all parts for a GitHub Actions step: annotations and outputs."""
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         from holdfast.cli.run_job import append_summary
