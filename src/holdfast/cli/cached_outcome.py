@@ -16,7 +16,7 @@ from holdfast.store.run_names import list_stored_files
 
 
 def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
-    """Return the stored run that a new one would only repeat, if there is one, and the digest that identifies a new run.
+    """Return the stored run that a new one would repeat, if there is one, and the digest that identifies a new run.
 
     Both are empty if the spec names variables: their values may be secret, and no run stores them. UsageError if
     Holdfast cannot know whether anything changed.
