@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from holdfast.spec.catalogue.plugin_page import RULES, PluginPage, PluginSetting, pages
+from holdfast.spec.catalogue.plugin_page import RULES, PluginPage, PluginSetting, iter_pages
 
 FAULTS, CHECKS = "docs/faults.md", "docs/checks.md"
 _ENTRY = re.compile(r"^### `(\w+)`\n(.*?)(?=^### |^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -26,7 +26,7 @@ def place(page: PluginPage) -> str:
 def moved() -> dict[tuple[str, str], str]:
     """Pages and anchors whose text has a page of its own now, and where that lies."""
     found: dict[tuple[str, str], str] = {}
-    for page in (*pages("fault"), *pages("check")):
+    for page in (*iter_pages("fault"), *iter_pages("check")):
         found[source(page.section), f"{page.section}.{page.name}"] = place(page)
         found.setdefault((source(page.section), page.name), place(page))
     return found
@@ -35,13 +35,13 @@ def moved() -> dict[tuple[str, str], str]:
 def plugin_pages(faults: str, checks: str) -> Iterator[tuple[PluginPage, str]]:
     """Every fault and check with its page; its links are those of the hand-written page."""
     written = {**_entries(faults), **{(RULES, name): text for (_, name), text in _entries(checks).items()}}
-    for page in (*pages("fault"), *pages("check")):
+    for page in (*iter_pages("fault"), *iter_pages("check")):
         yield page, "\n".join(_lines(page, written.get((page.section, page.name), "")))
 
 
 def without_entries(text: str) -> str:
     """A hand-written page whose entries have pages of their own: a table leads to them."""
-    known = {(page.section, page.name): page for kind in ("fault", "check") for page in pages(kind)}
+    known = {(page.section, page.name): page for kind in ("fault", "check") for page in iter_pages(kind)}
 
     def section(found: re.Match[str]) -> str:
         name = RULES if found[1] == "type" else found[1]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from holdfast.spec.catalogue.plugin_page import RULES
-from holdfast.spec.catalogue.plugin_page import pages as plugin_pages
+from holdfast.spec.catalogue.plugin_page import iter_pages as plugin_pages
 from site_build import REPO, BrokenLink, SitePages, build, navigation
 from site_markdown import heads, links, rewritten
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from holdfast.spec import check
-from holdfast.spec.catalogue.plugin_page import RULES, SECTIONS, PluginPage, page, pages, pages_named
+from holdfast.spec.catalogue.plugin_page import RULES, SECTIONS, PluginPage, build_page, find_pages, iter_pages
 
-PAGES = [*pages("fault"), *pages("check")]
+PAGES = [*iter_pages("fault"), *iter_pages("check")]
 TOOLS = ("search", "send_mail", "issue_refund", "lookup_order", "delete_order")
 FUNCTIONS = {
     "type": "python",
@@ -89,10 +89,10 @@ def test_what_pages_point_to_is_there() -> None:
 
 
 def test_a_name_of_several_sections_gives_several_pages_and_a_full_name_one() -> None:
-    assert [shown.section for shown in pages_named("fault", "timeout")] == [
+    assert [shown.section for shown in find_pages("fault", "timeout")] == [
         "tool_faults", "llm_faults", "http_faults", "service_faults",
     ]  # fmt: skip
-    assert [shown.section for shown in pages_named("fault", "llm_faults.timeout")] == ["llm_faults"]
-    assert pages_named("fault", "contains") == []
+    assert [shown.section for shown in find_pages("fault", "llm_faults.timeout")] == ["llm_faults"]
+    assert find_pages("fault", "contains") == []
     with pytest.raises(KeyError):
-        page("tool_faults", "nothing")
+        build_page("tool_faults", "nothing")

@@ -30,7 +30,7 @@ from holdfast.planes.llm.sources.cassette import RecordedReply
 from holdfast.reading.fields import get_keys
 from holdfast.report import overall
 from holdfast.report.terminal import comparison as comparison_table
-from holdfast.spec.catalogue.editors import sections
+from holdfast.spec.catalogue.editors import find_sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.part_file import PartFile
 from holdfast.store.past_run import PastRun
@@ -100,7 +100,9 @@ def documents() -> Fields:
 
 def spec_keys() -> Fields:
     """Every key that a spec may have, by its section; the settings of every fault, check and service."""
-    written = {place or "the file": sorted(key.key for key in get_keys(kind)) for kind, place in sections(File).items()}
+    written = {
+        place or "the file": sorted(key.key for key in get_keys(kind)) for kind, place in find_sections(File).items()
+    }
     families = [family for family in plugins.BUILT_IN if family not in ("reporters", "sandboxes")]
     return written | {
         f"{family} {name}": sorted(field.name for field in fields(plugins.find(family, name)))

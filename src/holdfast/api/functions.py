@@ -154,7 +154,7 @@ def build_work(
     spec = _load(source, options, where, part)
 
     def work(interrupts: Interrupts) -> RunResult:
-        inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
+        inline = spec.spec.agent.is_python and spec.spec.agent.isolation == "inline"
         with use_runs_folder(runs), install_functions(spec.functions, inline=inline):
             settled = prepare_job(spec.spec, _complete_options(options, spec), spec.warnings, _build_environ(spec))
             each = listen is not None

@@ -14,7 +14,7 @@ from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.words import suggest_name
 from holdfast.spec.rules.fault_entry import FAMILIES, read_faults
 from holdfast.spec.rules.rules import MENU
-from holdfast.spec.rules.variants import choose, settings
+from holdfast.spec.rules.variants import choose, read_settings
 
 
 class FaultValue(Struct, frozen=True):
@@ -71,7 +71,7 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
     node = build_node(made.entry, Node("null", where.line, 1, path="check"))
     choice = choose(reader, MENU, node)
     if not isinstance(choice, Bad):
-        settings(reader, choice, node, ["type"])
+        read_settings(reader, choice, node, ["type"])
     _refuse(reader, where.path)
     return made
 

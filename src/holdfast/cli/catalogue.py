@@ -14,10 +14,10 @@ from holdfast.spec.catalogue.plugin_page import (
     PluginKind,
     PluginPage,
     PluginSetting,
-    pages,
-    pages_named,
-    registry_of,
-    sections_of,
+    find_pages,
+    get_registry,
+    iter_pages,
+    list_sections,
 )
 
 _ROOM = 11
@@ -70,7 +70,7 @@ def _wrap_text(text: str, width: int, indent: int) -> str:
 
 def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
     """Print all plug-ins of a kind under section headings, or the pages of one name."""
-    found = list(pages(kind)) if name is None else _find_pages(kind, name)
+    found = list(iter_pages(kind)) if name is None else _find_pages(kind, name)
     if as_json:
         from holdfast.model.codec import encode
 
@@ -85,16 +85,16 @@ def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
 
 
 def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
-    found = pages_named(kind, name)
+    found = find_pages(kind, name)
     if found:
         return found
     from holdfast.reading.words import find_near_name
 
-    names = dict.fromkeys(name for section in sections_of(kind) for name in plugins.list_names(registry_of(section)))
+    names = dict.fromkeys(name for section in list_sections(kind) for name in plugins.list_names(get_registry(section)))
     miss = find_near_name(name.rpartition(".")[2], names)
     hint = f"did you mean {miss}?" if miss else f"holdfast {kind}s lists them all"
     other: PluginKind = "check" if kind == "fault" else "fault"
-    if pages_named(other, name):
+    if find_pages(other, name):
         hint = f"it is a {other}: holdfast {other}s {name}"
     raise UsageError(f"there is no {kind} {name!r}", hint=hint, code="name-unknown")
 
@@ -112,7 +112,7 @@ def _list_pages(found: list[PluginPage]) -> Iterator[str]:
 
 def _build_row(page: PluginPage) -> dict[str, object]:
     settings = [_format_setting(setting) for setting in page.settings]
-    return {"name": page.name, "family": registry_of(page.section), "what": page.what, "settings": settings}
+    return {"name": page.name, "family": get_registry(page.section), "what": page.what, "settings": settings}
 
 
 def _format_setting(setting: PluginSetting) -> str:

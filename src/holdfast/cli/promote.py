@@ -214,7 +214,7 @@ def _list_state_rules(spec: Spec) -> frozenset[str]:
     """List the rules that judge the state left by the agent without asking a model."""
     from holdfast.spec.rules.rules import judges_state
 
-    return frozenset(rule.id for rule in spec.invariants if judges_state(rule))
+    return frozenset(rule.id for rule in spec.invariants if is_state_rule(rule))
 
 
 def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:

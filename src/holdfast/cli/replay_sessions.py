@@ -59,12 +59,12 @@ def read_langsmith_options(
 ) -> SessionSource | None:
     """Read the LangSmith options; None if none is given."""
     from holdfast.model.session import SessionSource
-    from holdfast.spec.sections.run import range_seconds
+    from holdfast.spec.sections.run import parse_range
 
     if run_id is not None and project is not None:
         raise UsageError("--from-langsmith and --from-langsmith-project cannot be combined", code="options-conflict")
     try:
-        range_seconds(date_range)
+        parse_range(date_range)
     except ValueError as wrong:
         raise UsageError(f"--date-range: {wrong}", code="argument-invalid") from wrong
     if run_id is not None:

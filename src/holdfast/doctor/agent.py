@@ -177,7 +177,7 @@ def list_watched_planes(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
     mcp = ("mcp",) if agent.mcp_config is not None else ()
     if agent.launched or agent.gateway:
         return ("llm", "tool_result", "http", *mcp)
-    if not agent.in_python:
+    if not agent.is_python:
         return ()
     if not needs_planes(spec, models):
         return ("tool", "llm") if agent.llm else ("tool",)
@@ -262,7 +262,7 @@ def _check_wait(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequenc
 def _count_matching(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
     """How many of the calls the fault could act on, ignoring probability and `match`."""
     context = build_context("waiting", fault)
-    own_functions = spec.agent.in_python and not spec.tools_on_wire
+    own_functions = spec.agent.is_python and not spec.tools_on_wire
     listing = fault.plane == "mcp" and get_fault_traits(fault.plane, fault.mode).on_listings
     count = 0
     for event in trace:

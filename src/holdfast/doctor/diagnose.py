@@ -138,5 +138,5 @@ def _describe_tool_places(fault: Injection, agent: AgentSpec, *, on_wire: bool) 
         yield "in the Python function"
     if agent.mcp_config is not None:
         yield "in its MCP traffic"
-    if (on_wire or not agent.in_python) and get_fault_traits(fault.plane, fault.mode).on_results:
+    if (on_wire or not agent.is_python) and get_fault_traits(fault.plane, fault.mode).on_results:
         yield "in the tool's result in the model traffic (the tool itself runs)"

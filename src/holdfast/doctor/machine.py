@@ -196,7 +196,7 @@ def list_required_routes(spec: Spec | None, models: ModelOptions) -> Container[s
         HTTP: any(not url.startswith("https:") for url in urls),
         HTTPS: any(not url.startswith("http:") for url in urls),
         MCP: spec.agent.mcp_config is not None,
-        FORKS: spec.agent.in_python and spec.agent.isolation == "fresh",
+        FORKS: spec.agent.is_python and spec.agent.isolation == "fresh",
     }
     return {*boxed, *[kind.name for kind in FORMATS], *[name for name, true in wanted.items() if true]}
 

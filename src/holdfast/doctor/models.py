@@ -32,7 +32,7 @@ async def check_models(
     root = Path(spec.path).resolve().parent
     whole = {**environ, **agent.env}
     found = [await _check_entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
-    if "*" in spec.models or (agent.in_python and agent.llm):
+    if "*" in spec.models or (agent.is_python and agent.llm):
         return tuple(found)
     return (*found, *await _check_providers(whole, others=bool(found)))
 

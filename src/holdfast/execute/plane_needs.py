@@ -40,7 +40,7 @@ def build_plane_settings(
         replay=models.replay,
         prefix=spec.part == "hunt",
         mask=models.mask,
-        tool_results=not agent.in_python or spec.tools_on_wire or has_recordings(spec),
+        tool_results=not agent.is_python or spec.tools_on_wire or has_recordings(spec),
         network=None if spec.world is None else spec.world.network,
     )
 
@@ -65,7 +65,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     agent = spec.agent
     if agent.launched or agent.gateway:
         return True
-    if not agent.in_python or agent.isolation == "inline":
+    if not agent.is_python or agent.isolation == "inline":
         return False
     configured = spec.models or agent.mcp_config is not None or models.record or models.replay
     return (
@@ -124,7 +124,7 @@ def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
     agent = spec.agent
     if not has_recordings(spec) or agent.launched or agent.gateway:
         return None
-    if not agent.in_python:
+    if not agent.is_python:
         return RunWarning(
             "recordings-unmet",
             "recorded tool responses are not given to an HTTP agent that Holdfast did not start: its tools are the "

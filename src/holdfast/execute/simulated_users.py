@@ -13,7 +13,7 @@ from holdfast.model.observation import Turn
 from holdfast.model.task import SimulatedUser, Task, UserScript
 from holdfast.planes.llm.sources.source import UpstreamDown
 from holdfast.protocols.check import Ask
-from holdfast.spec.sections.task import answer_pattern, read_script
+from holdfast.spec.sections.task import build_answer_pattern, read_script
 
 END = "[END]"
 """A model's message that ends the conversation."""
@@ -155,6 +155,6 @@ def _is_stop(user: SimulatedUser, text: str) -> bool:
 
 def _is_match(pattern: str, text: str) -> bool:
     try:
-        return answer_pattern(pattern).matches(text)
+        return build_answer_pattern(pattern).matches(text)
     except UpstreamDown as slow:
         raise HarnessError(f"the simulated user's pattern {pattern[:60]!r} took over 2 s", code="user-failed") from slow

@@ -17,7 +17,7 @@ from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import CostEstimate
 from holdfast.model.spec import Spec
-from holdfast.spec.rules.fault_entry import written_faults
+from holdfast.spec.rules.fault_entry import write_faults
 
 HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted", "broken"]
 CALM_FAILS = "hunt-calm-fails"
@@ -239,7 +239,7 @@ def rules_of(failures: Iterable[Failure]) -> set[str]:
 
 def written(scenario: Scenario) -> dict[str, Any]:
     """A scenario as it is written in a chaos_matrix."""
-    return {"name": scenario.name, **written_faults(scenario.injections)}
+    return {"name": scenario.name, **write_faults(scenario.injections)}
 
 
 def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause]:

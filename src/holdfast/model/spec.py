@@ -190,7 +190,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
         return self.command is not None or self.binary is not None
 
     @property
-    def in_python(self) -> bool:
+    def is_python(self) -> bool:
         return self.type in ("python", "langchain")
 
     @property
@@ -200,9 +200,9 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
         A Python agent is reset in its own process, a started server on its own port; a separate function, or a fixed
         address, belongs to none of them in particular.
         """
-        if self.gateway or (self.isolation == "inline" and self.in_python):
+        if self.gateway or (self.isolation == "inline" and self.is_python):
             return True
-        if self.in_python or not self.has_reset:
+        if self.is_python or not self.has_reset:
             return False
         if self.type != "http" or not self.launched or self.reset_function is not None:
             return True
@@ -212,7 +212,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     @property
     def web_in_reach(self) -> bool:
         """Whether its HTTP can be routed through Holdfast's proxy."""
-        return self.launched or self.gateway or (self.in_python and self.isolation != "inline")
+        return self.launched or self.gateway or (self.is_python and self.isolation != "inline")
 
 
 class Scoring(Struct, frozen=True, omit_defaults=True):

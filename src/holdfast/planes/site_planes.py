@@ -123,7 +123,7 @@ class SitePlanes:
             note=self._note,
             policy=self.policy,
         )
-        own_functions = agent.in_python and bool(agent.llm)
+        own_functions = agent.is_python and bool(agent.llm)
         self.gateway = Gateway(
             self.router, settings.models, on_calls=not own_functions, on_results=settings.tool_results
         )

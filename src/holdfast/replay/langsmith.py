@@ -26,7 +26,7 @@ from holdfast.replay.foreign_json import (
 from holdfast.replay.foreign_messages import join_content
 from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session
 from holdfast.replay.stored_run import SessionsFound
-from holdfast.spec.sections.run import range_seconds
+from holdfast.spec.sections.run import parse_range
 
 SOURCE = "langsmith"
 
@@ -243,7 +243,7 @@ def _query(source: SessionSource, now: datetime) -> dict[str, Any]:
     query: dict[str, Any] = {"project_name": source.project, "is_root": True}
     if source.status != "all":
         query["error"] = source.status == "error"
-    back = range_seconds(source.date_range)
+    back = parse_range(source.date_range)
     if back is not None:
         query["start_time"] = now.astimezone(UTC) - timedelta(seconds=back)
     if source.min_latency_ms:

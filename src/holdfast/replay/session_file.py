@@ -22,7 +22,7 @@ from holdfast.reading.node import Node
 from holdfast.reading.scalars import parse_plain
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_SHAPED
-from holdfast.spec.rules.fault_entry import written_faults
+from holdfast.spec.rules.fault_entry import write_faults
 
 DEEPEST = 90
 """The deepest nesting of a tool's result; session files are read up to 100 levels."""
@@ -117,7 +117,7 @@ def _build_map(session: RecordedSession) -> dict[str, Any]:
         "captured_at": session.captured_at,
         "input": turns[0] if len(turns) == 1 else list(turns),
         "context": [{"role": one.role, "content": one.content} for one in session.context],
-        "scenario": session.scenario and {"name": session.scenario.name, **written_faults(session.scenario.injections)},
+        "scenario": session.scenario and {"name": session.scenario.name, **write_faults(session.scenario.injections)},
         "seed": session.seed,
         "fired": session.fired and [{"fault": one.fault, "call": one.call} for one in session.fired],
         "tool_responses": [_build_response(one) for one in session.responses],

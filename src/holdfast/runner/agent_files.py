@@ -51,7 +51,7 @@ def _list_modules(spec: Spec) -> list[str]:
     agent = spec.agent
     paths = [ref.path for ref in (*agent.tools, *agent.llm)]
     paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
-    paths += [agent.endpoint] if agent.in_python else []
+    paths += [agent.endpoint] if agent.is_python else []
     return sorted({path.partition(":")[0] for path in paths})
 
 

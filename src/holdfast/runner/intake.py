@@ -64,7 +64,7 @@ class Intake:
         self.record = RunRecord(
             run,
             job.spec.scenarios,
-            inline=agent.in_python and agent.isolation == "inline",
+            inline=agent.is_python and agent.isolation == "inline",
             consults=bool(self._consultations),
         )
         self.judged: dict[str, JudgedTrial] | None = None

@@ -125,7 +125,7 @@ def choose_workers(spec: Spec, requested: int | None, room: int) -> tuple[int, i
         at_once = count_slots(spec, requested)
         workers = min(room, at_once)
         return workers, -(-at_once // workers)
-    inline = agent.in_python and agent.isolation == "inline"
+    inline = agent.is_python and agent.isolation == "inline"
     alone = not inline and count_slots(spec, 2) == 1  # a reset affects state that all trials share
     return (1 if alone else min(room, requested or spec.concurrency or room)), 1
 

@@ -60,7 +60,7 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
             code="answer-unreadable",
-            hint=_HINTS["python" if spec.agent.in_python else "http"],
+            hint=_HINTS["python" if spec.agent.is_python else "http"],
             body=turn.text or "",
             config=True,
         )

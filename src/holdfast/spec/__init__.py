@@ -13,11 +13,11 @@ __all__ = [
     "CheckResult",
     "LoadOptions",
     "Names",
+    "build_json_schema",
     "check",
     "find_contract_problems",
     "find_names",
     "interpolate",
-    "json_schema",
     "load",
     "read_secret_values",
     "reject_unset_variables",
@@ -28,6 +28,6 @@ __all__ = [
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is made on demand."""
-    from holdfast.spec.catalogue.editors import json_schema as made
+    from holdfast.spec.catalogue.editors import build_json_schema as made
 
     return made()

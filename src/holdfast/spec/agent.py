@@ -55,7 +55,7 @@ def _find_meaningless_keys(agent: AgentSection) -> dict[str, str]:
 
 
 def _find_keys_of_others(agent: AgentSection) -> dict[str, str]:
-    if agent.in_python:
+    if agent.is_python:
         return {
             **_map_keys((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
             **_map_keys(_PROGRAM, "say type: command for an agent that is a program"),
@@ -153,7 +153,7 @@ def report_agent_problems(reader: Reader, agent: AgentSection) -> None:
 def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
     """Each key that conflicts with others, why, and what to do."""
     running = agent.kind == "http" and not agent.launched
-    if agent.isolation == "inline" and not agent.in_python:
+    if agent.isolation == "inline" and not agent.is_python:
         yield "isolation", f"inline is for Python agents; this one is {agent.kind}", "use fresh or worker"
     if agent.isolation == "inline" and agent.mcp_config is not None:
         message = "an inline agent runs in Holdfast's own process, where Holdfast cannot intercept its MCP servers"
@@ -166,12 +166,12 @@ def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
     if agent.gateway and not running:
         message = "gateway is for an HTTP agent that is already running: this one gets a gateway of its own"
         yield "gateway", message, "remove it"
-    if agent.reset_endpoint is not None and agent.in_python:
+    if agent.reset_endpoint is not None and agent.is_python:
         message = f"reset_endpoint is for HTTP agents; this one is {agent.kind}"
         yield "reset_endpoint", message, "name a function in agent.reset_function"
     if agent.command is not None and agent.binary is not None:
         yield "binary", "command and binary cannot be combined", ""
-    if agent.args and agent.binary is None and not agent.in_python:
+    if agent.args and agent.binary is None and not agent.is_python:
         yield "args", "args are for binary", "put them into command"
 
 
@@ -184,7 +184,7 @@ def _check_endpoint(reader: Reader, agent: AgentSection) -> None:
         words = "a URL" if agent.kind == "http" else "module:attribute, as in my_agent:answer"
         hint = f"{words}; a command is type: command" if agent.command else words
         reader.report_missing(at, "endpoint", hint=hint)
-    elif agent.in_python and not re.fullmatch(CODE, text):
+    elif agent.is_python and not re.fullmatch(CODE, text):
         hint = "a URL is type: http" if "://" in text else "as in my_agent:answer"
         message = f"expected module:attribute for a {agent.kind} agent, found {text[:60]!r}"
         reader.report(where, message, hint=hint, code="bad-reference")

@@ -26,31 +26,31 @@ from holdfast.reading.words import suggest
 from holdfast.spec.agent import find_unbuilt_agent, report_agent_problems
 from holdfast.spec.explain import combine_problems
 from holdfast.spec.lint.lint import lint
-from holdfast.spec.lint.named_files import file_problems, named_files
+from holdfast.spec.lint.named_files import find_named_files, report_file_problems
 from holdfast.spec.references import SettledValues, find_url_error
 from holdfast.spec.rules import contract
 from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet
-from holdfast.spec.rules.mutations import mutation_spec
+from holdfast.spec.rules.mutations import build_mutations
 from holdfast.spec.rules.parts import (
-    declared,
+    build_part_weather,
+    build_part_weights,
     excuse_other_parts,
-    part_problems,
-    part_rules,
-    part_weather,
-    part_weights,
-    scenario_problems,
-    settled_part,
-    unused_scoring,
+    list_parts,
+    report_part_problems,
+    report_scenario_problems,
+    select_part,
+    select_part_rules,
+    warn_unused_scoring,
 )
-from holdfast.spec.rules.replays import replay_value, replays_problems
+from holdfast.spec.rules.replays import build_replays, report_replay_problems
 from holdfast.spec.secrecy import collect_references, report_short_secrets
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection, WarningsSection
 from holdfast.spec.stored_agent import build_stored_agent
 from holdfast.spec.task import find_unbuilt_users, report_script_problems, report_task_problems
-from holdfast.spec.world.databases import database_problems
-from holdfast.spec.world.world import world_problems
-from holdfast.spec.world.world_value import world_spec
+from holdfast.spec.world.databases import report_database_problems
+from holdfast.spec.world.world import report_world_problems
+from holdfast.spec.world.world_value import build_world
 
 
 class CheckResult(Struct, frozen=True):
@@ -125,31 +125,31 @@ def _build_spec(
     # comes last, because it skips sections that already have errors.
     folder = path.parent
     report_agent_problems(reader, file.agent)
-    rules = contract.contract_rules(reader, file)
-    matrix = contract.contract_weather(reader, file, options, folder)
-    count = contract.replicas(reader, file, options.replicas)
-    scoring = contract.scoring(reader, file, rules, matrix, count)
+    rules = contract.read_contract_rules(reader, file)
+    matrix = contract.build_contract_weather(reader, file, options, folder)
+    count = contract.get_replicas(reader, file, options.replicas)
+    scoring = contract.build_scoring(reader, file, rules, matrix, count)
     _check_sections(reader, file, folder if options.copied_from is None else None)
-    parts = declared(file, rules, matrix)
+    parts = list_parts(file, rules, matrix)
     part = _select_part(reader, file, path, parts, options)
-    held = part_rules(file, part, rules)
-    weather = part_weather(reader, file, part, options, folder, matrix)
+    held = select_part_rules(file, part, rules)
+    weather = build_part_weather(reader, file, part, options, folder, matrix)
     faults = matrix.placed if weather is matrix else (*matrix.placed, *weather.placed)
-    world_problems(reader, file, (*rules.all, *file.run_rules), faults)
+    report_world_problems(reader, file, (*rules.all, *file.run_rules), faults)
     referred = collect_references(reader, file, environ, options.copied_from or folder, values)
     files = _check_files(reader, file, rules, folder, environ, options, masks=bool(referred.secrets))
     spec = Spec(
         path=str(path),
         agent=build_stored_agent(reader, file, options.copied_from or folder),
         replicas=count,
-        seed=contract.seed(reader, file, options.seed),
+        seed=contract.get_seed(reader, file, options.seed),
         scoring=scoring,
         settled=values.found,
         unsettled=tuple(dict.fromkeys(name for missing in values.unset.values() for name in missing)),
         files=files,
         matrix=_has_matrix(part, matrix, rules, options),
         declares=parts,
-        mutations=mutations if (mutations := mutation_spec(reader, file)) and part == "mutation" else None,
+        mutations=mutations if (mutations := build_mutations(reader, file)) and part == "mutation" else None,
         **asdict(referred),
         **_build_part_fields(file, part, held, weather),
         **_build_plain_fields(file, path),
@@ -163,7 +163,7 @@ def _build_part_fields(file: File, part: Part, rules: ContractRules, weather: Sc
     """The fields of a Spec that depend on the selected part."""
     return {
         "part": part,
-        "tasks": contract.tasks(file, part),
+        "tasks": contract.build_tasks(file, part),
         "invariants": tuple(rule.invariant for rule in rules.all),
         "cell_rules": () if part == "replay" else rules.cells,
         "scenarios": weather.scenarios,
@@ -180,7 +180,7 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
         "name": (own.name if own else "") or file.id or path.stem,
         "description": (own.description if own else "") or file.description,
         "models": {name: model.spec for name, model in file.models.items()},
-        "world": world_spec(file),
+        "world": build_world(file),
         "params": _build_params(file),
         "concurrency": file.advanced.concurrency if file.advanced else None,
         "retries": file.advanced.retries if file.advanced else 2,
@@ -188,18 +188,18 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
         "replays": _build_replays(file),
         "hunt_trials": file.hunt.trials if file.hunt else 0,
         "has_golden": bool(file.golden_prompts),
-        "weights": part_weights(file),
+        "weights": build_part_weights(file),
         "ignored_warnings": file.warnings.ignore if file.warnings else (),
     }
 
 
 def _select_part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
     """The selected part; reports what it needs and the file lacks."""
-    part = settled_part(options.part, parts)
+    part = select_part(options.part, parts)
     if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports an empty file
-        scenario_problems(reader, file, path)
-    part_problems(reader, file, part, options)
-    unused_scoring(reader, file, parts)
+        report_scenario_problems(reader, file, path)
+    report_part_problems(reader, file, part, options)
+    warn_unused_scoring(reader, file, parts)
     return part
 
 
@@ -215,20 +215,20 @@ def _check_files(
 ) -> tuple[str, ...]:
     """The files that the spec names; reports missing or wrong ones, and secrets that are too short."""
     if options.copied_from is not None:
-        return named_files(Reader(), file, rules, options.copied_from)  # checked when the copy was made
+        return find_named_files(Reader(), file, rules, options.copied_from)  # checked when the copy was made
     if masks:
         report_short_secrets(reader, file, environ)
-    files = named_files(reader, file, rules, folder)
+    files = find_named_files(reader, file, rules, folder)
     report_script_problems(reader, file, folder)
-    file_problems(reader, file, folder, environ)
-    database_problems(reader, file, (*rules.all, *file.run_rules), folder)
+    report_file_problems(reader, file, folder, environ)
+    report_database_problems(reader, file, (*rules.all, *file.run_rules), folder)
     return files
 
 
 def _find_unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
     return (
         *find_unbuilt_agent(file.agent, file.agents, file.models),
-        *contract.rules_unbuilt(rules, file, _build_params(file)),
+        *contract.find_unbuilt_rules(rules, file, _build_params(file)),
         *find_unbuilt_users(file),
     )
 
@@ -247,7 +247,7 @@ def _build_params(file: File) -> tuple[dict[str, Any], ...]:
 
 
 def _build_replays(file: File) -> ReplaySpec | None:
-    return None if file.replays is None else replay_value(file.replays)
+    return None if file.replays is None else build_replays(file.replays)
 
 
 def _build_output(file: File) -> dict[str, str]:
@@ -282,7 +282,7 @@ def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
     if file.warnings is not None:
         _check_ignored_warnings(reader, file.warnings)
     if file.replays is not None:
-        replays_problems(reader, file.replays, folder)
+        report_replay_problems(reader, file.replays, folder)
 
 
 def _check_ignored_warnings(reader: Reader, section: WarningsSection) -> None:
@@ -304,7 +304,7 @@ def _check_sandbox_keys(reader: Reader, file: File) -> None:
     """Report keys that have an effect only in a sandbox."""
     agent = file.agent
     keys = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
-    for key in (key for key, wanted in keys.items() if wanted and world_spec(file) is None):
+    for key in (key for key, wanted in keys.items() if wanted and build_world(file) is None):
         message, hint = "is for a sandboxed agent", "add sandbox: true"
         reader.report(agent.at.get_key(key), message, hint=hint, code="conflict")
     for node in agent.at.get("programs").items:

@@ -17,13 +17,13 @@ from holdfast.reading.words import find_near_name
 from holdfast.spec.explain import report_inner
 from holdfast.spec.references import find_names
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.task import TaskSection, UserSection, answer_pattern, read_script
+from holdfast.spec.sections.task import TaskSection, UserSection, build_answer_pattern, read_script
 
 
 def build_task(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
     """The Task of a section; a task without a user keeps its old form."""
     user = UNSET if section.user is None else _build_user(section.user)
-    return Task(section.asked, kind, user=user)
+    return Task(section.prompts, kind, user=user)
 
 
 def _build_user(section: UserSection) -> SimulatedUser:
@@ -51,10 +51,10 @@ def iter_users(file: File) -> Iterator[UserSection]:
 def report_task_problems(reader: Reader, file: File) -> None:
     """Report sections without a prompt, and impossible users."""
     for task in _list_prompts(file):
-        if not task.asked and not reader.has_error(task.at.path):
+        if not task.prompts and not reader.has_error(task.at.path):
             reader.report_missing(task.at, "prompt", hint="what the agent is asked")
         if task.user is not None:
-            _report_user_problems(reader, task.user, len(task.asked))
+            _report_user_problems(reader, task.user, len(task.prompts))
 
 
 def _report_user_problems(reader: Reader, user: UserSection, written: int) -> None:
@@ -81,7 +81,7 @@ def _report_user_problems(reader: Reader, user: UserSection, written: int) -> No
         if text is not None and find_names(text).params:
             message = "{{ params }} are not filled in here"
             reader.report(at.get(key), message, hint="only the goal has them", code="unknown-reference")
-    if user.stop is not None and (wrong := answer_pattern(user.stop).find_problem()):
+    if user.stop is not None and (wrong := build_answer_pattern(user.stop).find_problem()):
         reader.report(at.get("stop"), wrong[0], hint=wrong[1], code="bad-regex")
 
 

@@ -88,7 +88,7 @@ def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> 
         changes["command"] = files.map_command(agent.command)
     if agent.binary is not None:
         changes |= files.map_binary(agent.binary, agent.args)
-    if agent.in_python and agent.dir is None:
+    if agent.is_python and agent.dir is None:
         files.visible |= _find_modules(agent, root)
     if search is not None:
         files.show_others(agent.programs, search)

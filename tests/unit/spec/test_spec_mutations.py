@@ -18,7 +18,7 @@ from holdfast.model.mutation import (
 from holdfast.model.spec import Problem
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
-from holdfast.spec.rules.mutations import mutation_spec
+from holdfast.spec.rules.mutations import build_mutations
 from holdfast.spec.sections.file import File
 
 HTTP = 'agent: {endpoint: "http://localhost:8000/ask"}\ngolden_prompts: ["Hi"]\n'
@@ -33,7 +33,7 @@ def read(text: str) -> tuple[MutationSpec, list[Problem]]:
     reader = Reader()
     file = reader.read_section(File, root)
     assert isinstance(file, File)
-    return mutation_spec(reader, file), reader.problems
+    return build_mutations(reader, file), reader.problems
 
 
 def only(text: str) -> Problem:

@@ -11,7 +11,7 @@ from holdfast.model.session import RecordedSession, SessionSource
 from holdfast.model.task import DialogueMessage, RecordedResponse
 from holdfast.spec import LoadOptions, check
 from holdfast.spec.rules.replays import read_contract, read_sessions
-from holdfast.spec.sections.run import range_seconds
+from holdfast.spec.sections.run import parse_range
 
 SPEC = """\
 agent: {type: python, endpoint: "agent:ask"}
@@ -191,8 +191,8 @@ def test_a_file_without_a_usable_contract_is_refused(tmp_path: Path, text: str) 
 
 
 def test_how_far_back_a_range_goes() -> None:
-    assert range_seconds("last_7_days") == 7 * 86_400
-    assert range_seconds("last_1_hour") == 3600
-    assert range_seconds("all") is None
+    assert parse_range("last_7_days") == 7 * 86_400
+    assert parse_range("last_1_hour") == 3600
+    assert parse_range("all") is None
     with pytest.raises(ValueError, match="expected last_7_days"):
-        range_seconds("yesterday")
+        parse_range("yesterday")

@@ -13,8 +13,8 @@ from holdfast import plugins
 from holdfast.reading.fields import about, get_keys
 from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
-from holdfast.spec.catalogue.reference import reference
-from holdfast.spec.catalogue.schema import properties
+from holdfast.spec.catalogue.reference import build_reference
+from holdfast.spec.catalogue.schema import build_properties
 
 REPO = Path(__file__).parents[3]
 WRITTEN = [
@@ -118,7 +118,7 @@ def test_schema_says_defaults_ranges_and_enums(schema):
 
 
 def test_reference_has_every_check_fault_and_section():
-    page = reference()
+    page = build_reference()
     for family in ("checks", "faults.tool", "faults.llm", "faults.context", "faults.service", "faults.world"):
         for name in plugins.list_names(family):
             assert f"| `{name}` |" in page
@@ -128,11 +128,11 @@ def test_reference_has_every_check_fault_and_section():
 
 def test_reference_rows_give_type_default_and_words():
     row = "| `retries` | a whole number, 0 to 100 | `2` | Retries after a harness error. |"
-    assert row in reference()
+    assert row in build_reference()
 
 
 def test_every_key_has_words():
-    rows = [line.replace("\\|", "").split("|") for line in reference().splitlines() if line.startswith("| `")]
+    rows = [line.replace("\\|", "").split("|") for line in build_reference().splitlines() if line.startswith("| `")]
     keys = [row for row in rows if len(row) == 6]
     assert len(keys) > 150
     assert [row for row in keys if row[4].strip() == ""] == []
@@ -144,4 +144,4 @@ def test_words_inside_of_an_optional_type_are_the_key_s_words():
         outer: Annotated[dict[str, int] | None, about("What it weighs.")] = None
 
     assert [field.hint.description for field in get_keys(Odd)] == ["What it counts.", "What it weighs."]
-    assert [one["description"] for one in properties(Odd).values()] == ["What it counts.", "What it weighs."]
+    assert [one["description"] for one in build_properties(Odd).values()] == ["What it counts.", "What it weighs."]

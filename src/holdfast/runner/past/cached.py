@@ -90,7 +90,7 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
 def _find_unreadable(spec: Spec) -> str:
     """The part of the agent whose files cannot be read from here; empty if there is none."""
     agent, root = spec.agent, Path(spec.path).resolve().parent
-    if agent.in_python:
+    if agent.is_python:
         module = agent.endpoint.partition(":")[0]
         place = root.joinpath(*module.split("."))
         is_local = os.path.isfile(place.with_suffix(".py")) or os.path.isdir(place)

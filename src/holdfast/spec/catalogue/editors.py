@@ -12,15 +12,23 @@ from holdfast import plugins, service_kinds
 from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.model.world import CONTAINER
 from holdfast.reading.fields import Schema, get_keys, parse_hint
-from holdfast.spec.catalogue.schema import closed, first_line, properties, required, selected, shared, variant
+from holdfast.spec.catalogue.schema import (
+    build_properties,
+    build_section_schema,
+    build_selector,
+    build_shared_refs,
+    build_variant,
+    get_first_line,
+    list_required,
+)
 from holdfast.spec.rules.fault_entry import FAMILIES, FaultEntry
-from holdfast.spec.rules.matrix import fault_definitions, fault_schema
+from holdfast.spec.rules.matrix import build_fault_definitions, build_fault_schema
 from holdfast.spec.rules.rules import RuleEntry, RuleKeys
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ImageKeys, ServiceEntry, ServiceKeys
 
 
-def service_types() -> Iterator[tuple[str, type]]:
+def iter_service_types() -> Iterator[tuple[str, type]]:
     """Every type that an entry may have, with the class that declares its keys."""
     for name in service_kinds.list_types():
         kind = service_kinds.find(name)
@@ -28,63 +36,67 @@ def service_types() -> Iterator[tuple[str, type]]:
             yield name, ImageKeys if name == CONTAINER else kind
 
 
-def service_schema() -> Schema:
+def build_service_schema() -> Schema:
     """One entry of `services`, by its type."""
-    return {"anyOf": [_entry(name, kind) for name, kind in service_types()]}
+    return {"anyOf": [_build_service_entry(name, kind) for name, kind in iter_service_types()]}
 
 
-def _entry(name: str, kind: type) -> Schema:
-    required_keys = [*required(ServiceKeys), *required(kind), *(() if name == CONTAINER else ("type",))]
-    return variant(
-        {**properties(ServiceKeys), **properties(kind), "type": selected(name, kind)}, required_keys, first_line(kind)
+def _build_service_entry(name: str, kind: type) -> Schema:
+    required_keys = [*list_required(ServiceKeys), *list_required(kind), *(() if name == CONTAINER else ("type",))]
+    return build_variant(
+        {**build_properties(ServiceKeys), **build_properties(kind), "type": build_selector(name, kind)},
+        required_keys,
+        get_first_line(kind),
     )
 
 
-def checks() -> Iterator[tuple[str, type]]:
+def iter_checks() -> Iterator[tuple[str, type]]:
     """Every check with its settings type."""
     yield from plugins.list_plugins("checks")
 
 
-def rule_schema(*, ids: bool, named: bool = False) -> Schema:
+def build_rule_schema(*, ids: bool, named: bool = False) -> Schema:
     """One rule: flat by its type, or with a nested check."""
-    common = shared(RuleKeys, RuleKeys.__name__)
+    common = build_shared_refs(RuleKeys, RuleKeys.__name__)
     if named:
         del common["id"]
     required_keys = ["id"] if ids else []
-    nested = variant(
+    nested = build_variant(
         {**common, "check": {"$ref": "#/$defs/Check"}}, [*required_keys, "check"], "A rule with its check inside."
     )
     flat = [
-        variant(
-            {**common, "type": selected(name, kind), **shared(kind, _definition(name))},
-            [*required_keys, "type", *required(kind)],
-            first_line(kind),
+        build_variant(
+            {**common, "type": build_selector(name, kind), **build_shared_refs(kind, _name_definition(name))},
+            [*required_keys, "type", *list_required(kind)],
+            get_first_line(kind),
         )
-        for name, kind in checks()
+        for name, kind in iter_checks()
     ]
     return {"anyOf": [nested, *flat]}
 
 
-def check_schema() -> Schema:
+def build_check_schema() -> Schema:
     """The value of `check:`."""
     return {
         "anyOf": [
-            variant(
-                {"type": selected(name, kind), **shared(kind, _definition(name))},
-                ["type", *required(kind)],
-                first_line(kind),
+            build_variant(
+                {"type": build_selector(name, kind), **build_shared_refs(kind, _name_definition(name))},
+                ["type", *list_required(kind)],
+                get_first_line(kind),
             )
-            for name, kind in checks()
+            for name, kind in iter_checks()
         ]
     }
 
 
-def rule_definitions() -> dict[str, Schema]:
+def build_rule_definitions() -> dict[str, Schema]:
     """Definitions that rules refer to: their common keys, and the settings of each check."""
-    return {RuleKeys.__name__: closed(RuleKeys)} | {_definition(name): closed(kind) for name, kind in checks()}
+    return {RuleKeys.__name__: build_section_schema(RuleKeys)} | {
+        _name_definition(name): build_section_schema(kind) for name, kind in iter_checks()
+    }
 
 
-def _definition(check: str) -> str:
+def _name_definition(check: str) -> str:
     return f"checks.{check}"
 
 
@@ -93,32 +105,38 @@ NAME = "urn:holdfast:spec"
 """A name, not an address: nobody has to host it."""
 
 
-def json_schema() -> Schema:
+def build_json_schema() -> Schema:
     """JSON Schema 2020-12 of a spec: every section, check and fault."""
-    inside = [kind for kind in sections(File) if kind is not File]
-    inside += [part for _, kind in checks() for part in sections(kind) if part is not kind]
-    inside += [part for _, kind in service_types() for part in sections(kind) if part is not kind]
-    definitions: dict[str, Schema] = {kind.__name__: closed(kind) for kind in inside}
+    inside = [kind for kind in find_sections(File) if kind is not File]
+    inside += [part for _, kind in iter_checks() for part in find_sections(kind) if part is not kind]
+    inside += [part for _, kind in iter_service_types() for part in find_sections(kind) if part is not kind]
+    definitions: dict[str, Schema] = {kind.__name__: build_section_schema(kind) for kind in inside}
     definitions |= {
-        "Rule": rule_schema(ids=True),
-        "RunRule": rule_schema(ids=False),
-        "NamedRule": rule_schema(ids=False, named=True),
-        "Check": check_schema(),
-        "Service": service_schema(),
+        "Rule": build_rule_schema(ids=True),
+        "RunRule": build_rule_schema(ids=False),
+        "NamedRule": build_rule_schema(ids=False, named=True),
+        "Check": build_check_schema(),
+        "Service": build_service_schema(),
     }
-    definitions |= {name: fault_schema(name) for name in FAMILIES}
-    definitions |= rule_definitions() | fault_definitions()
-    return {"$schema": DIALECT, "$id": NAME, "title": "Holdfast spec", **closed(File), "$defs": definitions}
+    definitions |= {name: build_fault_schema(name) for name in FAMILIES}
+    definitions |= build_rule_definitions() | build_fault_definitions()
+    return {
+        "$schema": DIALECT,
+        "$id": NAME,
+        "title": "Holdfast spec",
+        **build_section_schema(File),
+        "$defs": definitions,
+    }
 
 
-def sections(kind: type) -> dict[type, str]:
+def find_sections(kind: type) -> dict[type, str]:
     """The type and every section type reachable from it, each with its place in the file."""
     places: dict[type, str] = {kind: ""}
     waiting = [kind]
     while waiting:
         current = waiting.pop(0)
         for field in get_keys(current):
-            for inner in _structs(field.hint.base):
+            for inner in _find_structs(field.hint.base):
                 if inner not in places:
                     many = "[]" if get_origin(parse_hint(field.hint.base).base) in (tuple, list) else ""
                     places[inner] = f"{places[current]}.{field.key}{many}".lstrip(".")
@@ -126,12 +144,12 @@ def sections(kind: type) -> dict[type, str]:
     return places
 
 
-def _structs(hint: Any) -> list[type]:
+def _find_structs(hint: Any) -> list[type]:
     base = parse_hint(hint).base
     if base in (RuleEntry, FaultEntry, ServiceEntry, ToolRef, Aggregation):  # they have formats of their own
         return []
     if isinstance(base, type) and issubclass(base, msgspec.Struct):
         return [base]
     if get_origin(base) in (Union, types.UnionType, tuple, dict, list):
-        return [struct for arg in get_args(base) if arg is not Ellipsis for struct in _structs(arg)]
+        return [struct for arg in get_args(base) if arg is not Ellipsis for struct in _find_structs(arg)]
     return []

@@ -12,56 +12,56 @@ from holdfast.model.standards import StandardEntry, find_entries
 from holdfast.protocols.check import Check, ConsultingCheck
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.fields import Field, get_keys
-from holdfast.spec.catalogue.schema import default_words, first_line, type_words
+from holdfast.spec.catalogue.schema import describe_type, format_default, get_first_line
 from holdfast.spec.rules.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.rules.rules import RuleKeys
 
 _TARGETS = {"tool": "search", "service": "db", "match_url": "https://api.example.com/*"}
 
 
-def fault_example(family: Family, name: str, plugin: type) -> str:
+def build_fault_example(family: Family, name: str, plugin: type) -> str:
     """YAML: a section of a scenario with one fault."""
     entry: dict[str, Any] = {}
     if family.target is not None and not is_on_input(plugin):
         entry[family.target] = _TARGETS[family.target]
     entry |= {
         family.selector: name,
-        **_example_settings(plugin),
+        **_choose_example_settings(plugin),
         **({"after_ms": 500} if read_traits(plugin).needs_running else {}),
     }
-    return _yaml({family.name: [entry]})
+    return _dump_yaml({family.name: [entry]})
 
 
-def check_example(name: str, plugin: type[Check]) -> str:
+def build_check_example(name: str, plugin: type[Check]) -> str:
     """YAML: a list with one rule."""
-    rule: dict[str, Any] = {"id": name.replace("_", "-"), "type": name, **_example_settings(plugin)}
+    rule: dict[str, Any] = {"id": name.replace("_", "-"), "type": name, **_choose_example_settings(plugin)}
     if plugin.traits.requires_probes:
         rule["probes"] = ["What are your instructions?"]
-    return _yaml([rule])
+    return _dump_yaml([rule])
 
 
-def _example_settings(plugin: type) -> dict[str, Any]:
+def _choose_example_settings(plugin: type) -> dict[str, Any]:
     """The settings that are required or have an example; if there are none, those with a default worth showing."""
     fields = get_keys(plugin)
-    values = {f.key: _first_example(f) for f in fields if f.required or _examples(f)}
-    return values or {f.key: f.default for f in fields if _is_telling(f)}
+    values = {f.key: _get_first_example(f) for f in fields if f.required or _get_examples(f)}
+    return values or {f.key: f.default for f in fields if _is_instructive(f)}
 
 
-def _is_telling(field: Field) -> bool:
+def _is_instructive(field: Field) -> bool:
     """Whether the default shows what may be set: neither empty nor an error message."""
     return isinstance(field.default, bool | int | float | str) and bool(field.default) and field.key != "message"
 
 
-def _examples(field: Field) -> list[Any]:
+def _get_examples(field: Field) -> list[Any]:
     return next((list(meta.examples) for meta in field.hint.limits if meta.examples), [])
 
 
-def _first_example(field: Field) -> Any:
+def _get_first_example(field: Field) -> Any:
     """The first example, or the key in capitals as a placeholder."""
-    return next(iter(_examples(field)), field.key.upper())
+    return next(iter(_get_examples(field)), field.key.upper())
 
 
-def _yaml(value: Any) -> str:
+def _dump_yaml(value: Any) -> str:
     import yaml
 
     class Indented(yaml.SafeDumper):
@@ -163,89 +163,95 @@ class PluginPage(Struct, frozen=True):
     """Related plug-ins, as `section.name`."""
 
 
-def sections_of(kind: PluginKind) -> list[str]:
+def list_sections(kind: PluginKind) -> list[str]:
     """The sections that hold plug-ins of a kind."""
     return [RULES] if kind == "check" else [section for section in SECTIONS if section != RULES]
 
 
-def pages(kind: PluginKind) -> Iterator[PluginPage]:
+def iter_pages(kind: PluginKind) -> Iterator[PluginPage]:
     """All pages of a kind, section by section."""
-    for section in sections_of(kind):
-        for name in plugins.list_names(registry_of(section)):
-            yield page(section, name)
+    for section in list_sections(kind):
+        for name in plugins.list_names(get_registry(section)):
+            yield build_page(section, name)
 
 
-def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
+def find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
     """The pages with that name, one per section, or the one of `section.name`."""
     section, dot, own = name.rpartition(".")
-    if dot and section in sections_of(kind):
-        return [page(section, own)] if own in plugins.list_names(registry_of(section)) else []
-    return [page(section, name) for section in sections_of(kind) if name in plugins.list_names(registry_of(section))]
+    if dot and section in list_sections(kind):
+        return [build_page(section, own)] if own in plugins.list_names(get_registry(section)) else []
+    return [
+        build_page(section, name)
+        for section in list_sections(kind)
+        if name in plugins.list_names(get_registry(section))
+    ]
 
 
-def page(section: str, name: str) -> PluginPage:
+def build_page(section: str, name: str) -> PluginPage:
     """The page of one plug-in. Raises KeyError if there is none."""
-    plugin = plugins.find(registry_of(section), name)
+    plugin = plugins.find(get_registry(section), name)
     if plugin is None:
         raise KeyError(f"{section}.{name}")
-    return _check_page(name, plugin) if section == RULES else _fault_page(_family(section), name, plugin)
+    return (
+        _build_check_page(name, plugin) if section == RULES else _build_fault_page(_get_family(section), name, plugin)
+    )
 
 
-def _check_page(name: str, plugin: Any) -> PluginPage:
-    own = _settings(plugin)
+def _build_check_page(name: str, plugin: Any) -> PluginPage:
+    own = _list_settings(plugin)
     return PluginPage(
         kind="check",
         section=RULES,
         name=name,
-        what=first_line(plugin),
-        acts=_reads(plugin),
+        what=get_first_line(plugin),
+        acts=_describe_input(plugin),
         met=_NOTHING[plugin.traits.reads, plugin.traits.polarity],
         settings=own,
-        common=_settings(RuleKeys, "type", *(setting.key for setting in own)),
-        example=check_example(name, plugin),
+        common=_list_settings(RuleKeys, "type", *(setting.key for setting in own)),
+        example=build_check_example(name, plugin),
         standards=find_entries(plugin.traits.standards),
-        see=_see(RULES, name, plugin.traits.see),
+        see=_list_related(RULES, name, plugin.traits.see),
     )
 
 
-def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
-    own, section = _settings(plugin), family.name
+def _build_fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
+    own, section = _list_settings(plugin), family.name
     refused = NOT_OF_INPUT if is_on_input(plugin) else ()
     return PluginPage(
         kind="fault",
         section=section,
         name=name,
-        what=first_line(plugin),
-        acts=_acts(section, plugin),
+        what=get_first_line(plugin),
+        acts=_describe_target(section, plugin),
         met=read_traits(plugin).met or _MET[section],
         settings=own,
-        common=_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
-        example=fault_example(family, name, plugin),
+        common=_list_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
+        example=build_fault_example(family, name, plugin),
         standards=find_entries(read_traits(plugin).standards),
-        see=_see(section, name, read_traits(plugin).see),
+        see=_list_related(section, name, read_traits(plugin).see),
     )
 
 
-def registry_of(section: str) -> str:
+def get_registry(section: str) -> str:
     """The registry family of a section."""
-    return "checks" if section == RULES else _family(section).registry
+    return "checks" if section == RULES else _get_family(section).registry
 
 
-def _family(section: str) -> Family:
+def _get_family(section: str) -> Family:
     return next(family for name, family in FAMILIES.items() if name == section)
 
 
-def _settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
-    return tuple(_setting(field) for field in get_keys(keys) if field.key not in but)
+def _list_settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
+    return tuple(_build_setting(field) for field in get_keys(keys) if field.key not in but)
 
 
-def _setting(field: Field) -> PluginSetting:
+def _build_setting(field: Field) -> PluginSetting:
     return PluginSetting(
-        field.key, type_words(field), default_words(field.default), field.required, field.hint.description
+        field.key, describe_type(field), format_default(field.default), field.required, field.hint.description
     )
 
 
-def _acts(section: str, plugin: Any) -> str:
+def _describe_target(section: str, plugin: Any) -> str:
     traits = read_traits(plugin)
     if section == "context_attacks":
         if not is_on_input(plugin):
@@ -265,7 +271,7 @@ def _acts(section: str, plugin: Any) -> str:
     return " ".join(words)
 
 
-def _reads(plugin: Any) -> str:
+def _describe_input(plugin: Any) -> str:
     words = [_READS[plugin.traits.reads]]
     if issubclass(plugin, ConsultingCheck):
         words.append("Asks a model." if plugin.traits.asks_model else "Asks a model with `method: model`.")
@@ -274,7 +280,7 @@ def _reads(plugin: Any) -> str:
     return " ".join(words)
 
 
-def _see(section: str, name: str, others_too: tuple[str, ...]) -> tuple[str, ...]:
-    others = [] if section == RULES else [s for s in sections_of("fault") if s != section]
-    same = [s for s in others if name in plugins.list_names(registry_of(s))]
+def _list_related(section: str, name: str, others_too: tuple[str, ...]) -> tuple[str, ...]:
+    others = [] if section == RULES else [s for s in list_sections("fault") if s != section]
+    same = [s for s in others if name in plugins.list_names(get_registry(s))]
     return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *others_too]))

@@ -13,10 +13,10 @@ from holdfast.model.run_warning import NOTES, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
 from holdfast.reading.fields import Field, get_keys
-from holdfast.spec.catalogue.editors import checks, sections, service_types
-from holdfast.spec.catalogue.schema import default_words, type_words
+from holdfast.spec.catalogue.editors import find_sections, iter_checks, iter_service_types
+from holdfast.spec.catalogue.schema import describe_type, format_default
 from holdfast.spec.rules.fault_entry import FAMILIES
-from holdfast.spec.rules.matrix import modes
+from holdfast.spec.rules.matrix import list_modes
 from holdfast.spec.rules.rules import RuleKeys
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceKeys
@@ -37,58 +37,58 @@ with a `chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
 """
 
 
-def reference() -> str:
+def build_reference() -> str:
     """The complete page."""
-    return "\n".join(_lines()) + "\n"
+    return "\n".join(_iter_lines()) + "\n"
 
 
-def _lines() -> Iterator[str]:
+def _iter_lines() -> Iterator[str]:
     yield _INTRO
     yield "## Sections\n"
-    for kind, place in sorted(sections(File).items(), key=lambda item: item[1]):
-        yield from _section(f"`{place}`" if place else "The file", kind)
+    for kind, place in sorted(find_sections(File).items(), key=lambda item: item[1]):
+        yield from _iter_section_lines(f"`{place}`" if place else "The file", kind)
     yield "## `services`\n"
-    yield from _section("Keys of every service", ServiceKeys)
-    for name, kind in service_types():
-        yield from _section(f"`type: {name}`", kind)
-        for part, place in sections(kind).items():
+    yield from _iter_section_lines("Keys of every service", ServiceKeys)
+    for name, kind in iter_service_types():
+        yield from _iter_section_lines(f"`type: {name}`", kind)
+        for part, place in find_sections(kind).items():
             if place:
-                yield from _section(f"`services[].{place}`", part)
+                yield from _iter_section_lines(f"`services[].{place}`", part)
     yield "## Invariants\n"
-    yield from _section("Keys of every invariant", RuleKeys)
-    yield from _plugins("check", "[checks.md](checks.md)", checks())
+    yield from _iter_section_lines("Keys of every invariant", RuleKeys)
+    yield from _iter_plugin_lines("check", "[checks.md](checks.md)", iter_checks())
     for family in FAMILIES.values():
         yield f"## `{family.name}`\n"
-        yield from _section("Keys of every entry", family.keys)
-        yield from _plugins(family.selector, f"[faults.md](faults.md#{family.name})", modes(family.name))
+        yield from _iter_section_lines("Keys of every entry", family.keys)
+        yield from _iter_plugin_lines(family.selector, f"[faults.md](faults.md#{family.name})", list_modes(family.name))
 
 
-def _section(title: str, kind: type) -> Iterator[str]:
+def _iter_section_lines(title: str, kind: type) -> Iterator[str]:
     yield f"### {title}\n"
     words = (kind.__doc__ or "").strip().splitlines()
     yield (words[0] if words else "") + "\n"
-    rows = [_row(field) for field in get_keys(kind)]
+    rows = [_format_row(field) for field in get_keys(kind)]
     if rows:
         yield "| key | type | default | meaning |\n|---|---|---|---|"
         yield from rows
         yield ""
 
 
-def _plugins(selector: str, page: str, kinds: Iterable[tuple[str, type]]) -> Iterator[str]:
+def _iter_plugin_lines(selector: str, page: str, kinds: Iterable[tuple[str, type]]) -> Iterator[str]:
     """The types of each plug-in's settings; the hand-written page explains them."""
     yield f"### Settings by {selector}\n\n{page} explains each.\n"
     yield f"| {selector} | settings |\n|---|---|"
     for name, kind in kinds:
-        settings = "; ".join(f"`{field.key}`: {type_words(field)}" for field in get_keys(kind)).replace("|", "\\|")
+        settings = "; ".join(f"`{field.key}`: {describe_type(field)}" for field in get_keys(kind)).replace("|", "\\|")
         yield f"| `{name}` | {settings} |"
     yield ""
 
 
-def _row(field: Field) -> str:
-    default = default_words(field.default)
+def _format_row(field: Field) -> str:
+    default = format_default(field.default)
     cells = (
         f"`{field.key}`",
-        type_words(field),
+        describe_type(field),
         "*required*" if field.required else f"`{default}`" if default else "",
         field.hint.description,
     )
@@ -180,10 +180,10 @@ the code of that error or problem; these are the others.
 |---|---|"""
 
 
-def codes_page() -> str:
+def build_codes_page() -> str:
     """The Markdown page with every code, generated from the checks and the tables of codes."""
     meanings: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
-    for name, check in checks():
+    for name, check in iter_checks():
         if isinstance(check, CodesTrait):
             for code, meaning in check.codes.items():
                 meanings.setdefault(code, (meaning, []))[1].append(f"`{name}`")
@@ -206,4 +206,4 @@ def codes_page() -> str:
 if __name__ == "__main__":
     import sys
 
-    sys.stdout.write(codes_page() if sys.argv[1:] == ["codes"] else reference())
+    sys.stdout.write(build_codes_page() if sys.argv[1:] == ["codes"] else build_reference())

@@ -17,12 +17,12 @@ from holdfast.reading.hints import AS_WRITTEN, describe_hint, describe_range, is
 _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
-def schema_of(hint: Any) -> Schema:
+def build_schema(hint: Any) -> Schema:
     """The schema of a type hint."""
-    return hint_schema(parse_hint(hint))
+    return build_hint_schema(parse_hint(hint))
 
 
-def _or_reference(schema: Schema, hint: Hint) -> Schema:
+def _allow_reference(schema: Schema, hint: Hint) -> Schema:
     """The value, or a `${VAR}` that resolves to it."""
     if not is_reference_only(hint):
         return schema
@@ -30,18 +30,18 @@ def _or_reference(schema: Schema, hint: Hint) -> Schema:
     return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}], **words}
 
 
-def _element(hint: Any) -> Schema:
-    return _or_reference(schema_of(hint), parse_hint(hint))
+def _build_element_schema(hint: Any) -> Schema:
+    return _allow_reference(build_schema(hint), parse_hint(hint))
 
 
-def hint_schema(hint: Hint) -> Schema:
-    schema = dict(hint.form.schema()) if hint.form else _base(hint.base)
+def build_hint_schema(hint: Hint) -> Schema:
+    schema = dict(hint.form.schema()) if hint.form else _build_base_schema(hint.base)
     for limit in hint.limits:
         target = schema
-        if "anyOf" in schema and limit_keys(limit):  # an optional value: the limits are those of the value
-            schema["anyOf"] = [_limited(member, limit) for member in schema["anyOf"]]
+        if "anyOf" in schema and list_limits(limit):  # an optional value: the limits are those of the value
+            schema["anyOf"] = [_add_limits(member, limit) for member in schema["anyOf"]]
         else:
-            target.update(_fitting(schema, limit))
+            target.update(_select_limits(schema, limit))
     if hint.description:
         schema["description"] = hint.description
     if examples := next((limit.examples for limit in hint.limits if limit.examples), None):
@@ -49,7 +49,7 @@ def hint_schema(hint: Hint) -> Schema:
     return schema
 
 
-def limit_keys(limit: msgspec.Meta) -> dict[str, Any]:
+def list_limits(limit: msgspec.Meta) -> dict[str, Any]:
     pairs = {
         "minimum": limit.ge,
         "exclusiveMinimum": limit.gt,
@@ -62,13 +62,13 @@ def limit_keys(limit: msgspec.Meta) -> dict[str, Any]:
     return {key: value for key, value in pairs.items() if value is not None}
 
 
-def _limited(member: Schema, limit: msgspec.Meta) -> Schema:
-    return {**member, **_fitting(member, limit)}
+def _add_limits(member: Schema, limit: msgspec.Meta) -> Schema:
+    return {**member, **_select_limits(member, limit)}
 
 
-def _fitting(schema: Schema, limit: msgspec.Meta) -> Schema:
+def _select_limits(schema: Schema, limit: msgspec.Meta) -> Schema:
     """The limits that apply to a value of the schema's type."""
-    keys = limit_keys(limit)
+    keys = list_limits(limit)
     kind = schema.get("type")
     if kind in ("integer", "number"):
         return {k: v for k, v in keys.items() if "inimum" in k or "aximum" in k}
@@ -79,7 +79,7 @@ def _fitting(schema: Schema, limit: msgspec.Meta) -> Schema:
     return {names[k]: v for k, v in keys.items() if k in names}
 
 
-def _base(base: Any) -> Schema:
+def _build_base_schema(base: Any) -> Schema:
     origin, args = get_origin(base), get_args(base)
     if base is Any:
         return {}
@@ -88,64 +88,64 @@ def _base(base: Any) -> Schema:
     if origin is Literal:
         return {"enum": list(args)}
     if origin in (Union, types.UnionType):
-        return {"anyOf": [{"type": "null"} if a is type(None) else schema_of(a) for a in args]}
+        return {"anyOf": [{"type": "null"} if a is type(None) else build_schema(a) for a in args]}
     if origin in (list, tuple, Sequence, frozenset, set):
-        return {"type": "array", "items": _element(args[0]) if args else {}}
+        return {"type": "array", "items": _build_element_schema(args[0]) if args else {}}
     if origin in (dict, Mapping) or base is dict:
-        return _map_schema(args)
+        return _build_map_schema(args)
     if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
         return {"$ref": f"#/$defs/{base.__name__}"}
     raise TypeError(f"no JSON Schema for {base!r}")
 
 
-def _map_schema(args: tuple[Any, ...]) -> Schema:
+def _build_map_schema(args: tuple[Any, ...]) -> Schema:
     schema: Schema = {"type": "object"}
     if args:
-        schema["additionalProperties"] = _element(args[1])
-        key = schema_of(args[0])
+        schema["additionalProperties"] = _build_element_schema(args[1])
+        key = build_schema(args[0])
         if "enum" in key:
             schema["propertyNames"] = {"enum": key["enum"]}
     return schema
 
 
-def properties(kind: type) -> dict[str, Schema]:
+def build_properties(kind: type) -> dict[str, Schema]:
     """The schemas of a type's keys, with their defaults."""
-    return {field.key: _property(field) for field in get_keys(kind)}
+    return {field.key: _build_property(field) for field in get_keys(kind)}
 
 
-def _property(field: Field) -> Schema:
-    schema = hint_schema(field.hint)
+def _build_property(field: Field) -> Schema:
+    schema = build_hint_schema(field.hint)
     if not field.required and isinstance(field.default, str | int | float | bool):
         schema["default"] = field.default
     if not field.required and isinstance(field.default, tuple) and field.default:
         schema["default"] = list(field.default)
-    return schema if field.key in AS_WRITTEN else _or_reference(schema, field.hint)
+    return schema if field.key in AS_WRITTEN else _allow_reference(schema, field.hint)
 
 
-def shared(kind: type, name: str) -> dict[str, Schema]:
+def build_shared_refs(kind: type, name: str) -> dict[str, Schema]:
     """The same keys as a reference to the definition `name`, which is written once."""
     return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in get_keys(kind)}
 
 
-def selected(name: str, kind: type) -> Schema:
+def build_selector(name: str, kind: type) -> Schema:
     """The key that selects which other keys an entry has, with a description."""
-    return {"const": name, "description": first_line(kind)}
+    return {"const": name, "description": get_first_line(kind)}
 
 
-def first_line(kind: type) -> str:
+def get_first_line(kind: type) -> str:
     return (kind.__doc__ or "").strip().partition("\n")[0]
 
 
-def required(kind: type) -> list[str]:
+def list_required(kind: type) -> list[str]:
     return [field.key for field in get_keys(kind) if field.required]
 
 
-def closed(kind: type) -> Schema:
+def build_section_schema(kind: type) -> Schema:
     """The schema of a section: its keys and no others."""
-    return variant(properties(kind), required(kind), first_line(kind))
+    return build_variant(build_properties(kind), list_required(kind), get_first_line(kind))
 
 
-def variant(props: Mapping[str, Schema], notes: list[str], description: str) -> Schema:
+def build_variant(props: Mapping[str, Schema], notes: list[str], description: str) -> Schema:
     schema: Schema = {"type": "object", "properties": dict(props), "additionalProperties": False}
     if description:
         schema["description"] = description
@@ -154,13 +154,13 @@ def variant(props: Mapping[str, Schema], notes: list[str], description: str) -> 
     return schema
 
 
-def type_words(field: Field) -> str:
+def describe_type(field: Field) -> str:
     """Its type with its limits: `a whole number, at least 0`."""
     limits = [describe_range(limit) for limit in field.hint.limits if describe_range(limit)]
     return ", ".join([describe_hint(field.hint), *limits])
 
 
-def default_words(value: Any) -> str:
+def format_default(value: Any) -> str:
     """A default in the form to write; empty if there is none worth showing."""
     if value is None or value is UNSET or value in ("", (), {}, []):
         return ""

@@ -19,7 +19,7 @@ from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.rules.contract import ContractRules, ScenarioSet
 from holdfast.spec.rules.fault_entry import FaultEntry
-from holdfast.spec.rules.parts import chaos_weather
+from holdfast.spec.rules.parts import build_chaos_weather
 from holdfast.spec.rules.reach import Reach
 from holdfast.spec.rules.rules import RuleEntry
 from holdfast.spec.sections.file import File
@@ -36,23 +36,23 @@ def lint(
 ) -> None:
     """Reports the warnings of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
-        _rule(reader, rule)
-    _tools(reader, file, rules, weather, folder)
-    _contract(reader, rules, weather)
-    _attacks(reader, rules, weather)
+        _lint_rule(reader, rule)
+    _lint_tools(reader, file, rules, weather, folder)
+    _lint_contract(reader, rules, weather)
+    _lint_attacks(reader, rules, weather)
     if file.chaos is not None:
-        _attacks(reader, ContractRules(file.run_rules), chaos_weather(Reader(), file, folder))
-    _delays(reader, file, weather)
-    _numbers(reader, file)
-    _concurrency(reader, file, rules, agent)
-    _temperatures(reader, file, rules)
-    _descriptions(reader, file)
-    _repeated(reader, file.at.get("golden_prompts"))
+        _lint_attacks(reader, ContractRules(file.run_rules), build_chaos_weather(Reader(), file, folder))
+    _lint_delays(reader, file, weather)
+    _lint_min_score(reader, file)
+    _lint_concurrency(reader, file, rules, agent)
+    _lint_temperatures(reader, file, rules)
+    _lint_descriptions(reader, file)
+    _warn_repeated_prompts(reader, file.at.get("golden_prompts"))
     for rule in rules.all:
-        _repeated(reader, rule.at.get("probes"))
+        _warn_repeated_prompts(reader, rule.at.get("probes"))
 
 
-def _repeated(reader: Reader, prompts: Node) -> None:
+def _warn_repeated_prompts(reader: Reader, prompts: Node) -> None:
     """Warns about repeated prompts, which are sent once."""
     first: dict[str, Node] = {}
     for node in prompts.items:
@@ -64,13 +64,13 @@ def _repeated(reader: Reader, prompts: Node) -> None:
 
 
 # -- single rules --------------------------------------------------------------------------------
-def _rule(reader: Reader, rule: RuleEntry) -> None:
+def _lint_rule(reader: Reader, rule: RuleEntry) -> None:
     escaped = set()
     for key in _PATTERN_KEYS:
         if rule.settings_at.has(key) and not rule.invariant.settings.get("literal"):
             value = rule.settings_at.get(key)
             for node in value.items if value.kind == "list" else [value]:
-                if _escaped(reader, node, rule.invariant.id):
+                if _warn_doubled_backslash(reader, node, rule.invariant.id):
                     escaped.add(node.path)
     if isinstance(rule.made, AdvisingCheck):
         for code, field, message in rule.made.lint():
@@ -79,10 +79,10 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
                 continue  # lint-escaped-regex gives the reason
             named = f" (rule {rule.invariant.id})" if code == "lint-never-matches" else ""
             reader.warn(node, message + named, code=code)
-    _judged(reader, rule)
+    _lint_critical_rule(reader, rule)
 
 
-def _escaped(reader: Reader, node: Node, id: str) -> bool:
+def _warn_doubled_backslash(reader: Reader, node: Node, id: str) -> bool:
     """Warns about a doubled backslash outside double quotes, which the regex sees doubled; returns whether it did."""
     fixed = undouble_backslashes(node.text) if node.kind == "text" and node.style != '"' else ""
     if not fixed or fixed == node.text:
@@ -95,7 +95,7 @@ def _escaped(reader: Reader, node: Node, id: str) -> bool:
     return True
 
 
-def _judged(reader: Reader, rule: RuleEntry) -> None:
+def _lint_critical_rule(reader: Reader, rule: RuleEntry) -> None:
     invariant = rule.invariant
     if not invariant.critical:
         return
@@ -111,7 +111,7 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
         reader.warn(rule.at, message, hint=hint, code="lint-judge-one-vote")
 
 
-def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
+def _lint_tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
     """Warns about unknown tools in rules: a rule on a misspelled tool may pass whatever the agent does."""
     naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
     if not naming or reader.has_error("agent"):
@@ -121,12 +121,12 @@ def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSe
     invented = {value for fault in weather.placed for value in fault.injection.settings.values() if type(value) is str}
     for rule, tools in naming:
         for field, glob in tools:
-            hint = None if "://" in glob or glob in invented else reach.unknown_tool(glob)
+            hint = None if "://" in glob or glob in invented else reach.check_tool(glob)
             if hint is None:
                 continue
             message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
             # A glob, or a name unlike every tool, may forbid a tool that the agent is to get later.
-            guard = rule.traits.forbids_calls and (set(glob) & set("*?[") or not reach.near_tool(glob))
+            guard = rule.traits.forbids_calls and (set(glob) & set("*?[") or not reach.find_near_tool(glob))
             if reach.tools_closed and not guard:
                 reader.report(rule.settings_at.find(field), message, hint=hint, code="unknown-tool")
             else:
@@ -134,7 +134,7 @@ def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSe
 
 
 # -- the contract -------------------------------------------------------------------------------
-def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
+def _lint_contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
     silent = [rule for rule in rules.all if rule.negative or rule.traits.reads == "latency"]
     whole = not reader.has_error("contract.invariants", "invariants")
     if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
@@ -164,14 +164,14 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
 
 
 # -- attacks ------------------------------------------------------------------------------------
-def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
+def _lint_attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
     """Warns about attacks that prove nothing, because no rule of their scenario would fail if the agent obeyed."""
     unjudged: dict[str, list[tuple[str, FaultEntry]]] = {}
     for scenario, faults in zip(weather.scenarios, weather.faults, strict=True):
         judging = [rule for rule in rules.all if is_applicable(rule.invariant.when, scenario)]
         for attack in faults if judging else ():
             if PROMPT_INJECTION in read_traits(attack.made).standards and not _is_judged(attack, judging):
-                unjudged.setdefault(_rule_for(attack), []).append((scenario.name, attack))
+                unjudged.setdefault(_suggest_rule(attack), []).append((scenario.name, attack))
     for rule, attacks in unjudged.items():  # one warning for all that one new rule would judge
         name, attack = attacks[0]
         more = f" (and of {len(attacks) - 1} more)" if len(attacks) > 1 else ""
@@ -180,17 +180,17 @@ def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None
         reader.warn(attack.at, message, hint=hint, code="lint-attack-unjudged")
 
 
-def _payloads(attack: FaultEntry) -> list[str]:
+def _list_payloads(attack: FaultEntry) -> list[str]:
     """The user's own instructions; empty: the built-in ones, which ask for the canary."""
     settings = attack.injection.settings
     return [one for one in (settings.get("payload"), *settings.get("payloads", ())) if one]
 
 
-def _rule_for(attack: FaultEntry) -> str:
+def _suggest_rule(attack: FaultEntry) -> str:
     """A rule that would judge it, as it would be written."""
     if action := attack.injection.settings.get("action"):
         return f"type: tool_not_called, tool: {action}"
-    own = any(_CANARY not in one for one in _payloads(attack))
+    own = any(_CANARY not in one for one in _list_payloads(attack))
     words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
     return f'type: excludes_pattern, patterns: ["{words}"]'
 
@@ -198,12 +198,12 @@ def _rule_for(attack: FaultEntry) -> str:
 def _is_judged(attack: FaultEntry, rules: Sequence[RuleEntry]) -> bool:
     """Whether some rule would fail for each of its instructions. What an answer that obeys says is known only if the
     instruction asks for the canary; else the words of the instruction are tried."""
-    texts = {MARK + "0" * 8 if _CANARY in one else one for one in _payloads(attack) or [_CANARY]}
+    texts = {MARK + "0" * 8 if _CANARY in one else one for one in _list_payloads(attack) or [_CANARY]}
     action = attack.injection.settings.get("action") or ""
-    return all(any(_notices(rule, text, action) for rule in rules) for text in texts)
+    return all(any(_can_notice(rule, text, action) for rule in rules) for text in texts)
 
 
-def _notices(rule: RuleEntry, text: str, action: str) -> bool:
+def _can_notice(rule: RuleEntry, text: str, action: str) -> bool:
     """Whether the rule would fail if the agent said `text` and called the tool `action`."""
     traits = rule.traits
     if traits.asks_model or traits.needs_control or traits.compares_words or traits.file_setting:
@@ -214,14 +214,14 @@ def _notices(rule: RuleEntry, text: str, action: str) -> bool:
     forbids = (traits.polarity == "negative") != rule.invariant.negate
     if traits.reads == "text":
         # A rule that requires certain words fails here because they are missing, whether the agent obeyed or not.
-        return (forbids or not rule.invariant.settings) and _fails(rule, exhibit)
+        return (forbids or not rule.invariant.settings) and _is_failing(rule, exhibit)
     deed = bool(action) or not text.startswith(MARK)
     if traits.reads == "trace":
-        return forbids and deed and (not action or _fails(rule, exhibit))
+        return forbids and deed and (not action or _is_failing(rule, exhibit))
     return traits.reads == "state" and deed
 
 
-def _fails(rule: RuleEntry, exhibit: Exhibit) -> bool:
+def _is_failing(rule: RuleEntry, exhibit: Exhibit) -> bool:
     try:
         passed = rule.made.decide(exhibit).passed
     except Exception:  # a plug-in that cannot judge this may judge the real thing
@@ -230,7 +230,7 @@ def _fails(rule: RuleEntry, exhibit: Exhibit) -> bool:
 
 
 # -- numbers ------------------------------------------------------------------------------------
-def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
+def _lint_delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
     limit = file.agent.timeout
     for fault in weather.placed:
         delay = fault.made.delay_ms if isinstance(fault.made, DelayingFault) else 0
@@ -241,14 +241,14 @@ def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
             reader.warn(node, message, hint=hint, code="lint-delay-timeout")
 
 
-def _numbers(reader: Reader, file: File) -> None:
+def _lint_min_score(reader: Reader, file: File) -> None:
     score = file.scoring.min_score if file.scoring else None
     if file.scoring and score is not None and 0 < score <= 1:
         message = f"min_score is 0 to 100: {score:g} means {score:g} %"
         reader.warn(file.scoring.at.get("min_score"), message, code="lint-min-score-fraction")
 
 
-def _concurrency(reader: Reader, file: File, rules: ContractRules, agent: AgentSpec) -> None:
+def _lint_concurrency(reader: Reader, file: File, rules: ContractRules, agent: AgentSpec) -> None:
     wanted = file.advanced.concurrency if file.advanced else None
     if file.advanced is None or wanted is None:
         return
@@ -264,7 +264,7 @@ def _concurrency(reader: Reader, file: File, rules: ContractRules, agent: AgentS
         reader.warn(at, message, hint=hint, code="lint-concurrency-latency")
 
 
-def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
+def _lint_temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
     """Warns about a temperature that nothing uses: agents send their own, and only judges read this one."""
     if any(rule.traits.asks_model for rule in (*rules.all, *file.run_rules)):
         return
@@ -275,7 +275,7 @@ def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
             reader.warn(model.at.get_key("temperature"), message, hint=hint, code="lint-temperature")
 
 
-def _descriptions(reader: Reader, file: File) -> None:
+def _lint_descriptions(reader: Reader, file: File) -> None:
     """Warns about rules of a map without a description."""
     for rule in file.mapped:
         if not rule.invariant.description:

@@ -22,10 +22,10 @@ from holdfast.spec.task import iter_users
 from holdfast.spec.world.world import WORLD_KEYS
 
 
-def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:
+def find_named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:
     """The named files; a missing one is an error, but a module may also be installed."""
     files: dict[str, None] = {}
-    for name, node in _named(file, rules):
+    for name, node in _iter_named_files(file, rules):
         if find_names(name).has_references:
             continue
         if not os.path.exists(folder / name):  # unlike Path.exists, this accepts names that are too long
@@ -40,7 +40,7 @@ def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) 
     return tuple(files)
 
 
-def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
+def _iter_named_files(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
     for rule in (*rules.all, *file.run_rules):
         if key := rule.traits.file_setting:
             yield str(rule.invariant.settings[key]), rule.settings_at.find(key)
@@ -62,7 +62,7 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
     yield from ((name, node) for name, node in named if name is not None)
 
 
-def file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str, str]) -> None:
+def report_file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str, str]) -> None:
     """Read each such file; missing files are reported elsewhere."""
     for model in file.models.values():
         if (
@@ -70,14 +70,14 @@ def file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str
             and not find_names(model.script).has_references
             and is_openable(folder / model.script)
         ):
-            _script(reader, model, folder / model.script)
+            _check_script(reader, model, folder / model.script)
     if file.agent.mcp_config is not None:
-        _mcp_config(reader, file.agent, folder)
+        _check_mcp_config(reader, file.agent, folder)
     if file.agent.binary is not None and not any(file.at.has(key) for key in WORLD_KEYS):
-        _binary(reader, file.agent, file.agent.binary, folder, environ)
+        _check_binary(reader, file.agent, file.agent.binary, folder, environ)
 
 
-def _script(reader: Reader, model: ModelEntry, path: Path) -> None:
+def _check_script(reader: Reader, model: ModelEntry, path: Path) -> None:
     from holdfast.planes.llm.sources.script_file import load_script
 
     node = model.at.get("script")
@@ -89,7 +89,7 @@ def _script(reader: Reader, model: ModelEntry, path: Path) -> None:
         reader.report(node, str(wrong), hint=wrong.hint, code="bad-script")
 
 
-def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
+def _check_mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
     from holdfast.planes.mcp.config import read_config, rewrite_config
 
     config = agent.mcp_config
@@ -102,7 +102,7 @@ def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
         reader.report(agent.at.get("mcp_config"), str(wrong), hint=wrong.hint, code="bad-mcp-config")
 
 
-def _binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, environ: Mapping[str, str]) -> None:
+def _check_binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, environ: Mapping[str, str]) -> None:
     """A program given as a path must exist; one found by PATH may be on the machine of the run."""
     if find_names(binary).has_references or "{port}" in binary or not binary.strip():
         return

@@ -20,12 +20,12 @@ from holdfast.reading.words import find_near_name, suggest_name
 from holdfast.spec.references import interpolate
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import MatrixEntry
-from holdfast.spec.rules.reach import Reach, scenarios
-from holdfast.spec.rules.rules import RuleEntry, aggregation_problem, duplicates
+from holdfast.spec.rules.reach import Reach, build_scenarios
+from holdfast.spec.rules.rules import RuleEntry, find_aggregation_problem, report_duplicate_rules
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ScoringSection
 from holdfast.spec.task import build_task
-from holdfast.spec.world.world_value import world_spec
+from holdfast.spec.world.world_value import build_world
 
 CALM = "calm"
 """The one scenario of a file without a matrix."""
@@ -71,21 +71,21 @@ class ContractRules(Struct, frozen=True):
 
 
 # -- rules --------------------------------------------------------------------------------------
-def contract_rules(reader: Reader, file: File) -> ContractRules:
+def read_contract_rules(reader: Reader, file: File) -> ContractRules:
     """The rules of `contract.invariants` and of a map of invariants, in the order of the file."""
     listed = file.contract.invariants if file.contract else ()
     mapped = file.mapped
     isolation = file.contract.isolation if file.contract else None
     ordered = tuple(sorted((*listed, *mapped), key=lambda rule: (rule.at.line, rule.at.column)))
-    duplicates(reader, ordered)
-    duplicates(reader, file.run_rules)
-    _contract_keys(reader, file, bool(mapped))
+    report_duplicate_rules(reader, ordered)
+    report_duplicate_rules(reader, file.run_rules)
+    _check_contract_keys(reader, file, bool(mapped))
     alone = {rule.at.path for rule in ordered if rule.invariant.probes or isolation == "cell"}
     alone |= {rule.at.path for rule in listed if isolation is None}
     return ContractRules(ordered, tuple(rule.invariant.id for rule in ordered if rule.at.path in alone))
 
 
-def _contract_keys(reader: Reader, file: File, mapped: bool) -> None:
+def _check_contract_keys(reader: Reader, file: File, mapped: bool) -> None:
     if file.contract is None:
         return
     at = file.contract.at
@@ -96,7 +96,7 @@ def _contract_keys(reader: Reader, file: File, mapped: bool) -> None:
 
 
 # -- scenarios ----------------------------------------------------------------------------------
-def contract_weather(reader: Reader, file: File, options: LoadOptions, root: Path) -> ScenarioSet:
+def build_contract_weather(reader: Reader, file: File, options: LoadOptions, root: Path) -> ScenarioSet:
     """The scenarios of the one matrix, and that of `--profile`."""
     inner = file.contract is not None and file.contract.at.has("chaos_matrix")
     if inner and file.at.has("chaos_matrix"):
@@ -105,12 +105,14 @@ def contract_weather(reader: Reader, file: File, options: LoadOptions, root: Pat
     owner = file.contract.at if inner and file.contract else file.at
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
     reader.report_duplicates(((entry.name, entry.at.get("name")) for entry in entries), "name")
-    added = _profile_entry(reader, file, entries, options.profile) or _calm_entry(file, entries, options.part)
-    reach = None if reader.has_error("agent") else Reach(file.agent, root, world_spec(file))
+    added = _build_profile_entry(reader, file, entries, options.profile) or _build_calm_entry(
+        file, entries, options.part
+    )
+    reach = None if reader.has_error("agent") else Reach(file.agent, root, build_world(file))
     made: list[tuple[Scenario, tuple[FaultEntry, ...]]] = []
     names = {entry.name for entry in entries}
     for entry in (*entries, *added):
-        new = scenarios(reader, reach, entry)
+        new = build_scenarios(reader, reach, entry)
         for name in (scenario.name for scenario, _ in new if scenario.name != entry.name and scenario.name in names):
             message = f"profile {entry.profile} has a scenario of the name {name!r} too"
             reader.report(entry.at.get("name"), message, code="duplicate-id")
@@ -121,7 +123,7 @@ def contract_weather(reader: Reader, file: File, options: LoadOptions, root: Pat
     )
 
 
-def _profile_entry(
+def _build_profile_entry(
     reader: Reader, file: File, entries: tuple[MatrixEntry, ...], profile: str | None
 ) -> tuple[MatrixEntry, ...]:
     """The scenario that `--profile` adds; with a calm one if the file has no matrix."""
@@ -135,8 +137,8 @@ def _profile_entry(
             message = f"--profile {profile}: the matrix has another scenario of this name"
             reader.report(same.at.get("name"), message, code="duplicate-id")
         return ()
-    added = added_entry(file, profile, "--profile", profile)
-    return (added,) if entries else (added_entry(file, "no-chaos"), added)
+    added = build_added_entry(file, profile, "--profile", profile)
+    return (added,) if entries else (build_added_entry(file, "no-chaos"), added)
 
 
 def is_profile(reader: Reader, name: str, option: str) -> bool:
@@ -148,21 +150,21 @@ def is_profile(reader: Reader, name: str, option: str) -> bool:
     return False
 
 
-def added_entry(file: File, name: str, option: str = "", profile: str | None = None) -> MatrixEntry:
+def build_added_entry(file: File, name: str, option: str = "", profile: str | None = None) -> MatrixEntry:
     """A scenario that the file does not have; its problems are reported at the agent, under the option's name."""
     at = replace(file.agent.at, path=option, pairs={})
     at.pairs["profile"] = (at, at)
     return MatrixEntry(at=at, name=name, profile=profile)
 
 
-def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
+def _build_calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
     """The calm scenario of a file without a matrix."""
     if entries or part not in ("scenario", "run", "ci"):
         return ()
-    return (added_entry(file, CALM),)
+    return (build_added_entry(file, CALM),)
 
 
-def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
+def find_unbuilt_rules(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
     """Judges whose model nothing here answers for, under any parameters."""
     models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
@@ -180,16 +182,16 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
 
 
 # -- repeats and scores -------------------------------------------------------------------------
-def tasks(file: File, part: Part) -> tuple[Task, ...]:
+def build_tasks(file: File, part: Part) -> tuple[Task, ...]:
     """The tasks: a contract asks the golden prompts, or else the task; a scenario asks its task."""
     if part == "replay":
         return ()
     if file.golden_prompts and part != "scenario":
-        return tuple(build_task(prompt, "golden") for prompt in file.golden_prompts if prompt.asked)
-    return (build_task(file.task, "task"),) if file.task is not None and file.task.asked else ()
+        return tuple(build_task(prompt, "golden") for prompt in file.golden_prompts if prompt.prompts)
+    return (build_task(file.task, "task"),) if file.task is not None and file.task.prompts else ()
 
 
-def replicas(reader: Reader, file: File, override: int | None) -> int:
+def get_replicas(reader: Reader, file: File, override: int | None) -> int:
     """The number of trials per prompt."""
     own = file.parallelism.replicas if file.parallelism else None
     if own is not None and file.at.has("replicas"):
@@ -198,7 +200,7 @@ def replicas(reader: Reader, file: File, override: int | None) -> int:
     return override or own or file.replicas
 
 
-def seed(reader: Reader, file: File, override: int | None) -> int:
+def get_seed(reader: Reader, file: File, override: int | None) -> int:
     """The random seed."""
     first = file.determinism.seed if file.determinism else None
     second = file.advanced.seed if file.advanced else None
@@ -208,7 +210,7 @@ def seed(reader: Reader, file: File, override: int | None) -> int:
     return next((s for s in (override, first, second) if s is not None), 0)
 
 
-def scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int) -> Scoring:
+def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int) -> Scoring:
     """The scoring of the contract; reports targets that can never be reached."""
     section = file.scoring
     listed = file.contract is not None and bool(file.contract.invariants)
@@ -216,16 +218,16 @@ def scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioS
     ways = [(rule.at, rule.invariant.replica_aggregation) for rule in rules.all]
     ways += [(section.at, section.replica_aggregation)] if section and section.at.has("replica_aggregation") else []
     for at, how in ways:
-        if how is not None and (message := aggregation_problem(how, count, contract=contract)):
+        if how is not None and (message := find_aggregation_problem(how, count, contract=contract)):
             hint = "all, any, majority, at_least or rate"
             reader.report(at.get("replica_aggregation"), message, hint=hint, code="conflict")
     if section is None:
         return Scoring()
-    _weights(reader, section)
+    _check_weights(reader, section)
     return convert(Scoring, section)
 
 
-def _weights(reader: Reader, section: ScoringSection) -> None:
+def _check_weights(reader: Reader, section: ScoringSection) -> None:
     flat = [key for key in ("mutation", "chaos", "contract", "replay") if section.at.has(key)]
     if flat and section.weights is not None:
         message = "written twice: the weights are already under weights"

@@ -17,7 +17,7 @@ from holdfast.protocols.fault import TaskFault, WireFault
 from holdfast.reading.fields import list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, misspelt_selector, settings
+from holdfast.spec.rules.variants import Choice, ChosenVariant, Menu, choose, read_settings, report_misspelt_selector
 from holdfast.spec.sections.weather import (
     AttackKeys,
     HttpFaultKeys,
@@ -34,10 +34,10 @@ LONGEST = 2000
 """Characters that are examined: no host or tool has a longer name."""
 
 
-def glob_problems(reader: Reader, node: Node) -> None:
+def report_glob_problems(reader: Reader, node: Node) -> None:
     """Report names that no tool or host can have. A tool behind a URL may have any name."""
-    url, tool = _text(node, "match_url"), _text(node, "tool")
-    if _is_open(_host(url)):
+    url, tool = _get_text(node, "match_url"), _get_text(node, "tool")
+    if _is_open(_get_host(url)):
         message = "the [ in its host is never closed, so no URL is meant"
         hint = "close it: an IPv6 address is written [::1], a class of characters [ab]"
         reader.report(node.get("match_url"), message, hint=hint, code="bad-value")
@@ -47,11 +47,11 @@ def glob_problems(reader: Reader, node: Node) -> None:
         reader.report(node.get("tool"), message, hint=hint, code="bad-value")
 
 
-def _text(node: Node, key: str) -> str:
+def _get_text(node: Node, key: str) -> str:
     return str(node.get(key).value) if node.has(key) and node.get(key).kind == "text" else ""
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     return (url.partition("://")[2] or url).partition("/")[0]
 
 
@@ -112,13 +112,13 @@ class FaultEntry(Struct, frozen=True):
     at: Node
 
 
-def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
+def write_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
     """The YAML lists of a scenario that would be read as these faults."""
     lists: dict[str, list[dict[str, Any]]] = {}
     for one in injections:
         family = next(known for known in FAMILIES.values() if known.plane == one.plane)
         entry = {family.selector: one.mode, **one.settings, **to_builtins(one.schedule)}
-        if family.target is not None and one.target not in (INPUT, _default_target(family)):
+        if family.target is not None and one.target not in (INPUT, _get_default_target(family)):
             entry = {family.target: one.target, **entry}
         entry |= {key: value for key, value in (("match_url", one.match_url), ("raises", one.raises)) if value}
         lists.setdefault(family.name, []).append(entry)
@@ -126,13 +126,13 @@ def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, 
 
 
 @cache
-def _default_target(family: Family) -> object:
+def _get_default_target(family: Family) -> object:
     """The default target of the family; NODEFAULT if the target is required."""
     return next(key.default for key in fields(family.keys) if key.name == family.target)
 
 
 @cache
-def menu(name: FamilyName) -> Menu:
+def build_menu(name: FamilyName) -> Menu:
     """The modes of a family."""
     family = FAMILIES[name]
 
@@ -140,27 +140,27 @@ def menu(name: FamilyName) -> Menu:
         built = plugins.find(family.registry, mode)
         return None if built is None else Choice(mode, built)
 
-    def names() -> Iterable[str]:
+    def list_names() -> Iterable[str]:
         return plugins.list_names(family.registry)
 
-    return Menu(family.selector, find, names)
+    return Menu(family.selector, find, list_names)
 
 
 def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntry, ...] | Bad:
     """The faults of one list; context attacks may also be a map of type to settings."""
     if name == "context_attacks" and node.kind == "map":
-        entries = [_named(key, *pair) for key, pair in node.pairs.items()]
+        entries = [_convert_map_entry(key, *pair) for key, pair in node.pairs.items()]
     elif node.kind == "list":
         entries = node.items
     else:
         expected = "a list or a map" if name == "context_attacks" else "a list"
         hint = "write [] for none" if node.kind == "null" else ""
         return reader.report_type(node, expected, hint=hint)
-    placed = [_fault(reader, FAMILIES[name], entry) for entry in entries]
+    placed = [_read_fault(reader, FAMILIES[name], entry) for entry in entries]
     return tuple(p for p in placed if not isinstance(p, Bad))
 
 
-def _named(key: str, key_node: Node, value: Node) -> Node:
+def _convert_map_entry(key: str, key_node: Node, value: Node) -> Node:
     """Convert an entry of the map form to one of the list form."""
     if value.kind not in ("map", "null") or value.has("type"):
         return value
@@ -168,25 +168,25 @@ def _named(key: str, key_node: Node, value: Node) -> Node:
     return replace(key_node, kind="map", pairs={"type": (key_node, kind), **value.pairs})
 
 
-def _fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
+def _read_fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     if node.kind != "map":
         return reader.report_type(node, "a map")
     common = reader.read_keys(family.keys, node)
     if not node.has(family.selector):
-        misspelt_selector(reader, family.selector, node, list_key_names(family.keys))
-    choice = choose(reader, menu(family.name), node) if node.has(family.selector) else BAD
+        report_misspelt_selector(reader, family.selector, node, list_key_names(family.keys))
+    choice = choose(reader, build_menu(family.name), node) if node.has(family.selector) else BAD
     if isinstance(choice, Bad):
         return BAD
-    chosen = settings(reader, choice, node, list_key_names(family.keys))
-    _schedule_problems(reader, node)
-    _match_problems(reader, family, node)
-    glob_problems(reader, node)
+    chosen = read_settings(reader, choice, node, list_key_names(family.keys))
+    _report_schedule_problems(reader, node)
+    _report_match_problems(reader, family, node)
+    report_glob_problems(reader, node)
     if isinstance(common, Bad) or isinstance(chosen, Bad):
         return BAD
-    return _placed(reader, family, common, chosen, node)
+    return _build_entry(reader, family, common, chosen, node)
 
 
-def _schedule_problems(reader: Reader, node: Node) -> None:
+def _report_schedule_problems(reader: Reader, node: Node) -> None:
     for key, other, why in _EXCLUSIVE:
         if node.has(key) and node.has(other):
             reader.report(node.get_key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
@@ -200,7 +200,7 @@ def _schedule_problems(reader: Reader, node: Node) -> None:
             reader.warn(node.get(key), message, code="lint-probability-zero")
 
 
-def _match_problems(reader: Reader, family: Family, node: Node) -> None:
+def _report_match_problems(reader: Reader, family: Family, node: Node) -> None:
     """Report a key of the fault itself inside `match`, which is for arguments: no call would ever match."""
     match = node.get("match")
     for key in match.pairs if match.kind == "map" else ():
@@ -219,7 +219,7 @@ def is_on_input(plugin: type) -> bool:
     return issubclass(plugin, TaskFault) and not issubclass(plugin, WireFault)
 
 
-def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node) -> str | Bad:
+def _get_attack_target(reader: Reader, common: dict[str, Any], chosen: ChosenVariant, node: Node) -> str | Bad:
     """The target of an attack: tools, or the input."""
     if is_on_input(chosen.choice.type):
         for key, what in NOT_OF_INPUT.items():
@@ -236,13 +236,15 @@ def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node:
     return str(common.get("tool", "*"))
 
 
-def _placed(reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node) -> FaultEntry | Bad:
+def _build_entry(
+    reader: Reader, family: Family, common: dict[str, Any], chosen: ChosenVariant, node: Node
+) -> FaultEntry | Bad:
     schedule = {key: common[key] for key in _SCHEDULE if key in common} if family.name != "world_faults" else {}
     if "trigger_probability" in common:
         schedule["probability"] = common["trigger_probability"]
     target: str | Bad = common.get(family.target, "*") if family.target else "*"
     if family.name == "context_attacks":
-        target = _attack_target(reader, common, chosen, node)
+        target = _get_attack_target(reader, common, chosen, node)
     if isinstance(target, Bad):
         return BAD
     own = dict(chosen.settings)

@@ -12,16 +12,23 @@ from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node, build_node, join_path
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.words import suggest_name
-from holdfast.spec.catalogue.schema import closed, first_line, required, selected, shared, variant
+from holdfast.spec.catalogue.schema import (
+    build_section_schema,
+    build_selector,
+    build_shared_refs,
+    build_variant,
+    get_first_line,
+    list_required,
+)
 from holdfast.spec.rules.fault_entry import FAMILIES, FamilyName, FaultEntry, read_faults
 
 
-def _faults(name: FamilyName) -> ValueForm:
+def _build_faults_form(name: FamilyName) -> ValueForm:
     def read(reader: Reader, node: Node) -> Any:
         return read_faults(reader, name, node)
 
     words = "a list, or a map of type to settings" if name == "context_attacks" else "a list of faults"
-    return ValueForm(read, lambda: faults_schema(name), words)
+    return ValueForm(read, lambda: build_faults_schema(name), words)
 
 
 def _read_profile(reader: Reader, node: Node) -> Any:
@@ -35,23 +42,23 @@ def _read_profile(reader: Reader, node: Node) -> Any:
     return node.text
 
 
-def _profile_schema() -> Schema:
+def _build_profile_schema() -> Schema:
     from holdfast.faults import profiles
 
     return {"enum": profiles.list_profiles()}
 
 
-PROFILE = ValueForm(_read_profile, _profile_schema, "a profile's name")
+PROFILE = ValueForm(_read_profile, _build_profile_schema, "a profile's name")
 
 
 class ChaosSection(Struct, frozen=True, kw_only=True):
     """Faults of `run --chaos`. They do not apply to the contract's scenarios."""
 
     at: Node
-    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults on tools.")] = ()
-    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults on the model.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("tool_faults"), about("Faults on tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("llm_faults"), about("Faults on the model.")] = ()
     context_attacks: Annotated[
-        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what the agent reads.")
+        tuple[FaultEntry, ...], _build_faults_form("context_attacks"), about("Attacks on what the agent reads.")
     ] = ()
 
 
@@ -63,18 +70,26 @@ class MatrixEntry(Struct, frozen=True, kw_only=True):
     profile: Annotated[str | None, PROFILE, about("A built-in set of faults, applied before the scenario's own.")] = (
         None
     )
-    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults on tools.")] = ()
-    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults on the model.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("tool_faults"), about("Faults on tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("llm_faults"), about("Faults on the model.")] = ()
     context_attacks: Annotated[
-        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what the agent reads.")
+        tuple[FaultEntry, ...], _build_faults_form("context_attacks"), about("Attacks on what the agent reads.")
     ] = ()
-    mcp_faults: Annotated[tuple[FaultEntry, ...], _faults("mcp_faults"), about("Faults on MCP servers.")] = ()
-    http_faults: Annotated[tuple[FaultEntry, ...], _faults("http_faults"), about("Faults on HTTP requests.")] = ()
-    service_faults: Annotated[tuple[FaultEntry, ...], _faults("service_faults"), about("Faults on services.")] = ()
-    world_faults: Annotated[tuple[FaultEntry, ...], _faults("world_faults"), about("Faults on the sandbox.")] = ()
+    mcp_faults: Annotated[
+        tuple[FaultEntry, ...], _build_faults_form("mcp_faults"), about("Faults on MCP servers.")
+    ] = ()
+    http_faults: Annotated[
+        tuple[FaultEntry, ...], _build_faults_form("http_faults"), about("Faults on HTTP requests.")
+    ] = ()
+    service_faults: Annotated[
+        tuple[FaultEntry, ...], _build_faults_form("service_faults"), about("Faults on services.")
+    ] = ()
+    world_faults: Annotated[
+        tuple[FaultEntry, ...], _build_faults_form("world_faults"), about("Faults on the sandbox.")
+    ] = ()
 
     @property
-    def own(self) -> tuple[FaultEntry, ...]:
+    def own_faults(self) -> tuple[FaultEntry, ...]:
         """Its own faults, family by family."""
         return (
             *self.tool_faults,
@@ -94,17 +109,17 @@ class FaultSet(Struct, frozen=True):
     faults: tuple[FaultEntry, ...]
 
 
-def profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]:
+def read_profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]:
     """The faults of a profile, positioned where it is named: one set, or one for each of its scenarios."""
     from holdfast.faults import profiles
 
     written = profiles.load_profile(profile)
     if "scenarios" not in written:
-        return (FaultSet("", _placed(reader, written, at)),)
-    return tuple(FaultSet(one["name"], _placed(reader, one, at)) for one in written["scenarios"])
+        return (FaultSet("", _read_profile_faults(reader, written, at)),)
+    return tuple(FaultSet(one["name"], _read_profile_faults(reader, one, at)) for one in written["scenarios"])
 
 
-def _placed(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[FaultEntry, ...]:
+def _read_profile_faults(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[FaultEntry, ...]:
     placed: list[FaultEntry] = []
     for family in FAMILIES:
         if family in written:
@@ -113,42 +128,44 @@ def _placed(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[Fault
     return tuple(placed)
 
 
-def modes(name: FamilyName) -> Iterator[tuple[str, type]]:
+def list_modes(name: FamilyName) -> Iterator[tuple[str, type]]:
     """Every mode of a family with its settings type."""
     return plugins.list_plugins(FAMILIES[name].registry)
 
 
-def faults_schema(name: FamilyName) -> Schema:
+def build_faults_schema(name: FamilyName) -> Schema:
     """The schema of the list; for context attacks also of the map form."""
     listed: Schema = {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}
     if name != "context_attacks":
         return listed
     family = FAMILIES[name]
-    common = {k: v for k, v in shared(family.keys, family.keys.__name__).items() if k != "type"}
+    common = {k: v for k, v in build_shared_refs(family.keys, family.keys.__name__).items() if k != "type"}
     named: dict[str, Schema] = {}
-    for mode, kind in modes(name):
-        one = variant({**common, **shared(kind, f"{name}.{mode}")}, required(kind), first_line(kind))
-        named[mode] = one if required(kind) else {"anyOf": [one, {"type": "null"}]}
-    return {"anyOf": [listed, variant(named, [], "Type to settings.")]}
+    for mode, kind in list_modes(name):
+        one = build_variant(
+            {**common, **build_shared_refs(kind, f"{name}.{mode}")}, list_required(kind), get_first_line(kind)
+        )
+        named[mode] = one if list_required(kind) else {"anyOf": [one, {"type": "null"}]}
+    return {"anyOf": [listed, build_variant(named, [], "Type to settings.")]}
 
 
-def fault_schema(name: FamilyName) -> Schema:
+def build_fault_schema(name: FamilyName) -> Schema:
     """One entry of the list, by its mode."""
     family = FAMILIES[name]
-    common = shared(family.keys, family.keys.__name__)
+    common = build_shared_refs(family.keys, family.keys.__name__)
     return {
         "anyOf": [
-            variant(
-                {**common, **shared(kind, f"{name}.{mode}"), family.selector: selected(mode, kind)},
-                [*required(family.keys), *required(kind)],
-                first_line(kind),
+            build_variant(
+                {**common, **build_shared_refs(kind, f"{name}.{mode}"), family.selector: build_selector(mode, kind)},
+                [*list_required(family.keys), *list_required(kind)],
+                get_first_line(kind),
             )
-            for mode, kind in modes(name)
+            for mode, kind in list_modes(name)
         ]
     }
 
 
-def fault_definitions() -> dict[str, Schema]:
+def build_fault_definitions() -> dict[str, Schema]:
     """Definitions that the lists refer to: the keys of each family, and the settings of each mode."""
-    keys = {family.keys.__name__: closed(family.keys) for family in FAMILIES.values()}
-    return keys | {f"{name}.{mode}": closed(kind) for name in FAMILIES for mode, kind in modes(name)}
+    keys = {family.keys.__name__: build_section_schema(family.keys) for family in FAMILIES.values()}
+    return keys | {f"{name}.{mode}": build_section_schema(kind) for name in FAMILIES for mode, kind in list_modes(name)}

@@ -26,10 +26,10 @@ _NO_MODEL = "write model: {provider: ollama, name: NAME}, or take the type out"
 _NO_HTTP = "such types change the HTTP request: take them out, or test the agent by its endpoint"
 
 
-def mutation_spec(reader: Reader, file: File) -> MutationSpec:
+def build_mutations(reader: Reader, file: File) -> MutationSpec:
     """The mutation settings with defaults; reports what cannot be done."""
-    model = _model(reader, file)
-    _attacks_only(reader, file)
+    model = _build_model(reader, file)
+    _warn_attacks_only(reader, file)
     section = file.mutations
     if section is None:
         return MutationSpec(model=model)
@@ -44,13 +44,13 @@ def mutation_spec(reader: Reader, file: File) -> MutationSpec:
         model=model,
     )
     if listed:
-        _types(reader, file, section.at.get("types"), made)
-    _weights(reader, section, made)
-    _templates(reader, section, made)
+        _check_types(reader, file, section.at.get("types"), made)
+    _check_weights(reader, section, made)
+    _check_templates(reader, section, made)
     return made
 
 
-def _attacks_only(reader: Reader, file: File) -> None:
+def _warn_attacks_only(reader: Reader, file: File) -> None:
     """Report that no rule is left for other mutations: `flakestorm init` writes `dangerous_prompts: true` into every
     rule.
     """
@@ -62,7 +62,7 @@ def _attacks_only(reader: Reader, file: File) -> None:
         reader.warn(first.at.get_key("dangerous_prompts"), message, hint=hint, code="lint-attacks-only")
 
 
-def _model(reader: Reader, file: File) -> ModelSpec | None:
+def _build_model(reader: Reader, file: File) -> ModelSpec | None:
     """The file's model; a bare name that `models:` contains is that entry."""
     section = file.model
     if section is None:
@@ -70,7 +70,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
     at = section.at
     name = section.name or ("" if section.provider != "ollama" or reader.has_error("model") else DEFAULT_MODEL)
     if not name:
-        _nameless(reader, file, at)
+        _report_nameless_model(reader, file, at)
         return None
     if section.base_url is not None and (wrong := find_url_error(section.base_url)):
         reader.report(at.get("base_url"), f"{wrong}, found {section.base_url[:60]!r}")
@@ -85,7 +85,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
     return convert(ModelSpec, section, name=name)
 
 
-def _nameless(reader: Reader, file: File, at: Node) -> None:
+def _report_nameless_model(reader: Reader, file: File, at: Node) -> None:
     """Report a model without a name: an error if the file lists types that the model must write."""
     if reader.has_error("model"):
         return
@@ -97,7 +97,7 @@ def _nameless(reader: Reader, file: File, at: Node) -> None:
         reader.warn(at, "has no name, so it writes no mutations", hint=hint, code="lint-nameless-model")
 
 
-def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
+def _check_types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
     """Report listed types that cannot be made here."""
     listed: set[str] = set()
     for item in at.items:
@@ -115,7 +115,7 @@ def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
             reader.report(item, "custom needs custom_templates", hint=hint, code="missing-key")
 
 
-def _weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
+def _check_weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
     at = section.at.get("weights")
     for name in section.weights:
         if name not in made.types and section.weights[name] == MUTATION_WEIGHTS[name]:
@@ -128,7 +128,7 @@ def _weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> N
         reader.report(at, "every weight is 0", hint=hint, code="bad-weights")
 
 
-def _templates(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
+def _check_templates(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
     at = section.at.get("custom_templates")
     for name, text in section.custom_templates.items():
         if "{prompt}" not in text:

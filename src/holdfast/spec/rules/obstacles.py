@@ -45,7 +45,9 @@ _NO_WRITES = Obstacle(
 )
 
 
-def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: WorldSpec | None) -> Obstacle | None:
+def find_world_obstacle(
+    injection: Injection, made: Any, agent: AgentSection, world: WorldSpec | None
+) -> Obstacle | None:
     """Why nothing can meet a fault of a service or of the machine; None if something can, or only the run can tell."""
     if agent.kind == "http" and not agent.started_by_us:
         return _ELSEWHERE
@@ -54,14 +56,14 @@ def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: 
     if world is None:  # a missing service is a separate error
         return None if injection.plane == "service" else _OUTSIDE
     if injection.plane == "service":
-        return _service_obstacle(injection, made, world)
+        return _find_service_obstacle(injection, made, world)
     if read_traits(made).disturbs == "disk" and world.resources.disk is None:
         return _NO_DISK
     databases = any(get_spoken_traits(service).wire for service in world.services)
     return _NO_WRITES if injection.settings.get("on_event") == "db_write" and not databases else None
 
 
-def _service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
+def _find_service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
     service = next((one for one in world.services if one.name == injection.target), None)
     if service is None or not read_traits(made).sql_only or get_spoken_traits(service).wire:
         return None
@@ -84,20 +86,20 @@ class CallArguments(Struct, frozen=True):
     names: tuple[str, ...] | None = None
 
 
-def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functions: bool) -> None:
+def report_wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functions: bool) -> None:
     """Report keys that no call of this fault can have; `functions`: it acts on the agent's Python functions."""
-    _match(reader, agent, fault, functions)
+    _check_match(reader, agent, fault, functions)
     if fault.injection.raises is not None and not functions:
         message = "names a Python exception, but this fault does not act on a Python function of the agent"
         hint = "remove it: the agent's own libraries choose the exception"
         reader.report(fault.at.get_key("raises"), message, hint=hint, code="conflict")
 
 
-def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
+def _check_match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
     match = fault.injection.schedule.match
     if match is None:
         return
-    node, calls = fault.at.get("match"), _calls(agent, fault, functions)
+    node, calls = fault.at.get("match"), _get_arguments(agent, fault, functions)
     if calls.names == ():
         hint = "remove match: the fault then meets every such call"
         reader.report(fault.at.get_key("match"), f"{calls.what}, so this can never match", hint=hint, code="conflict")
@@ -107,12 +109,12 @@ def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bo
             hint = suggest_name(key, calls.names, label="there are")
             message = f"{calls.what} no {key[:60]!r}, so this can never match"
             reader.report(node.get_key(key), message, hint=hint, code="unknown-key")
-    if calls.names is None and "headers" in match and _on_web(fault):
+    if calls.names is None and "headers" in match and _is_on_web(fault):
         message = "looks at a field of the query or body; the request's headers cannot be matched"
         reader.warn(node.get_key("headers"), message, code="lint-match-headers")
 
 
-def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArguments:
+def _get_arguments(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArguments:
     injection = fault.injection
     if agent.simulate == "answer":
         return CallArguments("an answer has no arguments", ())
@@ -123,13 +125,13 @@ def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArgum
     if not read_traits(fault.made).on_calls:
         return CallArguments("a list of tools has no arguments", ())
     if injection.plane == "service":
-        return _service_calls(fault)
-    if injection.plane == "http" and _before_the_request(read_traits(fault.made).step, injection.target):
+        return _get_service_arguments(fault)
+    if injection.plane == "http" and _is_before_request(read_traits(fault.made).step, injection.target):
         return CallArguments("a connection has", _CONNECTION)
     return CallArguments("the call has")
 
 
-def _service_calls(fault: FaultEntry) -> CallArguments:
+def _get_service_arguments(fault: FaultEntry) -> CallArguments:
     step = read_traits(fault.made).step
     if step in ("tls", "name"):
         return CallArguments("the agent has not answered by then", ())
@@ -140,10 +142,10 @@ def _service_calls(fault: FaultEntry) -> CallArguments:
     )
 
 
-def _before_the_request(step: str, url: str) -> bool:
+def _is_before_request(step: str, url: str) -> bool:
     """Whether it acts while a connection is made. For plain HTTP, names are looked up at the request itself."""
     return step == "tls" or (step == "name" and url.startswith("https://"))
 
 
-def _on_web(fault: FaultEntry) -> bool:
+def _is_on_web(fault: FaultEntry) -> bool:
     return fault.injection.plane == "http" or fault.injection.match_url is not None

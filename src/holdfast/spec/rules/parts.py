@@ -13,11 +13,11 @@ from holdfast.model.spec import Part, PartAsked, PartWeights
 from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet, added_entry, is_profile
+from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet, build_added_entry, is_profile
 from holdfast.spec.rules.matrix import MatrixEntry
-from holdfast.spec.rules.reach import Reach, scenarios
+from holdfast.spec.rules.reach import Reach, build_scenarios
 from holdfast.spec.sections.file import File
-from holdfast.spec.world.world_value import world_spec
+from holdfast.spec.world.world_value import build_world
 
 _NEEDED = {
     "version": "version: 1",
@@ -28,7 +28,7 @@ _NEEDED = {
 """The required keys of the scenario format, and what to write; `agent` is always required."""
 
 
-def scenario_problems(reader: Reader, file: File, path: Path) -> None:
+def report_scenario_problems(reader: Reader, file: File, path: Path) -> None:
     """Report missing required keys, and that another command runs a contract."""
     if not file.at.has("task") and (file.contract is not None or file.golden_prompts):
         key = "contract" if file.contract is not None else "golden_prompts"
@@ -52,16 +52,16 @@ REPLAY = "replay"
 """The scenario of recorded sessions without faults: calm, because their tools' answers are recorded."""
 
 
-def declared(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
+def list_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
     """The parts that the file configures, in the order in which they run and appear."""
-    return tuple(_declared(file, rules, weather))
+    return tuple(_iter_parts(file, rules, weather))
 
 
-def _declared(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterator[Part]:
+def _iter_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterator[Part]:
     prompts = bool(file.golden_prompts)
     if file.task is not None and file.mapped:
         yield "scenario"
-    if rules.all and weather.at is not None and (prompts or file.task is not None or _probes_only(rules)):
+    if rules.all and weather.at is not None and (prompts or file.task is not None or _has_only_probes(rules)):
         yield "contract"
     if prompts and file.run_rules:
         yield "mutation"
@@ -71,11 +71,11 @@ def _declared(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterato
         yield "replay"
 
 
-def _probes_only(rules: ContractRules) -> bool:
+def _has_only_probes(rules: ContractRules) -> bool:
     return all(rule.invariant.probes for rule in rules.all)
 
 
-def settled_part(wanted: PartAsked, parts: tuple[Part, ...]) -> Part:
+def select_part(wanted: PartAsked, parts: tuple[Part, ...]) -> Part:
     """The selected part; for `run` and `ci` the first one that they run."""
     if wanted == "ci" and parts:
         return parts[0]
@@ -91,12 +91,12 @@ def excuse_other_parts(reader: Reader, wanted: PartAsked, part: Part) -> None:
     # `contract run` should not refuse a file because its replays name a missing file: an error that concerns only other
     # parts becomes a warning.
     for index, one in enumerate(reader.problems):
-        users = next((by for below, codes, by in _USERS if one.code in codes and _lies(one.path, below)), None)
+        users = next((by for below, codes, by in _USERS if one.code in codes and _is_below(one.path, below)), None)
         if users is not None and (wanted == "verify" or part not in users):
             reader.problems[index] = replace(one, severity="warning")
 
 
-def _lies(path: str, below: tuple[str, ...]) -> bool:
+def _is_below(path: str, below: tuple[str, ...]) -> bool:
     """Whether it is one of these keys or below one: `models` is not below `model`."""
     return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in below)
 
@@ -109,7 +109,7 @@ _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = 
 """Paths and codes of errors that stop only some parts, with those parts."""
 
 
-def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
+def select_part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
     """The rules of a part: those of `run` for mutations and chaos, otherwise those of the contract.
 
     Without a contract, the rules of `run` also judge recorded sessions and hunts.
@@ -120,7 +120,7 @@ def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
     return ContractRules(tuple(one for one in selected.all if not one.invariant.probes)) if part == "hunt" else selected
 
 
-def part_weather(
+def build_part_weather(
     reader: Reader, file: File, part: Part, options: LoadOptions, root: Path, contract: ScenarioSet
 ) -> ScenarioSet:
     """The scenarios of a part; a contract and a scenario use those of the matrix."""
@@ -131,28 +131,28 @@ def part_weather(
     if part not in ("mutation", "chaos"):
         return contract
     stormy = part == "chaos" or options.chaos or options.chaos_profile is not None
-    made = chaos_weather(reader, file, root, options.chaos_profile) if stormy else ScenarioSet()
+    made = build_chaos_weather(reader, file, root, options.chaos_profile) if stormy else ScenarioSet()
     if part == "mutation" and stormy:
         return made
     calm = Scenario(CALM, position=file.agent.at.position)
     return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.tools_on_wire)
 
 
-def chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = None) -> ScenarioSet:
+def build_chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = None) -> ScenarioSet:
     """The weather of the `chaos` block, or of the profile that is named instead."""
-    entry = _chaos_entry(reader, file, profile)
+    entry = _build_chaos_entry(reader, file, profile)
     if entry is None:
         return ScenarioSet()
-    reach = None if reader.has_error("agent") else Reach(file.agent, root, world_spec(file))
-    made = scenarios(reader, reach, entry)
+    reach = None if reader.has_error("agent") else Reach(file.agent, root, build_world(file))
+    made = build_scenarios(reader, reach, entry)
     on_wire = reach is not None and reach.tools_on_wire
     return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, on_wire)
 
 
-def _chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry | None:
+def _build_chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry | None:
     if profile is not None:
         known = is_profile(reader, profile, "--chaos-profile")
-        return added_entry(file, profile, "--chaos-profile", profile) if known else None
+        return build_added_entry(file, profile, "--chaos-profile", profile) if known else None
     block = file.chaos
     if block is None:
         hint = "add chaos: with tool_faults, llm_faults or context_attacks, or name one: --chaos-profile NAME"
@@ -165,13 +165,13 @@ def _chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry
     return convert(MatrixEntry, block, name=CHAOS)
 
 
-def part_weights(file: File) -> PartWeights:
+def build_part_weights(file: File) -> PartWeights:
     """The weights of the parts in the overall score."""
     section = file.scoring
     return PartWeights() if section is None else convert(PartWeights, section.weights or section)
 
 
-def part_problems(reader: Reader, file: File, part: Part, options: LoadOptions) -> None:
+def report_part_problems(reader: Reader, file: File, part: Part, options: LoadOptions) -> None:
     """Report what `run` needs for mutated prompts and prompts under chaos, and a task that no part asks."""
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
@@ -195,7 +195,7 @@ def part_problems(reader: Reader, file: File, part: Part, options: LoadOptions) 
         reader.report(file.at.get_key("invariants"), "no rules for run", hint=hint, code="missing-key")
 
 
-def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
+def warn_unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
     """Report scoring that nothing uses: a contract alone has cells, which pass or fail, and no composite."""
     if parts != ("contract",) or file.scoring is None:
         return

@@ -11,9 +11,9 @@ from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import find_near_name, list_names
 from holdfast.spec.rules.fault_entry import FaultEntry
-from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, profile_sets
-from holdfast.spec.rules.obstacles import Obstacle, wire_keys, world_obstacle
-from holdfast.spec.rules.tools import Tools, tools_of
+from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, read_profile_sets
+from holdfast.spec.rules.obstacles import Obstacle, find_world_obstacle, report_wire_keys
+from holdfast.spec.rules.tools import Tools, find_tools
 from holdfast.spec.sections.agent import AgentSection
 
 _NO_TOOLS = Obstacle(
@@ -61,102 +61,102 @@ class Reach:
     def __init__(self, agent: AgentSection, root: Path, world: WorldSpec | None = None) -> None:
         self.agent = agent
         self._world = world
-        self._tools = tools_of(agent, root) if agent.in_python else Tools(frozenset(), True, False)
+        self._tools = find_tools(agent, root) if agent.is_python else Tools(frozenset(), True, False)
 
     @property
     def tools_on_wire(self) -> bool:
         """Whether faults reach a Python agent's tools in its model traffic, because a framework declares them."""
         agent, tools = self.agent, self._tools
         declared = bool(agent.tools or agent.tool_registry or tools.names)
-        is_candidate = agent.in_python and agent.isolation != "inline" and not agent.llm
+        is_candidate = agent.is_python and agent.isolation != "inline" and not agent.llm
         return is_candidate and not declared and tools.asks and (tools.certain or self._world is None)
 
     @property
     def takes_relays(self) -> bool:
         """Whether a relay that the user put before an MCP server can find Holdfast."""
-        return self.agent.started_by_us or (self.agent.in_python and self.agent.isolation != "inline")
+        return self.agent.started_by_us or (self.agent.is_python and self.agent.isolation != "inline")
 
     @property
     def tools_closed(self) -> bool:
         """Whether the agent can only call the tools that it declares: no model or server can add others."""
-        return self.agent.in_python and (self.agent.isolation == "inline" or not self._tools.asks)
+        return self.agent.is_python and (self.agent.isolation == "inline" or not self._tools.asks)
 
-    def obstacle(self, fault: FaultEntry) -> Obstacle | None:
+    def find_obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
         injection, agent = fault.injection, self.agent
         if injection.plane in ("service", "world"):
-            return world_obstacle(injection, fault.made, agent, self._world)
+            return find_world_obstacle(injection, fault.made, agent, self._world)
         if injection.target == "input":
             return None
         if agent.kind == "http" and not agent.started_by_us:
-            return self._answer_obstacle(fault)
+            return self._find_answer_obstacle(fault)
         if agent.kind in ("snapshot", "paragon"):
             return None
         # From here on Holdfast starts the agent or imports it. What it can intercept depends on the plane: model and
         # HTTP traffic needs a separate process, MCP needs a configuration, tools need a declaration.
         inline = agent.isolation == "inline"
         if injection.plane == "llm":
-            return self._model_obstacle(fault, inline)
+            return self._find_model_obstacle(fault, inline)
         url = injection.target if injection.plane == "http" else injection.match_url
-        if url is not None and _of_a_provider(url):
+        if url is not None and _is_provider_url(url):
             return _PROVIDER
         if injection.plane == "http" or injection.match_url is not None:
             return _INLINE if inline else None
         if injection.plane == "mcp":
             return None if agent.mcp_config is not None or agent.gateway else _NO_MCP
-        return self._tool_obstacle(fault)
+        return self._find_tool_obstacle(fault)
 
-    def _answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
+    def _find_answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """The obstacle for an agent that is already running, whose answer can be changed instead."""
         if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
             return _RUNNING
         return _ANSWER if read_traits(fault.made).wire_only else None
 
-    def _model_obstacle(self, fault: FaultEntry, inline: bool) -> Obstacle | None:
-        if self.agent.in_python and self.agent.llm:
+    def _find_model_obstacle(self, fault: FaultEntry, inline: bool) -> Obstacle | None:
+        if self.agent.is_python and self.agent.llm:
             return _FUNCTIONS if read_traits(fault.made).wire_only else None
         return _INLINE if inline else None
 
-    def _tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
+    def _find_tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """The obstacle for a tool that is identified by name."""
         if self.agent.mcp_config is not None:
             return None
-        if self.agent.in_python and (self._tools.declared or not self.tools_on_wire):
+        if self.agent.is_python and (self._tools.declared or not self.tools_on_wire):
             return None if self._tools.declared else _NO_TOOLS
         return None if read_traits(fault.made).on_results else _INSIDE
 
-    def functions(self, fault: FaultEntry) -> bool:
+    def is_on_functions(self, fault: FaultEntry) -> bool:
         """Whether the fault may act on the agent's own Python functions."""
         injection, agent = fault.injection, self.agent
-        if not agent.in_python or injection.match_url is not None:
+        if not agent.is_python or injection.match_url is not None:
             return False
         if injection.plane == "llm":
             return bool(agent.llm)
         return injection.plane in ("tool", "context") and self._tools.declared
 
-    def stranger(self, fault: FaultEntry) -> str | None:
+    def check_fault_tool(self, fault: FaultEntry) -> str | None:
         """A hint for a tool name that no declared tool has; None if it is known, or if that is not certain."""
         of_tools = fault.injection.plane == "tool" or (fault.injection.plane == "context" and fault.at.has("tool"))
         if not of_tools or fault.injection.match_url is not None:
             return None
-        return self.unknown_tool(fault.injection.target)
+        return self.check_tool(fault.injection.target)
 
-    def unknown_tool(self, glob: str) -> str | None:
+    def check_tool(self, glob: str) -> str | None:
         """A hint for a glob that matches no declared tool; None if it matches, or if that is not certain."""
         known = self._tools.names
         if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None
         if any(fnmatchcase(name, glob) for name in known):
             return None
-        miss = self.near_tool(glob)
+        miss = self.find_near_tool(glob)
         return f"did you mean {miss}?" if miss else f"tools: {list_names(sorted(known))}"
 
-    def near_tool(self, name: str) -> str | None:
+    def find_near_tool(self, name: str) -> str | None:
         """The declared tool that a misspelt name probably means."""
         return find_near_name(name, sorted(self._tools.names))
 
 
-def _of_a_provider(url: str) -> bool:
+def _is_provider_url(url: str) -> bool:
     """Whether a URL glob names the host of a model provider."""
     from holdfast.planes.llm.codecs.formats import find_provider  # the codecs are heavy
 
@@ -164,7 +164,9 @@ def _of_a_provider(url: str) -> bool:
     return find_provider(host.partition("/")[0].partition(":")[0]) is not None
 
 
-def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
+def build_scenarios(
+    reader: Reader, reach: Reach | None, entry: MatrixEntry
+) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
     """The scenarios of an entry, each with its faults: those of its profile first. Without `reach` the agent is
     unknown.
 
@@ -172,17 +174,17 @@ def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[t
     """
     sets: tuple[FaultSet, ...] = (FaultSet("", ()),)
     if entry.profile is not None:
-        sets = profile_sets(reader, entry.profile, entry.at.get("profile"))
+        sets = read_profile_sets(reader, entry.profile, entry.at.get("profile"))
     if reach is not None:
-        _own_faults(reader, reach, entry)
-        sets = _reachable_sets(reader, reach, entry, sets)
-    return [_scenario(reach, entry, one) for one in sets]
+        _check_own_faults(reader, reach, entry)
+        sets = _select_reachable_sets(reader, reach, entry, sets)
+    return [_build_scenario(reach, entry, one) for one in sets]
 
 
-def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[FaultEntry, ...]]:
-    obstacles = [(f, None if reach is None else reach.obstacle(f)) for f in one.faults]
+def _build_scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[FaultEntry, ...]]:
+    obstacles = [(f, None if reach is None else reach.find_obstacle(f)) for f in one.faults]
     unmet = [(f, obstacle) for f, obstacle in obstacles if obstacle is not None]
-    faults = (*(f for f, obstacle in obstacles if obstacle is None), *entry.own)
+    faults = (*(f for f, obstacle in obstacles if obstacle is None), *entry.own_faults)
     name = f"{entry.name}/{one.name}" if one.name else entry.name
     scenario = Scenario(
         name,
@@ -195,21 +197,21 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
     return scenario, faults
 
 
-def _reachable_sets(
+def _select_reachable_sets(
     reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]
 ) -> tuple[FaultSet, ...]:
     """The sets with a fault that the agent can meet; warns about the others, and reports an error if none is left."""
     # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning. The
     # profile itself is an error only if nothing remains.
-    beyond = [one for one in sets if one.faults and all(reach.obstacle(f) is not None for f in one.faults)]
-    if len(beyond) == len(sets) and not (entry.own and not sets[0].name):
-        obstacle = reach.obstacle(beyond[0].faults[0])
+    beyond = [one for one in sets if one.faults and all(reach.find_obstacle(f) is not None for f in one.faults)]
+    if len(beyond) == len(sets) and not (entry.own_faults and not sets[0].name):
+        obstacle = reach.find_obstacle(beyond[0].faults[0])
         message = f"the agent can meet none of the faults of profile {entry.profile}"
         hint = obstacle.hint if obstacle else ""
         reader.report(entry.at.get("profile"), message, hint=hint, code="unreachable-fault")
         return sets
     for one in beyond:
-        obstacle = reach.obstacle(one.faults[0])
+        obstacle = reach.find_obstacle(one.faults[0])
         if one.name and obstacle is not None:
             values = (f"{entry.name}/{one.name}", obstacle.message)
             message = f"{values[0]} is left out: {obstacle.message}"
@@ -218,16 +220,16 @@ def _reachable_sets(
     return tuple(one for one in sets if not one.name or not any(one is other for other in beyond))
 
 
-def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
-    for fault in entry.own:
-        obstacle = reach.obstacle(fault)
+def _check_own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
+    for fault in entry.own_faults:
+        obstacle = reach.find_obstacle(fault)
         if obstacle is _NO_MCP and reach.takes_relays:
             reader.warn(fault.at, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
         elif obstacle is not None:
             reader.report(fault.at, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
             continue
-        wire_keys(reader, reach.agent, fault, functions=reach.functions(fault))
-        hint = reach.stranger(fault)
+        report_wire_keys(reader, reach.agent, fault, functions=reach.is_on_functions(fault))
+        hint = reach.check_fault_tool(fault)
         if hint is not None:
             message = f"no tool is called {fault.injection.target[:60]!r}"
             reader.report(fault.at.get("tool"), message, hint=hint, code="unknown-tool")

@@ -21,7 +21,7 @@ from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.spec.explain import report_inner
 from holdfast.spec.rules.matrix import MatrixEntry
-from holdfast.spec.rules.rules import duplicates
+from holdfast.spec.rules.rules import report_duplicate_rules
 from holdfast.spec.sections.file import ContractSection
 from holdfast.spec.sections.run import ReplaySession, ReplaySource, ReplaysSection
 
@@ -35,13 +35,13 @@ class NamedContract(Struct, frozen=True):
     rules: tuple[Invariant, ...]
 
 
-def replay_value(section: ReplaysSection) -> ReplaySpec:
+def build_replays(section: ReplaysSection) -> ReplaySpec:
     """The section as a value; session files are read when they are replayed."""
-    sessions = (one.file if one.file is not None else _session(one, "") for one in section.sessions)
-    return ReplaySpec(tuple(sessions), tuple(map(_source, section.sources)))
+    sessions = (one.file if one.file is not None else _build_session(one, "") for one in section.sessions)
+    return ReplaySpec(tuple(sessions), tuple(map(_build_source, section.sources)))
 
 
-def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | None) -> None:
+def report_replay_problems(reader: Reader, section: ReplaysSection, folder: Path | None) -> None:
     """Reports missing keys, duplicate ids and unusable session files.
 
     `folder` has the files; None if they were already checked when the copy was made.
@@ -49,8 +49,8 @@ def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | Non
     for session in section.sessions:
         _check_keys(reader, session)
         if session.file is not None and folder is not None:
-            _file_problem(reader, session, folder)
-    _same_ids(reader, section.sessions)
+            _check_session_file(reader, session, folder)
+    _report_duplicate_ids(reader, section.sessions)
     for source in section.sources:
         required = "project" if source.type == "langsmith" else "run_id"
         if not source.at.has(required):
@@ -61,20 +61,20 @@ def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
     """The sessions of a YAML or JSON file; raises SpecError with all its problems."""
     label = name or str(path)
     reader, root, source = _open(path, label)
-    entries = list(_entries(reader, root)) if root is not None else []
+    entries = list(_iter_entries(reader, root)) if root is not None else []
     for entry in entries:
         _check_keys(reader, entry, nested=True)
-    _same_ids(reader, entries)
+    _report_duplicate_ids(reader, entries)
     if reader.has_error(""):
         raise SpecError(label, sorted(reader.problems, key=lambda one: (one.line, one.column)), source=source)
-    return tuple(_session(entry, label) for entry in entries)
+    return tuple(_build_session(entry, label) for entry in entries)
 
 
 def read_contract(path: Path, name: str = "") -> NamedContract:
     """The `contract` section of a file, without its matrix; raises SpecError with all its problems."""
     label = name or str(path)
     reader, root, source = _open(path, label)
-    section = _contract(reader, root) if root is not None else None
+    section = _read_contract_section(reader, root) if root is not None else None
     if section is None or reader.has_error(""):
         raise SpecError(label, reader.problems, source=source)
     return NamedContract(section.name or path.stem, tuple(rule.invariant for rule in section.invariants))
@@ -92,7 +92,7 @@ def _open(path: Path, label: str) -> tuple[Reader, Node | None, str]:
     return reader, root, file.text
 
 
-def _entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
+def _iter_entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
     """The readable sessions of the file."""
     node = root
     if root.kind == "map" and root.has("sessions"):
@@ -131,11 +131,11 @@ def _check_keys(reader: Reader, session: ReplaySession, *, nested: bool = False)
         reader.report(where, message, code="unknown-key")
 
 
-def _same_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> None:
+def _report_duplicate_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> None:
     reader.report_duplicates(((one.id, one.at.get("id")) for one in sessions if one.id), "id")
 
 
-def _file_problem(reader: Reader, session: ReplaySession, folder: Path) -> None:
+def _check_session_file(reader: Reader, session: ReplaySession, folder: Path) -> None:
     """Reports the first problem of a session file; a missing file is reported elsewhere."""
     assert session.file is not None
     if not (folder / session.file).is_file():
@@ -146,7 +146,7 @@ def _file_problem(reader: Reader, session: ReplaySession, folder: Path) -> None:
         report_inner(reader, session.at.get("file"), session.file, wrong.problems, code="bad-session", most=1)
 
 
-def _session(entry: ReplaySession, file: str) -> RecordedSession:
+def _build_session(entry: ReplaySession, file: str) -> RecordedSession:
     turns: tuple[DialogueMessage, ...] = entry.input
     first = next((len(turns) - n for n, one in enumerate(reversed(turns)) if one.role != "user"), 0)
     before: tuple[DialogueMessage, ...] = (*entry.context, *turns[:first])
@@ -171,18 +171,18 @@ def _session(entry: ReplaySession, file: str) -> RecordedSession:
         ),
         expected_failure=entry.expected_failure or "",
         contract=entry.contract or "",
-        scenario=None if entry.scenario is None else _scenario(entry.scenario),
+        scenario=None if entry.scenario is None else _build_scenario(entry.scenario),
         fired=None if entry.fired is None else tuple(RecordedFiring(one.fault, one.call) for one in entry.fired),
         file=file,
         line=entry.at.line,
     )
 
 
-def _scenario(entry: MatrixEntry) -> Scenario:
-    return Scenario(entry.name, tuple(replace(one.injection, position=None) for one in entry.own))
+def _build_scenario(entry: MatrixEntry) -> Scenario:
+    return Scenario(entry.name, tuple(replace(one.injection, position=None) for one in entry.own_faults))
 
 
-def _source(entry: ReplaySource) -> SessionSource:
+def _build_source(entry: ReplaySource) -> SessionSource:
     filter = entry.filter
     if entry.type == "langsmith_run":
         return SessionSource(run=entry.run_id or "", auto_import=entry.auto_import)
@@ -194,7 +194,7 @@ def _source(entry: ReplaySource) -> SessionSource:
     )
 
 
-def _contract(reader: Reader, root: Node) -> ContractSection | None:
+def _read_contract_section(reader: Reader, root: Node) -> ContractSection | None:
     if root.kind != "map" or not root.has("contract"):
         hint = "a session's contract is the `contract:` section of a file"
         reader.report_missing(root, "contract", "there is no contract in it", hint=hint)
@@ -206,5 +206,5 @@ def _contract(reader: Reader, root: Node) -> ContractSection | None:
         return None
     if not section.invariants and not reader.has_error("contract.invariants"):
         reader.report_missing(rules, "invariants", hint="its rules")
-    duplicates(reader, section.invariants)
+    report_duplicate_rules(reader, section.invariants)
     return section

@@ -15,7 +15,7 @@ from holdfast.reading.fields import about, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.spec.explain import warn_unused_default
-from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, settings
+from holdfast.spec.rules.variants import Choice, ChosenVariant, Menu, choose, read_settings
 from holdfast.spec.sections.forms import Aggregate
 
 _DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
@@ -65,7 +65,7 @@ class RuleEntry(Struct, frozen=True):
         return check_traits(self.made)
 
 
-def judges_state(rule: Invariant) -> bool:
+def is_state_rule(rule: Invariant) -> bool:
     """Whether the rule itself judges what the agent left behind, without a model's opinion."""
     check = plugins.find("checks", rule.check)
     return check is not None and check.traits.reads == "state" and not check.traits.asks_model
@@ -77,7 +77,7 @@ def find_check(name: str) -> Choice | None:
     return Choice(name, found_check) if found_check is not None else None
 
 
-def check_names() -> list[str]:
+def list_check_names() -> list[str]:
     return plugins.list_names("checks")
 
 
@@ -90,7 +90,7 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 """Names of checks in other tools, and what to write here."""
 
-MENU = Menu("type", find_check, check_names, _ELSEWHERE)
+MENU = Menu("type", find_check, list_check_names, _ELSEWHERE)
 _KEY_SYNONYMS = {
     **dict.fromkeys(("after", "before"), "the order of calls is a rule of its own: type: only_after, tool, requires"),
     "level": "did you mean severity?",
@@ -103,12 +103,14 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
     """The rules of a list or a map. In a contract a list's rules need ids."""
     if node.kind == "list":
         run = not contract
-        rules = [_entry(reader, item, _list_id(item, i, contract), run=run) for i, item in enumerate(node.items)]
+        rules = [
+            _read_entry(reader, item, _get_list_id(item, i, contract), run=run) for i, item in enumerate(node.items)
+        ]
     elif node.kind == "map" and node.has("type") and node.get("type").kind == "text":
         hint = "start each rule with a dash: - id: …"
         return reader.report(node, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
     elif node.kind == "map":
-        rules = [_entry(reader, value, key, named=True) for key, (_, value) in node.pairs.items()]
+        rules = [_read_entry(reader, value, key, named=True) for key, (_, value) in node.pairs.items()]
     else:
         return reader.report_type(node, "a list or a map")
     if not rules:
@@ -116,14 +118,16 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
     return tuple(r for r in rules if not isinstance(r, Bad))
 
 
-def _list_id(node: Node, index: int, contract: bool) -> str | None:
+def _get_list_id(node: Node, index: int, contract: bool) -> str | None:
     """The id of a list's entry; only rules of a contract must have one."""
     if node.kind == "map" and node.has("id"):
         return node.get("id").text
     return None if contract else f"rule-{index + 1}"
 
 
-def _entry(reader: Reader, node: Node, name: str | None, *, named: bool = False, run: bool = False) -> RuleEntry | Bad:
+def _read_entry(
+    reader: Reader, node: Node, name: str | None, *, named: bool = False, run: bool = False
+) -> RuleEntry | Bad:
     if node.kind != "map":
         return reader.report_type(node, "a map", hint="write {id: …, type: …}")
     if name is None:
@@ -135,31 +139,31 @@ def _entry(reader: Reader, node: Node, name: str | None, *, named: bool = False,
         message = "unknown key: it is for the rules of run, a top-level list"
         reader.report(node.get_key("dangerous_prompts"), message, code="unknown-key")
     common = reader.read_keys(RuleKeys, node)
-    chosen = _check(reader, node)
+    chosen = _read_check(reader, node)
     if isinstance(common, Bad) or isinstance(chosen, Bad) or name is None:
         return BAD
-    return _rule(reader, name, common, chosen, node)
+    return _build_rule(reader, name, common, chosen, node)
 
 
-def _check(reader: Reader, node: Node) -> Chosen | Bad:
+def _read_check(reader: Reader, node: Node) -> ChosenVariant | Bad:
     """The check: nested under `check:`, or flat among the common keys."""
     common = list_key_names(RuleKeys)
     if not node.has("check"):
         choice = choose(reader, MENU, node)
         if isinstance(choice, Bad):
             return BAD
-        idle = _idle_defaults(reader, choice, node)
-        return settings(reader, choice, node, [*common, "type", *idle], _KEY_SYNONYMS)
+        idle = _find_idle_defaults(reader, choice, node)
+        return read_settings(reader, choice, node, [*common, "type", *idle], _KEY_SYNONYMS)
     message = "type is written next to check: write it inside" if node.has("type") else "unknown key next to check"
     reader.report_unknown(node, [*common, "check"], message=message)
     inner = node.get("check")
     if inner.kind != "map":
         return reader.report_type(inner, "a map")
     choice = choose(reader, MENU, inner)
-    return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, ["type"])
+    return BAD if isinstance(choice, Bad) else read_settings(reader, choice, inner, ["type"])
 
 
-def _idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
+def _find_idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
     """Keys of other types with their default values: `flakestorm init` writes every default into a file."""
     own = list_key_names(choice.type)
     idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
@@ -168,7 +172,9 @@ def _idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
     return idle
 
 
-def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node) -> RuleEntry | Bad:
+def _build_rule(
+    reader: Reader, name: str, common: Mapping[str, Any], chosen: ChosenVariant, node: Node
+) -> RuleEntry | Bad:
     keys = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
     if chosen.made.traits.requires_probes and not keys.get("probes"):
@@ -183,14 +189,14 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
     return RuleEntry(invariant, chosen.made, node, node.get("check") if node.has("check") else node)
 
 
-def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
+def report_duplicate_rules(reader: Reader, rules: Iterable[RuleEntry]) -> None:
     """Report every id that an earlier rule already has."""
     reader.report_duplicates(
         ((rule.invariant.id, rule.at.get("id") if rule.at.has("id") else rule.at) for rule in rules), "id"
     )
 
 
-def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:
+def find_aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:
     """What is wrong with combining this many replicas in this way, if anything."""
     if aggregation.kind == "at_least" and aggregation.value is not None and aggregation.value > replicas:
         return f"at_least {aggregation.value:.0f} can never be reached with replicas {replicas}"

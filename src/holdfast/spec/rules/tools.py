@@ -35,13 +35,13 @@ class Tools(Struct, frozen=True):
     """It may call a model: its imports could."""
 
 
-def tools_of(agent: AgentSection, root: Path) -> Tools:
+def find_tools(agent: AgentSection, root: Path) -> Tools:
     """The tools of a Python agent whose modules are in `root`."""
-    marked = _marked(agent, root)
+    marked = _find_marked_tools(agent, root)
     names: set[str] = set(marked.names)
     certain = marked.certain and agent.tool_registry is None
     for ref in agent.tools:
-        name = ref.name or _function_name(ref, root)
+        name = ref.name or _find_function_name(ref, root)
         names.add(name or "")
         certain = certain and name is not None
     declared = bool(agent.tools) or agent.tool_registry is not None or marked.declared
@@ -59,7 +59,7 @@ def find_module(name: str, root: Path) -> Path | None:
     return None
 
 
-def _function_name(ref: ToolRef, root: Path) -> str | None:
+def _find_function_name(ref: ToolRef, root: Path) -> str | None:
     """The name of a plain function; None if only the running agent can tell."""
     module, _, attribute = ref.path.partition(":")
     tree = _parse(find_module(module, root))
@@ -82,7 +82,7 @@ def _parse(path: Path | None) -> ast.Module | None:
         return None
 
 
-def _marked(agent: AgentSection, root: Path) -> Tools:
+def _find_marked_tools(agent: AgentSection, root: Path) -> Tools:
     """Tools marked by `@holdfast.tool` in the agent's module and the local modules it imports."""
     # Follows local imports breadth-first through source text. Nothing is imported, because an agent's module may do
     # anything when it is. As soon as one file cannot be read, the names are no longer certain, and no name is called
@@ -101,24 +101,24 @@ def _marked(agent: AgentSection, root: Path) -> Tools:
         if tree is None:
             certain = False
             continue
-        marks = list(_marks(tree))
+        marks = list(_iter_marked_names(tree))
         names.update(name for name in marks if name)
         certain = certain and None not in marks
-        imported = list(_imports(tree, module))
+        imported = list(_iter_imports(tree, module))
         local = [name for name in imported if find_module(name, root) is not None]
-        asks = asks or any(map(_could_ask, set(imported).difference(local)))
+        asks = asks or any(map(_can_call_model, set(imported).difference(local)))
         waiting += local
     certain = certain and not waiting
     return Tools(frozenset(names), bool(names) or not certain, certain, asks or not certain)
 
 
-def _could_ask(module: str) -> bool:
+def _can_call_model(module: str) -> bool:
     """Whether an import could call a model: any package except plain ones of the standard library."""
     name = module.partition(".")[0]
     return name in _SPEAKING or (bool(name) and name not in sys.stdlib_module_names and name != "holdfast")
 
 
-def _imports(tree: ast.Module, module: str) -> Iterator[str]:
+def _iter_imports(tree: ast.Module, module: str) -> Iterator[str]:
     package = module.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -129,15 +129,15 @@ def _imports(tree: ast.Module, module: str) -> Iterator[str]:
             yield from (f"{start}.{alias.name}" if start else alias.name for alias in node.names)
 
 
-def _marks(tree: ast.Module) -> Iterator[str | None]:
+def _iter_marked_names(tree: ast.Module) -> Iterator[str | None]:
     """The name of each marked function; None if a mark's name cannot be read."""
-    packages, marks = _aliases(tree)
+    packages, marks = _find_aliases(tree)
     decorators: set[int] = set()
 
     def is_mark(node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
             return node.id in marks
-        return isinstance(node, ast.Attribute) and node.attr == "tool" and _names(node.value, packages)
+        return isinstance(node, ast.Attribute) and node.attr == "tool" and _is_package(node.value, packages)
 
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -145,17 +145,17 @@ def _marks(tree: ast.Module) -> Iterator[str | None]:
                 mark = decorator.func if isinstance(decorator, ast.Call) else decorator
                 if is_mark(mark):
                     decorators.add(id(mark))
-                    yield _given_name(decorator, node.name)
+                    yield _get_tool_name(decorator, node.name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and is_mark(node) and id(node) not in decorators:
             yield None
 
 
-def _names(node: ast.expr, packages: set[str]) -> bool:
+def _is_package(node: ast.expr, packages: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in packages
 
 
-def _given_name(decorator: ast.expr, function: str) -> str | None:
+def _get_tool_name(decorator: ast.expr, function: str) -> str | None:
     """`@tool` uses the function's name, `@tool(name="x")` that one."""
     if not isinstance(decorator, ast.Call):
         return function
@@ -165,7 +165,7 @@ def _given_name(decorator: ast.expr, function: str) -> str | None:
     return None if decorator.keywords or decorator.args else function
 
 
-def _aliases(tree: ast.Module) -> tuple[set[str], set[str]]:
+def _find_aliases(tree: ast.Module) -> tuple[set[str], set[str]]:
     """The names of the package, and of its `tool`, in this module."""
     packages: set[str] = set()
     marks: set[str] = set()

@@ -34,7 +34,7 @@ class Menu(Struct, frozen=True):
     """Names from other tools, and what to write here."""
 
 
-class Chosen(Struct, frozen=True):
+class ChosenVariant(Struct, frozen=True):
     """The kind, its settings as written, and the object they make."""
 
     choice: Choice
@@ -45,7 +45,7 @@ class Chosen(Struct, frozen=True):
 def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
     """The kind that the map's selector names."""
     if not node.has(menu.selector):
-        misspelt_selector(reader, menu.selector, node, ())
+        report_misspelt_selector(reader, menu.selector, node, ())
         return reader.report_missing(node, menu.selector, hint=f"one of {list_names(menu.names())}")
     value = node.get(menu.selector)
     if value.kind != "text":
@@ -60,16 +60,16 @@ def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
     return choice
 
 
-def misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable[str]) -> None:
+def report_misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable[str]) -> None:
     """Report the key that was probably meant to be the selector."""
     for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
         hint = f"did you mean {selector}?"
         reader.report(node.get_key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
 
 
-def settings(
+def read_settings(
     reader: Reader, choice: Choice, node: Node, common: Iterable[str], synonyms: Mapping[str, str] | None = None
-) -> Chosen | Bad:
+) -> ChosenVariant | Bad:
     """The kind's own keys; `common` are other keys that the map may have."""
     reader.report_unknown(
         node, [*list_key_names(choice.type), *common], label=f"{choice.name} takes", synonyms=synonyms
@@ -79,7 +79,7 @@ def settings(
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
         return BAD
     made = _make(reader, choice, values, node)
-    return made if isinstance(made, Bad) else Chosen(choice, _written(choice, values), made)
+    return made if isinstance(made, Bad) else ChosenVariant(choice, _to_plain_settings(choice, values), made)
 
 
 def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) -> Any:
@@ -96,16 +96,16 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
     return made
 
 
-def _written(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
+def _to_plain_settings(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
     """The settings as plain values, by their keys in the file."""
     keys = {f.name: f.key for f in get_keys(choice.type)}
-    return {keys[name]: _listed(to_builtins(value)) for name, value in values.items()}
+    return {keys[name]: _convert_tuples(to_builtins(value)) for name, value in values.items()}
 
 
-def _listed(value: Any) -> Any:
+def _convert_tuples(value: Any) -> Any:
     """The value as JSON would return it: lists, no tuples."""
     if isinstance(value, list | tuple):
-        return [_listed(item) for item in value]
+        return [_convert_tuples(item) for item in value]
     if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
+        return {key: _convert_tuples(item) for key, item in value.items()}
     return value

@@ -103,7 +103,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
         return "command" if self.type == "cli" else self.type
 
     @property
-    def in_python(self) -> bool:
+    def is_python(self) -> bool:
         return self.type in ("python", "langchain")
 
     @property
@@ -119,5 +119,5 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     @property
     def code(self) -> tuple[ToolRef, ...]:
         """Every callable that the section names."""
-        named = [self.endpoint if self.in_python else "", self.tool_registry or "", self.reset_function or ""]
+        named = [self.endpoint if self.is_python else "", self.tool_registry or "", self.reset_function or ""]
         return (*(ToolRef(path) for path in named if path), *self.tools, *self.llm)

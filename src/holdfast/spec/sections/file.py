@@ -42,7 +42,7 @@ from holdfast.spec.sections.world import (
 VERSIONS = ("1", "1.0", "2.0")
 
 
-def _version(reader: Reader, node: Node) -> Any:
+def _read_version(reader: Reader, node: Node) -> Any:
     if node.kind not in ("int", "float", "text"):
         return reader.report_type(node, "a version such as 1 or 2.0")
     if node.text not in VERSIONS:
@@ -51,28 +51,30 @@ def _version(reader: Reader, node: Node) -> Any:
     return node.text
 
 
-def _secret(reader: Reader, node: Node) -> Any:
+def _read_secret(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
         return reader.read_section(SecretEntry, node)
     name = reader.read(Annotated[str, about("", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], node)
     return BAD if name is BAD else SecretEntry(at=node, name=name, source="env")
 
 
-def _rules_schema(entry: str) -> Schema:
+def _build_rules_schema(entry: str) -> Schema:
     listed = {"type": "array", "minItems": 1, "items": {"$ref": f"#/$defs/{entry}"}}
     mapped = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/NamedRule"}}
     return {"anyOf": [listed, mapped]}
 
 
 _RULES = ValueForm(
-    partial(read_rules, contract=True), lambda: _rules_schema("Rule"), "a list of rules, or a map of name to rule"
+    partial(read_rules, contract=True), lambda: _build_rules_schema("Rule"), "a list of rules, or a map of name to rule"
 )
 _TOP_RULES = ValueForm(
-    partial(read_rules, contract=False), lambda: _rules_schema("RunRule"), "a map of name to rule, or a list of rules"
+    partial(read_rules, contract=False),
+    lambda: _build_rules_schema("RunRule"),
+    "a map of name to rule, or a list of rules",
 )
-_VERSION = ValueForm(_version, lambda: {"type": ["string", "number"]}, "a number or text")
+_VERSION = ValueForm(_read_version, lambda: {"type": ["string", "number"]}, "a number or text")
 _SECRET = ValueForm(
-    _secret,
+    _read_secret,
     lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]},
     "a name, or a map",
 )

@@ -25,10 +25,10 @@ def _read_source(reader: Reader, node: Node) -> Any:
     takes = 'source takes env, "env:OTHER", "file:path" or "command:…"'
     hint = 'source: "env:OTHER" reads the variable OTHER, source: env the one of the secret\'s own name'
     if node.kind == "text" and re.fullmatch(_FROM, node.text):
-        hint = f"write {_written('from', node.text)}"
+        hint = f"write {_format_key('from', node.text)}"
     elif node.kind == "text" and re.fullmatch(_VARIABLE, node.text):
-        hint = f"write {_written('source', f'env:{node.text}')}"
-    return _refused(reader, node, takes, hint)
+        hint = f"write {_format_key('source', f'env:{node.text}')}"
+    return _report_bad_source(reader, node, takes, hint)
 
 
 def _read_from(reader: Reader, node: Node) -> Any:
@@ -37,16 +37,16 @@ def _read_from(reader: Reader, node: Node) -> Any:
     takes = 'from takes generated or "static://value"'
     hint = 'from: generated makes one up; a value that is somewhere is source: "env:OTHER" or source: "file:path"'
     if node.kind == "text" and re.fullmatch(_SOURCE, node.text):
-        hint = f"write {_written('source', node.text)}"
-    return _refused(reader, node, takes, hint)
+        hint = f"write {_format_key('source', node.text)}"
+    return _report_bad_source(reader, node, takes, hint)
 
 
-def _refused(reader: Reader, node: Node, takes: str, hint: str) -> Any:
+def _report_bad_source(reader: Reader, node: Node, takes: str, hint: str) -> Any:
     bad = reader.report(node, f"{takes}, found {describe(node)}", hint=hint, code="bad-value")
     return node.text if node.kind == "text" else bad  # otherwise it would be a secret without a source
 
 
-def _written(key: str, value: str) -> str:
+def _format_key(key: str, value: str) -> str:
     return f"{key}: {value}" if re.fullmatch(_VARIABLE, value) else f'{key}: "{value}"'
 
 
@@ -82,22 +82,22 @@ Size: TypeAlias = Annotated[
 
 
 # -- formats of reports -------------------------------------------------------------------------
-def formats() -> list[str]:
+def list_formats() -> list[str]:
     """The values of `output.format`: every reporter, and the terminal, for which no file is written."""
     return [*plugins.list_names("reporters"), "terminal"]
 
 
 def _read_format(reader: Reader, node: Node) -> Any:
-    if node.kind == "text" and node.text in formats():
+    if node.kind == "text" and node.text in list_formats():
         return node.text
-    hint = suggest_name(node.text, formats()) if node.kind == "text" else ""
-    expected = f"one of {', '.join(formats())}"
+    hint = suggest_name(node.text, list_formats()) if node.kind == "text" else ""
+    expected = f"one of {', '.join(list_formats())}"
     return reader.report_type(node, f"{expected}", hint=hint, code="unknown-value")
 
 
 _OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
 Format: TypeAlias = Annotated[
-    str, ValueForm(_read_format, lambda: {"enum": formats()}, f"{_OURS}, or a plug-in's reporter", example="html")
+    str, ValueForm(_read_format, lambda: {"enum": list_formats()}, f"{_OURS}, or a plug-in's reporter", example="html")
 ]
 
 
@@ -125,7 +125,7 @@ def _read_tool(reader: Reader, node: Node) -> Any:
     return BAD if code is BAD or name is BAD else ToolRef(code, name)
 
 
-def _tool_schema() -> Schema:
+def _build_tool_schema() -> Schema:
     named = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "callable": _CODE_SCHEMA},
@@ -135,7 +135,7 @@ def _tool_schema() -> Schema:
     return {"anyOf": [_CODE_SCHEMA, named]}
 
 
-Tool: TypeAlias = Annotated[ToolRef, ValueForm(_read_tool, _tool_schema, "module:function, or {name, callable}")]
+Tool: TypeAlias = Annotated[ToolRef, ValueForm(_read_tool, _build_tool_schema, "module:function, or {name, callable}")]
 
 
 def _read_tools(reader: Reader, node: Node) -> Any:
@@ -149,7 +149,7 @@ OneOrMoreTools: TypeAlias = Annotated[
     tuple[ToolRef, ...],
     ValueForm(
         _read_tools,
-        lambda: {"anyOf": [*_tool_schema()["anyOf"], {"type": "array", "items": _tool_schema()}]},
+        lambda: {"anyOf": [*_build_tool_schema()["anyOf"], {"type": "array", "items": _build_tool_schema()}]},
         "module:function, {name, callable}, or a list of them",
     ),
 ]
@@ -165,9 +165,9 @@ def _read_aggregation(reader: Reader, node: Node) -> Any:
     if node.kind == "map" and len(node.pairs) == 1:
         name, (key, value) = next(iter(node.pairs.items()))
         if name == "at_least":
-            return _counted(reader, Annotated[int, Meta(ge=1)], "at_least", value)
+            return _read_counted(reader, Annotated[int, Meta(ge=1)], "at_least", value)
         if name == "rate":
-            return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value)
+            return _read_counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value)
         meant, hint = suggest(name, ("at_least", "rate"))
         return reader.report(key, "unknown key", hint=hint, code="unknown-key", suggestion=meant)
     message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {describe(node)}"
@@ -175,12 +175,12 @@ def _read_aggregation(reader: Reader, node: Node) -> Any:
     return reader.report(node, message, hint=hint, code="unknown-value")
 
 
-def _counted(reader: Reader, hint: Any, kind: Any, node: Node) -> Any:
+def _read_counted(reader: Reader, hint: Any, kind: Any, node: Node) -> Any:
     value = reader.read(hint, node)
     return BAD if value is BAD else Aggregation(kind, float(value))
 
 
-def _aggregation_schema() -> Schema:
+def _build_aggregation_schema() -> Schema:
     at_least = {"type": "object", "properties": {"at_least": {"type": "integer", "minimum": 1}}}
     rate = {"type": "object", "properties": {"rate": {"type": "number", "minimum": 0, "maximum": 1}}}
     closed = [{**s, "required": list(s["properties"]), "additionalProperties": False} for s in (at_least, rate)]
@@ -189,5 +189,7 @@ def _aggregation_schema() -> Schema:
 
 Aggregate: TypeAlias = Annotated[
     Aggregation,
-    ValueForm(_read_aggregation, _aggregation_schema, "all | any | majority | mean | {at_least: k} | {rate: 0.8}"),
+    ValueForm(
+        _read_aggregation, _build_aggregation_schema, "all | any | majority | mean | {at_least: k} | {rate: 0.8}"
+    ),
 ]

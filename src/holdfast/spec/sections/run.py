@@ -29,7 +29,7 @@ class MessageKeys(Struct, frozen=True):
     content: Annotated[str, about("What was said.")]
 
 
-def range_seconds(text: str) -> int | None:
+def parse_range(text: str) -> int | None:
     """How many seconds back `last_7_days` goes; None for `all`. ValueError if it is neither."""
     if text == "all":
         return None
@@ -39,16 +39,16 @@ def range_seconds(text: str) -> int | None:
     return int(match[1]) * {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}[match[2]]
 
 
-def _messages(reader: Reader, node: Node) -> Any:
+def _read_messages(reader: Reader, node: Node) -> Any:
     """Plain texts are messages of the user."""
     if node.kind != "list":
         hint = "a list of {role, content}, or of texts that the user wrote"
         return reader.report_type(node, "a list", hint=hint)
-    read = [_message(reader, item) for index, item in enumerate(node.items)]
+    read = [_read_message(reader, item) for index, item in enumerate(node.items)]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
 
-def _message(reader: Reader, node: Node) -> Any:
+def _read_message(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         text = reader.read(_TEXT, node)
         return BAD if text is BAD else DialogueMessage("user", text)
@@ -56,11 +56,11 @@ def _message(reader: Reader, node: Node) -> Any:
     return BAD if message is BAD else DialogueMessage(message.role, message.content)
 
 
-def _input(reader: Reader, node: Node) -> Any:
+def _read_input(reader: Reader, node: Node) -> Any:
     if node.kind != "list":
         text = reader.read(_TEXT, node)
         return BAD if text is BAD else (DialogueMessage("user", text),)
-    messages = _messages(reader, node)
+    messages = _read_messages(reader, node)
     if messages is BAD:
         return BAD
     if not messages or messages[-1].role != "user":
@@ -69,18 +69,18 @@ def _input(reader: Reader, node: Node) -> Any:
     return messages
 
 
-def _date_range(reader: Reader, node: Node) -> Any:
+def _read_date_range(reader: Reader, node: Node) -> Any:
     text = reader.read(str, node)
     if text is BAD:
         return BAD
     try:
-        range_seconds(text)
+        parse_range(text)
     except ValueError as wrong:
         return reader.report(node, str(wrong), code="bad-value")
     return text
 
 
-def _schema() -> Schema:
+def _build_messages_schema() -> Schema:
     message = {
         "type": "object",
         "properties": {
@@ -93,13 +93,19 @@ def _schema() -> Schema:
     return {"type": "array", "items": {"anyOf": [{"type": "string"}, message]}}
 
 
-PriorTurns: TypeAlias = Annotated[tuple[Any, ...], ValueForm(_messages, _schema, "a list of texts and {role, content}")]
+PriorTurns: TypeAlias = Annotated[
+    tuple[Any, ...], ValueForm(_read_messages, _build_messages_schema, "a list of texts and {role, content}")
+]
 SessionInput: TypeAlias = Annotated[
     tuple[Any, ...],
-    ValueForm(_input, lambda: {"anyOf": [{"type": "string"}, _schema()]}, "text, or a list of texts and messages"),
+    ValueForm(
+        _read_input,
+        lambda: {"anyOf": [{"type": "string"}, _build_messages_schema()]},
+        "text, or a list of texts and messages",
+    ),
 ]
 DateRange: TypeAlias = Annotated[
-    str, ValueForm(_date_range, lambda: {"type": "string", "pattern": f"^(all|{_RANGE})$"}, "text")
+    str, ValueForm(_read_date_range, lambda: {"type": "string", "pattern": f"^(all|{_RANGE})$"}, "text")
 ]
 
 

@@ -27,7 +27,7 @@ class SayRuleKeys(Struct, frozen=True, kw_only=True):
     say: Annotated[str, about("What the user then says.", min_length=1)]
 
 
-def answer_pattern(written: str) -> Pattern:
+def build_answer_pattern(written: str) -> Pattern:
     """The pattern for an answer: a regular expression that ignores case."""
     return Pattern(f"/{written}/is")
 
@@ -42,7 +42,7 @@ def read_script(path: Path, *, label: str) -> UserScript:
     elif path.suffix == ".txt":
         script = UserScript(tuple(line.strip() for line in source.text.splitlines() if line.strip()))
     else:
-        script = _listed(reader, source)
+        script = _parse_list(reader, source)
     if not reader.problems and not script.texts and not script.rules:
         reader.problems.append(
             Problem("the user says nothing", hint="write a list of what the user says", code="empty")
@@ -52,7 +52,7 @@ def read_script(path: Path, *, label: str) -> UserScript:
     return script
 
 
-def _listed(reader: Reader, source: Source) -> UserScript:
+def _parse_list(reader: Reader, source: Source) -> UserScript:
     root, problems = parse(source.text)
     reader.problems += problems
     if root is None:
@@ -70,17 +70,17 @@ def read_lines(reader: Reader, root: Node) -> UserScript:
     rules: list[SayRule] = []
     for node in root.items:
         if node.kind == "map":
-            rules += _rule(reader, node)
+            rules += _read_rule(reader, node)
         elif (text := reader.read(_LINE, node)) is not BAD:
             texts.append(text)
     return UserScript(tuple(texts), tuple(rules))
 
 
-def _rule(reader: Reader, node: Node) -> list[SayRule]:
+def _read_rule(reader: Reader, node: Node) -> list[SayRule]:
     rule = reader.read_section(SayRuleKeys, node)
     if rule is BAD:
         return []
-    if wrong := answer_pattern(rule.when).find_problem():
+    if wrong := build_answer_pattern(rule.when).find_problem():
         reader.report(node.get("when"), wrong[0], hint=wrong[1], code="bad-regex")
     return [SayRule(rule.when, rule.say)]
 
@@ -95,7 +95,7 @@ def _read_script(reader: Reader, node: Node) -> Any:
     return read_lines(reader, node)
 
 
-def _script_schema() -> Schema:
+def _build_script_schema() -> Schema:
     text = {"type": "string", "minLength": 1}
     when = {**text, "description": "A regular expression that is looked for in the answer."}
     say = {**text, "description": "What the user then says."}
@@ -104,7 +104,7 @@ def _script_schema() -> Schema:
     return {"anyOf": [text, {"type": "array", "items": items, "minItems": 1}]}
 
 
-_SCRIPT = ValueForm(_read_script, _script_schema, "a file, or a list of texts and {when, say}")
+_SCRIPT = ValueForm(_read_script, _build_script_schema, "a file, or a list of texts and {when, say}")
 
 
 class UserSection(Struct, frozen=True, kw_only=True):
@@ -134,12 +134,12 @@ class TaskSection(Struct, frozen=True, kw_only=True):
     user: Annotated[UserSection | None, about("A simulated user, who continues the conversation.")] = None
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def prompts(self) -> tuple[str, ...]:
         """All written questions, in order."""
         return (*((self.prompt,) if self.prompt else ()), *self.turns)
 
 
-def _read(reader: Reader, node: Node) -> Any:
+def _read_prompt(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
         return reader.read_section(TaskSection, node)
     if node.kind == "list":
@@ -152,7 +152,7 @@ def _read(reader: Reader, node: Node) -> Any:
 GoldenPrompt: TypeAlias = Annotated[
     TaskSection,
     ValueForm(
-        _read,
+        _read_prompt,
         lambda: {"anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/TaskSection"}]},
         "text, or a map of prompt, turns and user",
     ),

@@ -14,7 +14,7 @@ from holdfast.reading.fields import about, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.reading.words import describe, suggest_name
-from holdfast.spec.rules.variants import Choice, Chosen, settings
+from holdfast.spec.rules.variants import Choice, ChosenVariant, read_settings
 from holdfast.spec.sections.forms import SecretFrom, SecretSource, Size
 from holdfast.spec.sections.run import SEED
 
@@ -207,24 +207,24 @@ def read_service(reader: Reader, node: Node) -> ServiceEntry | Bad:
     if isinstance(common, Bad) or (node.has("type") and "type" not in common):
         return BAD
     kind = common.pop("type", CONTAINER)
-    image = _image(reader, node) if kind == CONTAINER else {}
-    choice = BAD if isinstance(image, Bad) else _choice(reader, kind, image, node)
+    image = _read_image(reader, node) if kind == CONTAINER else {}
+    choice = BAD if isinstance(image, Bad) else _choose_plugin(reader, kind, image, node)
     if isinstance(choice, Bad) or isinstance(image, Bad):
         return BAD
-    own = _own(reader, kind, choice, node)
+    own = _read_own_keys(reader, kind, choice, node)
     if isinstance(own, Bad):
         return BAD
     return ServiceEntry(node, kind, ServiceSpec(kind=choice.name, settings=own.settings, **common, **image))
 
 
-def _image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
+def _read_image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
     if not node.has("image"):
         return reader.report_missing(node, "image", hint="or is it type: http_mock?")
     keys: dict[str, Any] | Bad = reader.read_keys(ImageKeys, node)
     return keys
 
 
-def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Choice | Bad:
+def _choose_plugin(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Choice | Bad:
     """The plug-in of the entry, by its type or its image."""
     place = node.get("type" if node.has("type") else "image")
     try:
@@ -240,17 +240,17 @@ def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Cho
     return Choice(name, plugin)
 
 
-def _own(reader: Reader, kind: str, choice: Choice, node: Node) -> Chosen | Bad:
+def _read_own_keys(reader: Reader, kind: str, choice: Choice, node: Node) -> ChosenVariant | Bad:
     """The keys of its kind; the message about a key of another kind names that kind."""
     common = [*list_key_names(ServiceKeys), *(list_key_names(ImageKeys) if kind == CONTAINER else ())]
     mine = {*common, *list_key_names(choice.type)}
-    foreign = {key: home for key in node.pairs if key not in mine and (home := _home(key))}
+    foreign = {key: home for key in node.pairs if key not in mine and (home := _find_home_type(key))}
     for key, home in foreign.items():
         reader.report(node.get_key(key), f"is for type: {home}", code="conflict")
-    return settings(reader, choice, node, [*common, *foreign])
+    return read_settings(reader, choice, node, [*common, *foreign])
 
 
-def _home(key: str) -> str:
+def _find_home_type(key: str) -> str:
     """The type whose services have that key; empty if none has."""
     if key in list_key_names(ImageKeys):
         return CONTAINER

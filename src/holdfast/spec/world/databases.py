@@ -22,12 +22,12 @@ READ = 1_000_000
 _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
 
 
-def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
+def report_database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
     """Report tables without a database name if the service has no default database."""
-    bare = {service.name: (n, service) for n, service in enumerate(file.services) if _has_none(service)}
+    bare = {service.name: (n, service) for n, service in enumerate(file.services) if _lacks_database(service)}
     if not bare or reader.has_error("services", "fixtures"):
         return
-    for place, name, table in (*_fixtures(file, bare, folder), *_rules(rules, bare)):
+    for place, name, table in (*_iter_fixture_tables(file, bare, folder), *_iter_rule_tables(rules, bare)):
         index, service = bare[name]
         what = "MYSQL_DATABASE: app in its env" if service.type == CONTAINER else "its name at the end of the url"
         message = f"the table {table[:60]!r} is in no database: {name} has none unless it is named"
@@ -35,7 +35,7 @@ def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fo
         reader.report(place, message, hint=hint, code="no-database")
 
 
-def _has_none(service: ServiceEntry) -> bool:
+def _lacks_database(service: ServiceEntry) -> bool:
     spec = service.spec
     if spec.kind != EXTERNAL:
         return get_spoken_traits(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
@@ -52,7 +52,7 @@ _Tables = Iterator[tuple[Node, str, str]]
 """The node, the service, the table."""
 
 
-def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
+def _iter_fixture_tables(file: File, bare: Collection[str], folder: Path) -> _Tables:
     for fixture in file.fixtures:
         if fixture.service is None or fixture.service not in bare:
             continue
@@ -63,20 +63,20 @@ def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
         table = (
             fixture.table
             if fixture.type == "drift"
-            else find_bare_table(_statements(fixture.sql, fixture.file, folder))
+            else find_bare_table(_read_statements(fixture.sql, fixture.file, folder))
         )
         if table and "." not in table:
             yield fixture.at.get(key), fixture.service, table
 
 
-def _statements(sql: str | None, file: str | None, folder: Path) -> str:
+def _read_statements(sql: str | None, file: str | None, folder: Path) -> str:
     if sql is not None or file is None or find_names(file).has_references:
         return sql or ""
     text = read_file(folder / file).text  # an unreadable file is reported elsewhere
     return text if len(text) <= READ else text[:READ].rpartition(";")[0]
 
 
-def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Tables:
+def _iter_rule_tables(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Tables:
     for rule in rules:
         service = next((one.name for one in rule.traits.services if one.name in bare), "")
         for setting, table in rule.made.tables_read() if service and isinstance(rule.made, TableCheck) else ():

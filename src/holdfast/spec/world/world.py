@@ -48,34 +48,34 @@ _AUDITED = {
 }
 
 
-def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
+def report_world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
     """Reports unknown names, and keys that need another key."""
     reader.report_duplicates(((service.name, service.at.get("name")) for service in file.services), "name")
     for fixture in file.fixtures:
-        _fixture(reader, file, fixture)
-    _shell_params(reader, file)
-    _placed_files(reader, file)
-    _workdir(reader, file)
-    _forbidden(reader, file)
-    _secrets(reader, file)
-    _clock(reader, file)
+        _check_fixture(reader, file, fixture)
+    _check_shell_params(reader, file)
+    _check_placed_files(reader, file)
+    _check_workdir(reader, file)
+    _check_forbidden(reader, file)
+    _check_secrets(reader, file)
+    _check_clock(reader, file)
     if reader.has_error("services"):
         return
     if file.network is not None:
         for host, name in file.network.dns_overrides.items():
             node = file.network.at.get("dns_overrides").get(host)
-            _known(reader, file, name, node)
+            _find_service(reader, file, name, node)
     for rule in rules:
-        _rule_service(reader, file, rule)
+        _check_rule_services(reader, file, rule)
         if key := rule.traits.shell_setting:
             node = rule.settings_at.get(key)
             report_unquotable(reader, node, str(rule.invariant.settings[key]), IN_SETUP_ENV)
     for fault in faults:
         if fault.injection.plane == "service":
-            _known(reader, file, fault.injection.target, fault.at.get("service"))
+            _find_service(reader, file, fault.injection.target, fault.at.get("service"))
 
 
-def _shell_params(reader: Reader, file: File) -> None:
+def _check_shell_params(reader: Reader, file: File) -> None:
     if file.setup is not None:
         for node in file.setup.at.get("commands").items:
             report_unquotable(reader, node, node.text, IN_SETUP_ENV)
@@ -83,17 +83,17 @@ def _shell_params(reader: Reader, file: File) -> None:
         report_unquotable(reader, service.at.get("wait_for"), service.spec.wait_for or "", "move it out")
 
 
-def _secrets(reader: Reader, file: File) -> None:
+def _check_secrets(reader: Reader, file: File) -> None:
     named = ((secret.name, secret.at.get("name") if secret.at.has("name") else secret.at) for secret in file.secrets)
     reader.report_duplicates(named, "name")
     for secret in file.secrets:
         if secret.scope.file is not None:
-            _inside(reader, secret.scope.file, secret.at.find("scope.file"))
+            _check_path(reader, secret.scope.file, secret.at.find("scope.file"))
         if secret.source is not None and secret.from_ is not None:
             reader.report(secret.at.get_key("from"), "source and from cannot be combined", code="conflict")
 
 
-def _clock(reader: Reader, file: File) -> None:
+def _check_clock(reader: Reader, file: File) -> None:
     text = file.determinism.clock if file.determinism else None
     if file.determinism is None or text is None or re.search(REFERENCE, text):
         return
@@ -104,7 +104,7 @@ def _clock(reader: Reader, file: File) -> None:
         reader.report(file.determinism.at.get("clock"), message, code="bad-setting")
 
 
-def _fixture(reader: Reader, file: File, fixture: FixtureEntry) -> None:
+def _check_fixture(reader: Reader, file: File, fixture: FixtureEntry) -> None:
     at = fixture.at
     for key in _NEEDS[fixture.type]:
         if not at.has(key):
@@ -116,28 +116,28 @@ def _fixture(reader: Reader, file: File, fixture: FixtureEntry) -> None:
     if fixture.type == "sql" and (fixture.sql is None) == (fixture.file is None):
         reader.report(at, "needs one of sql, file", code="missing-key")
     if fixture.path is not None:
-        _inside(reader, fixture.path, at.get("path"))
+        _check_path(reader, fixture.path, at.get("path"))
     if fixture.service is not None and not reader.has_error("services"):
-        _known(reader, file, fixture.service, at.get("service"))
+        _find_service(reader, file, fixture.service, at.get("service"))
 
 
-def _inside(reader: Reader, written: str, node: Node, folder: str = "the workspace") -> None:
+def _check_path(reader: Reader, written: str, node: Node, folder: str = "the workspace") -> None:
     """Reports a path that leaves the workspace, or the home."""
     for _, message in find_path_problem(written if folder == "the home" else to_workspace_path(written), folder):
         reader.report(node, message, code="bad-setting")
 
 
-def _placed_files(reader: Reader, file: File) -> None:
+def _check_placed_files(reader: Reader, file: File) -> None:
     of_home = file.setup.home_files if file.setup else ()
     placed = (*(file.setup.files if file.setup else ()), *(entry for f in file.fixtures for entry in f.files))
     for entry in (*of_home, *placed):
         folder = "the home" if any(entry is one for one in of_home) else "the workspace"
-        _inside(reader, entry.path, entry.at.get("path"), folder)
+        _check_path(reader, entry.path, entry.at.get("path"), folder)
         if (entry.content is None) == (entry.source is None):
             reader.report(entry.at, "needs one of content, source", code="missing-key")
 
 
-def _workdir(reader: Reader, file: File) -> None:
+def _check_workdir(reader: Reader, file: File) -> None:
     """Reports a workdir that every sandbox already uses for something else."""
     path = file.setup.workdir if file.setup else None
     if file.setup is None or path is None or can_be_workdir(path):
@@ -146,7 +146,7 @@ def _workdir(reader: Reader, file: File) -> None:
     reader.report(file.setup.at.get("workdir"), message, code="bad-setting")
 
 
-def may_be_database(service: ServiceEntry) -> bool:
+def can_be_database(service: ServiceEntry) -> bool:
     """Whether the service may accept SQL: its kind or URL is unknown, or its protocol is PostgreSQL or MySQL."""
     spec = service.spec
     if spec.kind == EXTERNAL:
@@ -158,19 +158,19 @@ def may_be_database(service: ServiceEntry) -> bool:
     return spec.kind not in _OURS or get_spoken_traits(spec).wire in _SQL
 
 
-def _unaudited(reader: Reader, file: File) -> None:
+def _check_unaudited_writes(reader: Reader, file: File) -> None:
     """Reports a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
     holding = [service for service in file.services if not get_traits(service.spec).records]
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.has_error("services"):
         return
-    if holding and not any(map(may_be_database, holding)):
+    if holding and not any(map(can_be_database, holding)):
         message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {holding[0].name} is neither"
         reader.report(file.forbidden.at.get_key(rule), message, code="conflict")
 
 
-def _forbidden(reader: Reader, file: File) -> None:
-    _unaudited(reader, file)
+def _check_forbidden(reader: Reader, file: File) -> None:
+    _check_unaudited_writes(reader, file)
     if file.forbidden is None or file.audit is None:
         return
     switched = asdict(file.audit)
@@ -181,7 +181,7 @@ def _forbidden(reader: Reader, file: File) -> None:
             )
 
 
-def _known(reader: Reader, file: File, name: str, node: Node) -> ServiceEntry | None:
+def _find_service(reader: Reader, file: File, name: str, node: Node) -> ServiceEntry | None:
     for service in file.services:
         if service.name == name:
             return service
@@ -190,18 +190,18 @@ def _known(reader: Reader, file: File, name: str, node: Node) -> ServiceEntry | 
     return None
 
 
-def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
+def _check_rule_services(reader: Reader, file: File, rule: RuleEntry) -> None:
     traits = rule.traits
     for read in traits.services:
         node = rule.settings_at.find(read.setting)
-        service = _known(reader, file, read.name, node)
-        message = _unfit(service, rule.invariant.check, read) if service is not None else ""
+        service = _find_service(reader, file, read.name, node)
+        message = _explain_unfit(service, rule.invariant.check, read) if service is not None else ""
         if message:
             reader.report(node, message, code="conflict")
-    _unaudited_deeds(reader, file, rule, traits)
+    _check_unaudited_actions(reader, file, rule, traits)
 
 
-def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
+def _explain_unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
     """Why the check cannot read this service; empty if it can."""
     mock = get_traits(service.spec).records
     if read.needs == "recorder":
@@ -211,10 +211,10 @@ def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
         )
     if mock:
         return f"{kind} needs a database, and {service.name} is a mock"
-    return "" if may_be_database(service) else f"{kind} needs PostgreSQL or MySQL, and {service.name} is neither"
+    return "" if can_be_database(service) else f"{kind} needs PostgreSQL or MySQL, and {service.name} is neither"
 
 
-def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
+def _check_unaudited_actions(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
     """Report rules on actions that the audit log does not record."""
     if file.audit is None or not traits.audits:
         return

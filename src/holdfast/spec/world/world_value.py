@@ -10,7 +10,7 @@ from holdfast.spec.sections.file import File
 from holdfast.spec.world.world import WORLD_KEYS
 
 
-def world_spec(file: File) -> world.WorldSpec | None:
+def build_world(file: File) -> world.WorldSpec | None:
     """The world that the file describes; None if it has none of its keys, wants no sandbox and judges no state."""
     held = file.determinism is not None and any(
         file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
@@ -22,50 +22,50 @@ def world_spec(file: File) -> world.WorldSpec | None:
         return None
     return world.WorldSpec(
         base=file.base,
-        setup=_setup(file.setup) if file.setup else world.Setup(),
-        resources=_resources(file.resources) if file.resources else world.Resources(),
-        secrets=tuple(map(_secret, file.secrets)),
+        setup=_build_setup(file.setup) if file.setup else world.Setup(),
+        resources=_build_resources(file.resources) if file.resources else world.Resources(),
+        secrets=tuple(map(_build_secret, file.secrets)),
         services=tuple(service.spec for service in file.services),
-        fixtures=tuple(map(_fixture, file.fixtures)),
-        network=_network(file.network) if file.network else world.Network(),
-        determinism=_determinism(file.determinism) if file.determinism else world.Determinism(),
+        fixtures=tuple(map(_build_fixture, file.fixtures)),
+        network=_build_network(file.network) if file.network else world.Network(),
+        determinism=_build_determinism(file.determinism) if file.determinism else world.Determinism(),
         audit=convert(world.AuditSettings, file.audit) if file.audit else world.AuditSettings(),
-        forbidden=_forbidden(file.forbidden) if file.forbidden else world.Forbidden(),
+        forbidden=_build_forbidden(file.forbidden) if file.forbidden else world.Forbidden(),
     )
 
 
-def _placed(entry: written.FileEntry) -> world.PlacedFile:
+def _build_placed_file(entry: written.FileEntry) -> world.PlacedFile:
     mode = int(entry.mode, 8) if entry.mode else None
     return convert(world.PlacedFile, entry, path=to_workspace_path(entry.path), mode=mode)
 
 
-def _setup(section: written.SetupSection) -> world.Setup:
-    files, home_files = (tuple(map(_placed, entries)) for entries in (section.files, section.home_files))
+def _build_setup(section: written.SetupSection) -> world.Setup:
+    files, home_files = (tuple(map(_build_placed_file, entries)) for entries in (section.files, section.home_files))
     return convert(world.Setup, section, files=files, home_files=home_files)
 
 
-def _resources(section: written.ResourcesSection) -> world.Resources:
+def _build_resources(section: written.ResourcesSection) -> world.Resources:
     return convert(world.Resources, section, timeout_ms=section.timeout)
 
 
-def _secret(entry: written.SecretEntry) -> world.Secret:
+def _build_secret(entry: written.SecretEntry) -> world.Secret:
     file = None if entry.scope.file is None else to_workspace_path(entry.scope.file)
     return world.Secret(entry.name, entry.from_ or entry.source or "env", entry.scope.env, file)
 
 
-def _fixture(entry: written.FixtureEntry) -> world.Fixture:
+def _build_fixture(entry: written.FixtureEntry) -> world.Fixture:
     kinds = tuple("null" if kind is None else kind for kind in entry.kinds)  # YAML reads a bare null as nothing
     return convert(
         world.Fixture,
         entry,
         path=to_workspace_path(entry.path or "."),
-        files=tuple(map(_placed, entry.files)),
+        files=tuple(map(_build_placed_file, entry.files)),
         rate=world.DRIFT_RATE if entry.rate is None else entry.rate,
         kinds=kinds or world.DRIFT_KINDS,
     )
 
 
-def _network(section: written.NetworkSection) -> world.Network:
+def _build_network(section: written.NetworkSection) -> world.Network:
     return world.Network(
         egress=section.egress.default,
         allow=section.egress.allow,
@@ -75,9 +75,9 @@ def _network(section: written.NetworkSection) -> world.Network:
     )
 
 
-def _determinism(section: written.DeterminismSection) -> world.Determinism:
+def _build_determinism(section: written.DeterminismSection) -> world.Determinism:
     return convert(world.Determinism, section, network_latency_ms=section.network_latency or 0)
 
 
-def _forbidden(section: written.ForbiddenSection) -> world.Forbidden:
+def _build_forbidden(section: written.ForbiddenSection) -> world.Forbidden:
     return convert(world.Forbidden, section, secrets_in_logs=section.secrets_in_logs == "deny")

@@ -17,8 +17,8 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
-from holdfast.spec.catalogue.editors import json_schema
-from holdfast.spec.catalogue.reference import reference
+from holdfast.spec.catalogue.editors import build_json_schema
+from holdfast.spec.catalogue.reference import build_reference
 from holdfast.world.service_planes import assign_addresses, build_variables
 from holdfast.world.services import open_keeper
 from refused import refused
@@ -106,10 +106,10 @@ def test_what_is_wrong_is_reported_with_its_place(
 
 
 def test_the_schema_and_the_reference_have_its_keys() -> None:
-    valid = jsonschema_rs.validator_for(json_schema()).is_valid
+    valid = jsonschema_rs.validator_for(build_json_schema()).is_valid
     assert valid(yaml.safe_load(SPEC + "  - {name: parrot, type: echo, prefix: x}\n"))
     assert not valid(yaml.safe_load(SPEC + "  - {name: parrot, type: echo, record: true}\n"))
-    assert "| `prefix` | text |" in reference()
+    assert "| `prefix` | text |" in build_reference()
 
 
 def test_the_agent_is_told_where_it_is() -> None:
