@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.checks.pii_text import Span, announces_phone, get_preceding_text, has_other_label
+from holdfast.checks.pii_text import Span, get_preceding_text, has_other_label, has_phone_word
 
 _LEFT = r"(?<![0-9A-Za-z_+])(?<![0-9][.,/-])(?<![A-Za-z]-)"
 _RIGHT = r"(?![0-9A-Za-z_])(?![.,/-][0-9])(?! ?[€$£%])"
@@ -46,7 +46,7 @@ _AMERICAN = re.compile(r"(?:1[ .-])?(?:\([0-9]{3}\) ?|[0-9]{3}[ .-])[0-9]{3}[ .-
 
 def find_phones(text: str) -> Iterator[Span]:
     for match in _INTERNATIONAL.finditer(text):
-        if _is_possible_number(match[0], announces_phone(get_preceding_text(text, match.start()))):
+        if _is_possible_number(match[0], has_phone_word(get_preceding_text(text, match.start()))):
             yield match.span()
     for match in _CANDIDATE.finditer(text):
         if _PAIR.search(match[0]) and (span := _find_national_number(text, *match.span())):
@@ -58,7 +58,7 @@ def _find_national_number(text: str, start: int, end: int) -> Span | None:
     words = get_preceding_text(text, start)
     if has_other_label(words) or _DATE.match(text, start, end):
         return None
-    announced = announces_phone(words, text[end : end + 16])
+    announced = has_phone_word(words, text[end : end + 16])
     # The candidate may include a number that follows. Groups are cut from its end until the rest is a phone number.
     while end > start:
         candidate = text[start:end].rstrip(" ()./-")

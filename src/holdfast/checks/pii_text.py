@@ -42,7 +42,7 @@ def has_other_label(words: str) -> bool:
     return _find_last(_LABELS, words) > _find_last(_PHONE_WORDS, words)
 
 
-def announces_phone(words: str, after: str = "") -> bool:
+def has_phone_word(words: str, after: str = "") -> bool:
     """Whether the words before or after a number announce a phone number."""
     match = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
     return bool(match) and not has_other_label(words)

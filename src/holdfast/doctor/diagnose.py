@@ -128,13 +128,13 @@ def describe_place(fault: Injection, agent: AgentSpec, *, on_wire: bool = False)
 
 
 def _describe_model_place(agent: AgentSpec) -> str:
-    if agent.in_python and agent.llm:
+    if agent.is_python and agent.llm:
         return "in the model function: " + ", ".join(ref.name or ref.path for ref in agent.llm)
     return "in the model traffic"
 
 
 def _describe_tool_places(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[str]:
-    if agent.in_python and not on_wire and (agent.tools or agent.tool_registry or agent.mcp_config is None):
+    if agent.is_python and not on_wire and (agent.tools or agent.tool_registry or agent.mcp_config is None):
         yield "in the Python function"
     if agent.mcp_config is not None:
         yield "in its MCP traffic"

@@ -204,14 +204,18 @@ def split_sentences(text: str) -> list[str]:
     """The sentences of a line; one that does not end is cut at the maximum length."""
     parts: list[str] = []
     for part in _SENTENCE_END.split(text):
-        if parts and part and (_ABBREVIATION.search(parts[-1]) or (_DAY.search(parts[-1]) and _continues_date(part))):
+        if (
+            parts
+            and part
+            and (_ABBREVIATION.search(parts[-1]) or (_DAY.search(parts[-1]) and _is_date_continued(part)))
+        ):
             parts[-1] = f"{parts[-1]} {part}"
         elif part and part.strip():
             parts.append(part.strip())
     return [piece for part in parts for piece in (wrap(part, _LONGEST) if len(part) > _LONGEST else [part])]
 
 
-def _continues_date(part: str) -> bool:
+def _is_date_continued(part: str) -> bool:
     """Whether the text after `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
     first = part.split(maxsplit=1)[0] if part.strip() else ""
     return first[:1].islower() or fold(first.strip(".,")) in load_months()

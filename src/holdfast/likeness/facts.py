@@ -49,7 +49,7 @@ class Fact(NamedTuple):
     """Whether it may be left out: `two things`, `a day`."""
 
     @property
-    def shown(self) -> str:
+    def display_key(self) -> str:
         return f"{self.dimension}:{min(self.readings)}"
 
     def is_same(self, other: Fact) -> bool:

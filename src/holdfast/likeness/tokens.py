@@ -183,7 +183,7 @@ def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]
             size, fact = facts[at]
             text = " ".join(part.text for part in pieces[at : at + size])
             none = frozenset({"not"}) if fact.kind == "number" and not fact.bare else frozenset[str]()
-            yield TextToken(text, fact.kind, fact.shown, none, fact)
+            yield TextToken(text, fact.kind, fact.display_key, none, fact)
             at += size
             continue
         size, marks = _find_phrase(words, at, lang)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from holdfast.reading.program_word import blank_calculations, double_quoted_substitutions, strip_here_texts
+from holdfast.reading.program_word import blank_calculations, find_quoted_substitutions, strip_here_texts
 
 _COMMAND = r"(?:^|[;&|({!\n`]|\b(?:if|elif|then|else|do|while|until)\b)\s*"
 """Where a command may begin."""
@@ -64,6 +64,6 @@ def find_bash_features(command: str) -> list[str]:
     inner = [match[2] for match in _QUOTED.finditer(text) if match[2]]
     bare = _QUOTED.sub(lambda match: "$'" if match[1] else "_" * (not match[0].startswith("#")), text)
     expansions = " ".join(expansion for part in inner for expansion in re.findall(r"(?<!\\)\$\{[^}]*\}?", part))
-    nested = [find_bash_features(code) for part in inner for code in double_quoted_substitutions(part)]
+    nested = [find_bash_features(code) for part in inner for code in find_quoted_substitutions(part)]
     own = [name for name, one in BASH_FEATURES.items() if one.written.search(f"{bare}\n{expansions}")]
     return list(dict.fromkeys([*own, *(name for names in nested for name in names)]))

@@ -225,7 +225,7 @@ def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
     def simplify(piece: re.Match[str]) -> str:
         text = piece[0]
         if text[0] == '"':
-            substitutions.extend(double_quoted_substitutions(text[1:-1]))
+            substitutions.extend(find_quoted_substitutions(text[1:-1]))
         if text[0] == "`":
             return f"$({text[1:-1]})"
         if text == "\\\n":
@@ -250,7 +250,7 @@ def strip_here_texts(line: str) -> str:
     return _HERE_TEXT.sub(r"\3\n", line)
 
 
-def double_quoted_substitutions(text: str) -> list[str]:
+def find_quoted_substitutions(text: str) -> list[str]:
     """The commands whose output is inserted into a text in double quotes."""
     return [match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text)]
 

@@ -268,7 +268,7 @@ def _check_filename(reader: Reader, section: OutputSection) -> None:
 def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
     """Reports keys that need another key."""
     report_task_problems(reader, file)
-    if folder is not None and file.agent.dir is not None and _contains(folder / file.agent.dir, folder):
+    if folder is not None and file.agent.dir is not None and _is_inside(folder / file.agent.dir, folder):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
         message = f"{file.agent.dir[:60]!r} contains the spec: the agent would see its rules"
         reader.report(file.agent.at.get("dir"), message, hint=hint, code="bad-setting")
@@ -312,7 +312,7 @@ def _check_sandbox_keys(reader: Reader, file: File) -> None:
             reader.report_type(node, "a name such as pytest, or a path from / or ~/", code="bad-setting")
 
 
-def _contains(place: Path, folder: Path) -> bool:
+def _is_inside(place: Path, folder: Path) -> bool:
     """Whether a folder is inside another, following links."""
     return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 

@@ -199,10 +199,10 @@ def is_carried_out(event: TraceEvent) -> bool | None:
         return True
     if event.status is not None and 400 <= event.status < 500:
         return False
-    return None if event.failed or reports_error(event) else True
+    return None if event.failed or is_error_result(event) else True
 
 
-def reports_error(event: TraceEvent) -> bool:
+def is_error_result(event: TraceEvent) -> bool:
     """Whether the result of a call is an object that reports an error, although the call itself succeeded."""
     if not event.output.lstrip().startswith("{"):
         return False

@@ -15,8 +15,8 @@ from holdfast.checks.trace.calls import (
     find_calls,
     format_count,
     get_call_name,
+    is_error_result,
     is_match,
-    reports_error,
 )
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
@@ -79,7 +79,7 @@ class OnlyAfter:
         """Whether the call was made and, if required, succeeded from the agent's view."""
         if event.phase == "declared":
             return False
-        return not self.successful or (event.phase == "done" and not event.failed and not reports_error(event))
+        return not self.successful or (event.phase == "done" and not event.failed and not is_error_result(event))
 
 
 def _has_ended_before(first: TraceEvent, then: TraceEvent) -> bool:

@@ -24,7 +24,7 @@ _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
 
 def report_database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
     """Report tables without a database name if the service has no default database."""
-    bare = {service.name: (n, service) for n, service in enumerate(file.services) if _lacks_database(service)}
+    bare = {service.name: (n, service) for n, service in enumerate(file.services) if _is_without_database(service)}
     if not bare or reader.has_error("services", "fixtures"):
         return
     for place, name, table in (*_iter_fixture_tables(file, bare, folder), *_iter_rule_tables(rules, bare)):
@@ -35,7 +35,7 @@ def report_database_problems(reader: Reader, file: File, rules: Iterable[RuleEnt
         reader.report(place, message, hint=hint, code="no-database")
 
 
-def _lacks_database(service: ServiceEntry) -> bool:
+def _is_without_database(service: ServiceEntry) -> bool:
     spec = service.spec
     if spec.kind != EXTERNAL:
         return get_spoken_traits(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
