@@ -116,7 +116,7 @@ class _SiteOpening:
 
     async def open_on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
         """Opens the agent of a section on this machine."""
-        if agent.in_python:
+        if agent.is_python:
             return await (self.open_inline(agent) if agent.isolation == "inline" else self.open_python(agent, machine))
         if agent.type == "command":
             from holdfast.agents.command.agent import CommandAgent
@@ -211,7 +211,7 @@ class _SiteOpening:
 
     def make_world_agent(self, agent: AgentSpec) -> Agent:
         """Makes the agent of a section, to be started in the world of each trial."""
-        if agent.in_python:
+        if agent.is_python:
             from holdfast.agents.python.world_hosts import WorldHosts
 
             return WorldHosts(agent, list_scenarios(self.spec))

@@ -74,7 +74,7 @@ def find_source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem
 
 def list_references(agent: AgentSpec) -> Iterator[tuple[str, str]]:
     """Yields every `module:attribute` of the section, with its key."""
-    if agent.in_python:
+    if agent.is_python:
         yield "agent.endpoint", agent.endpoint
         yield from ((f"agent.tools[{at}]", ref.path) for at, ref in enumerate(agent.tools))
         yield from ((f"agent.llm[{at}]", ref.path) for at, ref in enumerate(agent.llm))
