@@ -212,7 +212,7 @@ def _compare_failures(
 
 def _list_state_rules(spec: Spec) -> frozenset[str]:
     """List the rules that judge the state left by the agent without asking a model."""
-    from holdfast.spec.rules.rules import judges_state
+    from holdfast.spec.rules.rules import is_state_rule
 
     return frozenset(rule.id for rule in spec.invariants if is_state_rule(rule))
 
