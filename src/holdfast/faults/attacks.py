@@ -32,7 +32,7 @@ def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rn
 
 
 def insert_paragraph(text: str, addition: str, place: AttackPlace) -> str:
-    """The text with a paragraph added; `middle` is the space nearest to the middle."""
+    """Returns the text with a paragraph added; `middle` is the space nearest to the middle."""
     if place == "start" or not text.strip():
         return f"{addition}\n\n{text}"
     if place == "end":

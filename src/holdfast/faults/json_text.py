@@ -11,7 +11,7 @@ _INDENT = re.compile(r"[\[{]\n([ \t]+)")
 
 
 def parse_json(text: str) -> Any:
-    """The object or array that the text holds; None for a lone number or word."""
+    """Returns the object or array that the text holds; None for a lone number or word."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -21,12 +21,12 @@ def parse_json(text: str) -> Any:
 
 
 def dump_json(data: Any) -> str:
-    """Data as JSON text; values that JSON cannot hold become text."""
+    """Returns data as JSON text; values that JSON cannot hold become text."""
     return json.dumps(data, ensure_ascii=False, default=str)
 
 
 def dump_like(data: Any, text: str) -> str:
-    """Data as JSON text with the indentation, spacing and margins of `text`."""
+    """Returns data as JSON text with the indentation, spacing and margins of `text`."""
     indent = _INDENT.search(text)
     body = json.dumps(
         data,

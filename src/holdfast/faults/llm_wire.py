@@ -25,7 +25,7 @@ from holdfast.protocols.fault import Call
 
 
 def require_completion(value: Any, mode: str) -> Completion:
-    """The reply in its wire form; raises HarnessError for the result of a model function."""
+    """Returns the reply in its wire form; raises HarnessError for the result of a model function."""
     if isinstance(value, Completion):
         return value
     raise HarnessError(
@@ -35,12 +35,12 @@ def require_completion(value: Any, mode: str) -> Completion:
 
 
 def is_streamed(call: Call) -> bool:
-    """Whether the agent asked for a stream, which planes on the wire write into the call's arguments."""
+    """Returns whether the agent asked for a stream, which planes on the wire write into the call's arguments."""
     return bool(call.arguments.get("stream"))
 
 
 def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
-    """The deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
+    """Returns the deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
     left = len(take_tokens(reply.text, tokens))
     deltas: list[Delta] = []
     for delta in reply.deltas:
@@ -55,7 +55,7 @@ def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
 
 
 def end_with(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:
-    """A reply of these deltas with this finish reason; the billed usage stays."""
+    """Returns a reply of these deltas with this finish reason; the billed usage stays."""
     usage = [delta for delta in reply.deltas if isinstance(delta, Usage)]
     return replace(reply, deltas=(*deltas, Finish(reason), *usage))
 
@@ -66,13 +66,13 @@ def request_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
 
 
 def replace_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
-    """The reply with its tool calls replaced."""
+    """Returns the reply with its tool calls replaced."""
     new = iter(calls)
     deltas = tuple([next(new) if isinstance(delta, ToolCall) else delta for delta in reply.deltas])
     return replace(reply, deltas=deltas)
 
 
 def create_call_id(rng: Random, like: str = "") -> str:
-    """An id for a tool call, with the prefix of another one: providers never reuse an id."""
+    """Returns an id for a tool call, with the prefix of another one: providers never reuse an id."""
     prefix = like.rpartition("_")[0] or "call"
     return f"{prefix}_{rng.getrandbits(96):024x}"

@@ -85,7 +85,7 @@ class Upstreams:
     async def collect(
         self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, accepted: WasAccepted = bool
     ) -> tuple[CollectedReply, bool]:
-        """What arrived until `deadline`, on the loop's clock, and whether it took a second connection.
+        """Collects the reply until `deadline`, on the loop's clock; also returns whether that took a second connection.
 
         `limit` bounds how much of the body is read. A pooled connection that ends before the first byte of a reply is
         not an error: a server may close an idle connection at any time. The request is then repeated on a new
@@ -193,7 +193,7 @@ class Upstreams:
         return connection
 
     def get_tls_context(self) -> ssl_module.SSLContext:
-        """The TLS context for servers; by default the system's trust."""
+        """Returns the TLS context for servers; by default the system's trust."""
         if self._trust is None:
             self._trust = (self._made_trust or ssl_module.create_default_context)()
             self._trust.set_alpn_protocols(["http/1.1"])

@@ -92,7 +92,7 @@ class Exchange:
         return self._body_framing
 
     async def read_body(self, limit: int = 64_000_000) -> bytes:
-        """The complete body. A longer one is answered with 413 and raises BadRequest."""
+        """Returns the complete body. A longer one is answered with 413 and raises BadRequest."""
         if self._body is not None:
             return self._body
         declared = 0 if self.inflow.ended else self.body_framing.length or 0
@@ -113,7 +113,7 @@ class Exchange:
         return body
 
     async def stream_body(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises ConnectionResetError if the client leaves in the middle of it."""
+        """Yields the body as it arrives. Raises ConnectionResetError if the client leaves in the middle of it."""
         self._request_body()
         while data := await self.inflow.get():
             yield data
@@ -210,7 +210,7 @@ class Exchange:
         self.connection.break_connection(reset=reset)
 
     async def take_over(self) -> Tunnel:
-        """The connection itself, for CONNECT (or `Upgrade`); answers 200 if nothing was answered yet."""
+        """Returns the connection itself, for CONNECT (or `Upgrade`); answers 200 if nothing was answered yet."""
         if not self.upgrade:
             raise RuntimeError("only CONNECT and Upgrade turn into something else")
         if self._phase == _UNSENT:
@@ -250,7 +250,7 @@ class Exchange:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _expects_continue(self) -> bool:
-        """Whether the client waits for `100 Continue` before it sends its body."""
+        """Returns whether the client waits for `100 Continue` before it sends its body."""
         return self._modern and not self._continued and self.body_framing.awaited
 
     def _flush(self) -> None:

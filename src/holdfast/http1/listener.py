@@ -42,7 +42,7 @@ class Requests(Protocol):
     def feed(self, data: bytes) -> None: ...
 
     def on_disconnect(self) -> None:
-        """Called when the client sends no more."""
+        """Handles a client that sends no more."""
         ...
 
     async def run(self) -> None:
@@ -150,7 +150,7 @@ class ClientConnection(SocketStream):
         return True
 
     def _expects_reply(self) -> bool:
-        """Whether a request is complete, its reply is due, and the client's end is open."""
+        """Returns whether a request is complete, its reply is due, and the client's end is open."""
         return self.requests.has_due_reply and self.other is None and self._is_plain and not self.has_left
 
     def _watch_client(self) -> None:

@@ -177,7 +177,7 @@ class RequestParser:
         return self._receiving is not None or self._unseen > 0
 
     async def receive_request(self) -> Exchange | BadRequest | None:
-        """The next request; None when the client is gone."""
+        """Returns the next request; None when the client is gone."""
         while not self._queue:
             if self._over:
                 return None

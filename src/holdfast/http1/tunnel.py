@@ -20,7 +20,7 @@ class Tunnel:
         return self._inflow is not None
 
     async def read(self) -> bytes:
-        """The next bytes, at least one; b"" when the client has left."""
+        """Returns the next bytes, at least one; b"" when the client has left."""
         if self._inflow is None:
             self._inflow = BodyBuffer(self.connection)
             if early := self.take_early():
@@ -31,7 +31,7 @@ class Tunnel:
         return await self._inflow.get()
 
     async def peek(self) -> bytes:
-        """The client's first bytes, which stay to be read; b"" when it has left."""
+        """Returns the client's first bytes, which stay to be read; b"" when it has left."""
         if not self._early and self._inflow is None:
             inflow, connection = BodyBuffer(self.connection), self.connection
             connection.on_data, connection.on_lost = inflow.feed, inflow.end
@@ -58,6 +58,6 @@ class Tunnel:
         self.connection.abort()
 
     def take_early(self) -> bytes:
-        """Bytes that arrived before anything was read here; returned once."""
+        """Returns, once, the bytes that arrived before anything was read here."""
         early, self._early = self._early, b""
         return early

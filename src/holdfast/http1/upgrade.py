@@ -25,7 +25,7 @@ class ConnectionUpgraded(Exception):
 
 
 def is_upgrade_request(head: RequestHead) -> bool:
-    """Whether it requests a websocket; other upgrades are offers, which a proxy need not forward."""
+    """Returns whether it requests a websocket; other upgrades are offers, which a proxy need not forward."""
     return (head.get("upgrade") or "").strip().lower() == "websocket"
 
 

@@ -220,11 +220,11 @@ class UpstreamReply:
         self._abort = abort
 
     def get(self, name: str) -> str | None:
-        """The first header with that name, in any case."""
+        """Returns the first header with that name, in any case."""
         return find_header(self.headers, name)
 
     async def stream_body(self) -> AsyncIterator[bytes]:
-        """The body as it arrives, undecoded. Raises UpstreamFailed if it ends early; stopping early aborts."""
+        """Yields the body as it arrives, undecoded. Raises UpstreamFailed if it ends early; stopping early aborts."""
         try:
             while data := await self.inflow.get():
                 yield data
@@ -232,7 +232,7 @@ class UpstreamReply:
             self.abort()
 
     async def read(self, limit: int = 64_000_000) -> bytes:
-        """The complete body; a longer one raises UpstreamFailed and aborts."""
+        """Returns the complete body; a longer one raises UpstreamFailed and aborts."""
         parts, total = [], 0
         try:
             while data := await self.inflow.get():

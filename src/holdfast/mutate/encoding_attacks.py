@@ -22,7 +22,10 @@ _WORDS_KEPT = 3
 
 
 def _encode_all(encode: Callable[[str], str], says: str) -> Technique:
-    """The complete prompt encoded, after a sentence that says how to read it; never one with a `{{ params.x }}`."""
+    """Returns a technique that encodes the complete prompt after a sentence that says how to read it.
+
+    A prompt with a `{{ params.x }}` stays unchanged.
+    """
 
     def encode_prompt(prompt: str, rng: Random) -> str:
         made = prompt if "{{" in prompt else encode(prompt)
@@ -32,7 +35,7 @@ def _encode_all(encode: Callable[[str], str], says: str) -> Technique:
 
 
 def _encode_words(change: Callable[[str], str], share: float = _PART) -> Technique:
-    """Encode some words in a way that a model reads without decoding."""
+    """Returns a technique that encodes some words in a way that a model reads without decoding."""
 
     def encode_prompt(prompt: str, rng: Random) -> str:
         words = find_free_words(prompt, _WORDS_KEPT) or find_free_words(prompt)
@@ -54,7 +57,7 @@ def _escape_html(word: str) -> str:
 
 
 def _write_leet(word: str) -> str:
-    """The word in digits and letters; unchanged if it would become a number."""
+    """Returns the word in digits and letters; unchanged if it would become a number."""
     made = word.translate(LEET)
     return word if made.isdigit() else made
 
@@ -64,7 +67,7 @@ def _widen(word: str) -> str:
 
 
 def _insert_zero_width(prompt: str, rng: Random) -> str:
-    """Insert a zero-width character into every word that may be changed."""
+    """Inserts a zero-width character into every word that may be changed."""
     words = find_free_words(prompt, 2)
     if not words:
         return prompt

@@ -40,7 +40,7 @@ class Expansion(Struct, frozen=True):
 def expand(
     tasks: Sequence[Task], settings: MutationSpec, *, seed: int, http: bool, write: Writer | None = None
 ) -> Expansion:
-    """`settings.count` mutations of each task, shared evenly among the types in order, the first ones taking the rest.
+    """Makes `settings.count` mutations of each task, shared evenly among the types; the first types take the rest.
 
     The same tasks, settings and seed give the same mutations, unless a model writes them. All mutations of a prompt
     differ from each other and from the prompt. `http`: the agent is called by HTTP, so requests can be mutated.
@@ -62,7 +62,7 @@ def expand(
 def _select_types(
     settings: MutationSpec, http: bool, write: Writer | None
 ) -> tuple[tuple[MutationType, ...], tuple[OmittedType, ...]]:
-    """The types that can be made, and those left out; UserError if the file lists one of the latter."""
+    """Returns the types that can be made, and those left out; UserError if the file lists one of the latter."""
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
@@ -98,7 +98,7 @@ def _start_draft(task: Task) -> PromptDraft:
 
 
 def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
-    """This many mutations of the first turn, or as many as the type has for it."""
+    """Adds this many mutations of the first turn, or as many as the type has for it."""
     prompt = draft.task.turns[0]
     n = missed = 0
     while len(draft.made.get(type, ())) < share and missed < DRAWS:
@@ -119,7 +119,7 @@ def _write_by_model(drafts: list[PromptDraft], shares: dict[MutationType, int], 
 
 
 def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
-    """The task with its first turn mutated; further turns of the golden prompt follow unchanged."""
+    """Returns the task with its first turn mutated; further turns of the golden prompt follow unchanged."""
     variation = Variation(
         mutation=type,
         source=source.prompt,
@@ -136,7 +136,7 @@ def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: M
 
 
 def _note_shortfalls(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:
-    """Which types have fewer than their share."""
+    """Returns which types have fewer than their share."""
     notes = []
     for type, share in shares.items():
         if type in MODEL_MUTATIONS and share:

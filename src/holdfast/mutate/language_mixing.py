@@ -31,7 +31,7 @@ def _add_two_frames(prompt: str, rng: Random) -> str:
 
 
 def _translate_words(prompt: str, rng: Random) -> str:
-    """Replace words that mean the same in every sentence: connectives, days, a few nouns."""
+    """Replaces words that mean the same in every sentence: connectives, days, a few nouns."""
     own = detect_language(prompt)
     if not own:
         return prompt

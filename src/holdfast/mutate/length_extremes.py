@@ -18,7 +18,7 @@ _REPEATED = 4_000
 
 
 def _remove_courtesies(prompt: str, rng: Random) -> str:
-    """Without courtesies, and without the final punctuation mark unless it belongs to a name."""
+    """Removes courtesies, and the final punctuation mark unless it belongs to a name."""
     made = prompt
     for pattern in _compile_courtesies():
         made = pattern.sub("", made)
@@ -52,7 +52,7 @@ def _compile_courtesies() -> tuple[re.Pattern[str], ...]:
 
 
 def _build_alternatives(phrases: Iterable[str]) -> str:
-    """A regex; longer phrases first: `could you please` before `please`."""
+    """Returns a regex; longer phrases first: `could you please` before `please`."""
     return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 

@@ -16,7 +16,7 @@ CORPORA: tuple[MutationType, ...] = (
 
 
 def find_mutator(type: MutationType, templates: Mapping[str, str] | None = None) -> Mutator:
-    """The mutator of a type that needs no model; `templates` are those of `custom`."""
+    """Returns the mutator of a type that needs no model; `templates` are those of `custom`."""
     if type in REQUEST_MUTATIONS:
         table: Mapping[str, Mutator] = import_module("holdfast.mutate.request").REQUEST_MUTATORS
         return table[type]

@@ -55,13 +55,13 @@ class Word(Struct, frozen=True):
 
 
 def find_exact_parts(text: str) -> list[str]:
-    """The literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
+    """Returns the literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
     parts = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
     return list(dict.fromkeys(part for part in parts if part))
 
 
 def find_names(text: str) -> list[str]:
-    """Words written like names: a capital inside a sentence, or several capitals."""
+    """Finds words written like names: with a capital inside a sentence, or with several capitals."""
     words = find_words(text)
     capitalized = [word.text for word in words if _is_name(word, text)]
     # In a headline, or in a text in capitals, a capital does not mark a name.
@@ -70,7 +70,7 @@ def find_names(text: str) -> list[str]:
 
 
 def find_free_words(text: str, least: int = 1) -> list[Word]:
-    """The words of at least `least` letters that a mutation may change, in alphabets with capitals.
+    """Returns the words of at least `least` letters that a mutation may change, in alphabets with capitals.
 
     Literal parts, names, units, and words of quantity, negation or condition are left out.
     """
@@ -87,12 +87,12 @@ def find_free_words(text: str, least: int = 1) -> list[Word]:
 
 
 def find_gaps(text: str) -> list[int]:
-    """The positions of single spaces between two words that may be changed."""
+    """Returns the positions of single spaces between two words that may be changed."""
     return [a.end for a, b in pairwise(find_free_words(text)) if text[a.end : b.start] == " "]
 
 
 def sample_words(words: Sequence[Word], rng: Random, share: float) -> list[Word]:
-    """A random fraction of the words, at least one, in text order."""
+    """Returns a random fraction of the words, at least one, in text order."""
     count = max(1, round(len(words) * share))
     return sorted(rng.sample(list(words), min(count, len(words))), key=lambda word: word.start)
 
@@ -107,18 +107,20 @@ def change_words(text: str, words: Sequence[Word], change: Callable[[str], str])
 
 
 def is_cased(text: str) -> bool:
-    """Whether all letters belong to an alphabet with capitals."""
+    """Returns whether all letters belong to an alphabet with capitals."""
     return all(sign.lower() != sign.upper() for sign in text if sign.isalpha())
 
 
 def find_words(text: str) -> list[Word]:
-    """Every word outside the literal parts, names included."""
+    """Returns every word outside the literal parts, names included."""
     blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
     return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
 
 
 def _may_be_name(word: Word, text: str) -> bool:
-    """Whether the word may be a name or part of one: it has a capital for another reason than starting a sentence."""
+    """Returns whether the word may be a name or part of one: it has a capital for another reason than starting a
+    sentence.
+    """
     if word.text == word.text.lower():
         return False
     followed = _FOLLOWED.match(text, word.end)
@@ -127,7 +129,7 @@ def _may_be_name(word: Word, text: str) -> bool:
 
 
 def _is_quantity(word: Word, text: str) -> bool:
-    """Whether the word is a unit, or expresses quantity, negation or a condition."""
+    """Returns whether the word is a unit, or expresses quantity, negation or a condition."""
     if _UNITS.fullmatch(word.text) or word.text.lower() in read_quantities() or _NEGATED.search(word.text):
         return True
     return len(word.text) <= _UNIT_SIZE and _follows_number(word, text)
@@ -139,7 +141,7 @@ def _follows_number(word: Word, text: str) -> bool:
 
 
 def _is_between(fixed: Sequence[bool], n: int) -> bool:
-    """Whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
+    """Returns whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
     return any(fixed[max(0, n - _INSIDE) : n]) and any(fixed[n + 1 : n + 1 + _INSIDE])
 
 

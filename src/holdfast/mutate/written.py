@@ -69,7 +69,7 @@ class WrittenSource(Struct):
 
 
 def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int, seed: int, write: Writer) -> list[str]:
-    """Let the model write the mutations, and note which are missing. UserError if none can be used."""
+    """Has the model write the mutations; returns notes about missing ones. Raises UserError if none can be used."""
     sources = [source for draft in drafts for source in _build_sources(draft, type, share, seed)]
     for n in range(ROUNDS):
         requests = [(source, one) for source in sources if source.missing > 0 for one in _build_assignments(source, n)]
@@ -82,7 +82,7 @@ def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int,
 
 
 def _build_sources(draft: PromptDraft, type: MutationType, share: int, seed: int) -> list[WrittenSource]:
-    """One source per prompt; for an attack one per mutation, because each has its own canary."""
+    """Returns one source per prompt; for an attack one per mutation, because each has its own canary."""
     prompt = draft.task.turns[0]
     if not prompt.strip():
         return []

@@ -68,7 +68,7 @@ class Policy:
         self._resolve = resolve or _resolve_host
 
     def is_declared(self, host: str, port: int) -> bool:
-        """Whether the spec names exactly this host and port."""
+        """Returns whether the spec names exactly this host and port."""
         return (host.lower().rstrip("."), port) in self._declared
 
     @property
@@ -86,7 +86,7 @@ class Policy:
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
     def is_permitted(self, host: str, port: int) -> bool:
-        """Whether the egress rules allow the request."""
+        """Returns whether the egress rules allow the request."""
         try:
             self.ensure_permitted(host, port)
         except NotPermitted:
@@ -94,7 +94,10 @@ class Policy:
         return True
 
     async def resolve_addresses(self, host: str, port: int) -> list[str]:
-        """The checked addresses to connect to. Raises NotPermitted if all are denied, OSError if there are none."""
+        """Returns the checked addresses to connect to.
+
+        Raises NotPermitted if all are denied, OSError if there are none.
+        """
         self.ensure_permitted(host, port)
         resolved = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
         if self.is_declared(host, port):
@@ -113,7 +116,7 @@ class Policy:
 
 
 def _parse_places(url: str) -> Iterable[tuple[str, int]]:
-    """The host and ports that a URL or `host:port` names; `localhost` includes its addresses.
+    """Returns the host and ports that a URL or `host:port` names; `localhost` includes its addresses.
 
     Without a scheme and a port, both default ports are meant, as for every other URL in a spec.
     """
@@ -151,7 +154,7 @@ def _is_local(host: str) -> bool:
 
 
 def _unwrap_ipv4(address: Address) -> Address:
-    """The IPv4 address embedded in an IPv6 address, if there is one."""
+    """Returns the IPv4 address embedded in an IPv6 address, if there is one."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -160,7 +163,7 @@ def _unwrap_ipv4(address: Address) -> Address:
 
 
 def _explain_denial(address: Address) -> str | None:
-    """Why the proxy must not connect to an address; None if it may."""
+    """Returns why the proxy must not connect to an address; None if it may."""
     if address in _METADATA:
         return "a metadata service"
     if address.is_loopback:
@@ -173,7 +176,7 @@ def _explain_denial(address: Address) -> str | None:
 
 
 def _is_own_address(address: Address) -> bool:
-    """Whether this is an address of this machine: only those can be bound."""
+    """Returns whether this is an address of this machine: only those can be bound."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:

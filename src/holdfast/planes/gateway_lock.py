@@ -44,7 +44,7 @@ def hold_gateway_lock(folder: Path) -> Iterator[None]:
 
 
 def is_gateway_running(folder: Path) -> bool:
-    """Whether a gateway is running in this folder."""
+    """Returns whether a gateway is running in this folder."""
     if not (folder / LOCK).exists():
         return False
     try:

@@ -50,7 +50,7 @@ class HandedSocket(Struct, frozen=True):
 
 
 def load_address(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
-    """The gateway's address, chosen at its first start. Another port or host makes a new address."""
+    """Returns the gateway's address, chosen at its first start. Another port or host makes a new address."""
     path = folder / "gateway.json"
     known = _read_address(path)
     if known is not None and port in (None, known.port) and host in (None, known.host):
@@ -82,7 +82,7 @@ def _find_free_port() -> int:
 def build_variables(
     folder: Path, place: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
 ) -> dict[str, str]:
-    """The variables to start an agent with, to route its calls to the gateway in this folder.
+    """Returns the variables to start an agent with, to route its calls to the gateway in this folder.
 
     `settings` come from the agent's spec. A loopback URL goes through the proxy only if a fault names it. The MCP
     configuration is written to the path in its variable.
@@ -110,7 +110,7 @@ def build_variables(
 
 
 def _build_proxy_variables(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
-    """The proxy variables. Calls to the gateway's own address bypass the proxy."""
+    """Returns the proxy variables. Calls to the gateway's own address bypass the proxy."""
     from holdfast.planes.http import trust
 
     variables = trust.build_proxy_variables(proxy, loopback_declared)
@@ -219,7 +219,7 @@ class TakenSocket:
 
 
 def take_socket(folder: Path) -> TakenSocket:
-    """The socket of the gateway waiting in this folder; raises AgentUnavailable if there is none."""
+    """Returns the socket of the gateway waiting in this folder; raises AgentUnavailable if there is none."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(5)
     try:
@@ -269,8 +269,8 @@ class Peer(Struct, frozen=True):
 
 
 def _read_peer(connection: socket.socket) -> Peer | None:
-    """The peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the only
-    guard."""
+    """Returns the peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the
+    only guard."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -290,7 +290,7 @@ def _describe_peer(peer: Peer | None) -> str:
 
 
 def format_exports(variables: Mapping[str, str]) -> str:
-    """Variables in shell syntax."""
+    """Formats variables as shell `export` lines."""
     from shlex import quote
 
     return "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())

@@ -87,7 +87,7 @@ def install(agent: AgentSpec) -> InstalledHooks:
 
 
 def find_tool_name(target: Any, ref: ToolRef) -> str:
-    """A tool's name: its `.name`, its function's name, else the last part of its path."""
+    """Returns a tool's name: its `.name`, its function's name, else the last part of its path."""
     for name in (getattr(target, "name", None), getattr(target, "__name__", None)):
         if isinstance(name, str) and name and name != "<lambda>":
             return name
@@ -130,7 +130,10 @@ def _declare_item(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) 
 
 
 def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCallable]:
-    """One entry per callable and name. A callable that must be replaced is replaced wherever it is referenced."""
+    """Returns one entry per callable and name.
+
+    A callable that must be replaced is replaced wherever it is referenced.
+    """
     groups: dict[tuple[str, str, int], DeclaredCallable] = {}
     for declared in callables:
         group = groups.setdefault((declared.plane, declared.name, id(declared.target)), declared)
@@ -140,7 +143,7 @@ def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCall
 
 
 def _find_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
-    """The Python functions behind a callable, each with the object it must be called on."""
+    """Yields the Python functions behind a callable, each with the object it must be called on."""
     if isinstance(target, FunctionType):
         yield target, None
     elif isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
@@ -166,7 +169,10 @@ def _find_object_functions(target: Any) -> Iterator[tuple[FunctionType, object |
 
 
 def resolve(path: str) -> tuple[Any, Any, str]:
-    """The object, its owner and its attribute name; raises UserError with the nearest match if it does not exist."""
+    """Returns the object, its owner and its attribute name.
+
+    Raises UserError with the nearest match if it does not exist.
+    """
     module_name, _, attributes = path.partition(":")
     if not module_name or not attributes:
         raise UserError(f"{path!r} is not of the form module:attribute", code="tool-unusable")

@@ -44,12 +44,12 @@ class ActiveWeather:  # used like a function: `with under(weather, broke):`
 
 
 def get_current_weather() -> Weather | None:
-    """The weather for this call, if a trial is in progress."""
+    """Returns the weather for this call, if a trial is in progress."""
     return _task_weather.get() or _weather
 
 
 def get_open_calls() -> tuple[CallKey, ...]:
-    """The calls that enclose this one."""
+    """Returns the calls that enclose this one."""
     return _inside.get()
 
 

@@ -39,7 +39,7 @@ class PortForward:
         return forward
 
     async def is_accepting(self, port: int) -> bool:
-        """Whether something inside accepts connections there."""
+        """Returns whether something inside accepts connections there."""
         try:
             async with asyncio.timeout(CONNECT_S):
                 (await self._sandbox.connect(port)).close()

@@ -59,7 +59,7 @@ class _Unkept(Exception):
 
 
 def write_reply(value: Any) -> str:
-    """The value as JSON; `lost_reply` says what could not be kept."""
+    """Returns the value as JSON; `lost_reply` says what could not be kept."""
     try:
         written = _write(value)
         text = encode(written).decode()
@@ -73,24 +73,24 @@ def write_reply(value: Any) -> str:
 
 
 def write_lost(code: LossCode, kind: str = "") -> str:
-    """The placeholder for a reply that is not kept."""
+    """Returns the placeholder for a reply that is not kept."""
     return encode({TAG: _LOST, "code": code, "kind": make_encodable(kind)}).decode()
 
 
 def read_lost(text: str) -> UnkeptReply | None:
-    """Why a reply was not kept; None if it was."""
+    """Returns why a reply was not kept; None if it was."""
     if not text.startswith(f'{_MARK}"{_LOST}"'):
         return None
     return msgspec.convert({key: one for key, one in msgspec.json.decode(text).items() if key != TAG}, UnkeptReply)
 
 
 def has_python(text: str) -> bool:
-    """Whether a written reply has values that only a Python process can recreate."""
+    """Returns whether a written reply has values that only a Python process can recreate."""
     return _MARK in text
 
 
 def read_reply(text: str) -> Any:
-    """The value of a written reply. Raises HarnessError if it cannot be recreated in this process."""
+    """Returns the value of a written reply. Raises HarnessError if it cannot be recreated in this process."""
     try:
         return _read(msgspec.json.decode(text))
     except Exception as broken:  # classes may have moved or changed since
@@ -100,7 +100,7 @@ def read_reply(text: str) -> Any:
 
 
 def load_class(path: str) -> Any:
-    """The object at `module:Class`."""
+    """Returns the object at `module:Class`."""
     module, _, names = path.partition(":")
     loaded: Any = import_module(module)
     for name in names.split("."):
@@ -165,7 +165,10 @@ def _write_other(value: Any, kind: type) -> Any:
 
 
 def _write_cause(value: Any) -> dict[str, Any]:
-    """The exception that this one was raised from. Few agents read it, so one that cannot be kept is left out."""
+    """Returns the exception that this one was raised from.
+
+    Few agents read it, so one that cannot be kept is left out.
+    """
     if not isinstance(value, BaseException) or value.__cause__ is None:
         return {}
     try:
@@ -188,7 +191,7 @@ def _write_leaf(value: Any, path: str) -> str | None:
 
 
 def _write_state(value: Any, kind: type) -> dict[str, Any]:
-    """The state that `copy` would take; an object that only its class's constructor can create is not kept."""
+    """Returns the state that `copy` would take; an object that only its class's constructor can create is not kept."""
     made, arguments, *rest = value.__reduce_ex__(2)
     state, items = (rest[0] if rest else None), rest[1:]
     if isinstance(value, BaseException) and made is kind:
@@ -239,7 +242,7 @@ def _read_enum(written: dict[str, Any]) -> Any:
 
 
 def _read_object(written: dict[str, Any]) -> Any:
-    """An object created as `copy` would: without calling `__init__`, whose arguments are unknown."""
+    """Returns an object created as `copy` would: without calling `__init__`, whose arguments are unknown."""
     kind, args, state = load_class(written["class"]), _read(written["args"]), _read(written["state"])
     made = kind.__new__(kind, *args)
     if isinstance(made, BaseException):  # the built-in part of an exception has fields of its own, such as errno

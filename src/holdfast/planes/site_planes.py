@@ -89,7 +89,7 @@ class SitePlanes:
     """Opens addresses, and creates the planes of each trial."""
 
     def __init__(self, settings: PlaneSettings, authority: bytes | None = None) -> None:
-        """`authority` is that of a gateway, to be reused."""
+        """`authority` is the certificate authority of a running gateway, if it must be reused."""
         self.settings = settings
         self.tools: frozenset[str] = frozenset()
         """Tools that are wrapped in the agent's process."""
@@ -133,7 +133,7 @@ class SitePlanes:
             self.authority = Authority(self.folder, authority, self.environ)
 
     def _create_trust(self) -> SSLContext:
-        """The certificates that the agent itself would trust."""
+        """Returns the certificates that the agent itself would trust."""
         from holdfast.planes.http.roots import create_trusted_context
 
         return create_trusted_context(self.environ)
@@ -156,18 +156,18 @@ class SitePlanes:
                 scratch.remove(self.folder)
 
     def open_trial(self, address: LoopbackAddress, context: TrialContext) -> TrialPlanes:
-        """The planes of one trial."""
+        """Returns the planes of one trial."""
         trial_planes = TrialPlanes(self, address, context)
         self._served.add(trial_planes)
         return trial_planes
 
     def _note(self, text: str) -> None:
-        """Notes something about a recording for every trial in progress."""
+        """Adds a note about a recording to every trial in progress."""
         for trial_planes in self._served:
             trial_planes.note(text)
 
     def build_variables(self, address: LoopbackAddress) -> dict[str, str]:
-        """The variables to start an agent with, to route its calls here."""
+        """Returns the variables to start an agent with, to route its calls here."""
         variables = {**build_model_variables(address.url), **build_placeholder_keys(self.environ)}
         if self.authority is not None:
             variables |= build_proxy_variables(address.proxy_url, self.policy.has_loopback_target)
@@ -186,7 +186,7 @@ def _build_policy(settings: PlaneSettings) -> Policy:
 
 
 def build_model_variables(url: str) -> dict[str, str]:
-    """The variables from which the providers' libraries read the API address."""
+    """Returns the variables from which the providers' libraries read the API address."""
     return {
         name: f"{url}/{provider}{'/v1' if provider == 'openai' else ''}"
         for provider, host in HOSTS.items()
@@ -195,8 +195,8 @@ def build_model_variables(url: str) -> dict[str, str]:
 
 
 def build_mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
-    """The variables from which MCP relays and clients read their address; the client configuration is written to
-    `path`."""
+    """Returns the variables from which MCP relays and clients read their address; the client configuration is written
+    to `path`."""
     led = {"HOLDFAST_MCP": proxy_url}
     config = _read_mcp_config(agent, root) if agent is not None else None
     if not config:
@@ -207,7 +207,7 @@ def build_mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: st
 
 
 def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """Keys for libraries that refuse to start without one: dummy keys where the user has none."""
+    """Builds dummy keys for libraries that refuse to start without a key, if the user has none."""
     keys: dict[str, str] = {}
     for host in HOSTS.values():
         if not any(environ.get(name) for name, _, _ in host.key_variables):
@@ -217,7 +217,9 @@ def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
-    """The HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's environment."""
+    """Returns the HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's
+    environment.
+    """
     _, servers = rewrite_config(config, relay=(), environ={}, base_url="", fill=create_filler(environ))
     return servers
 
@@ -270,7 +272,7 @@ class TrialPlanes:
         )  # last: until then the traffic needs to know which tools belong to MCP
 
     def _list_other_tools(self) -> frozenset[str]:
-        """Tools that another plane than the model traffic handles."""
+        """Lists the tools that another plane than the model traffic handles."""
         return self._shared.mcp.list_tool_names(self._context) | self._shared.tools
 
     def _get_proxy(self) -> Proxy:

@@ -29,7 +29,7 @@ _BODIES = {
 
 
 def find_kind(function: Callable[..., Any]) -> str:
-    """plain, coroutine, generator or async_generator."""
+    """Returns plain, coroutine, generator or async_generator."""
     if inspect.iscoroutinefunction(function):
         return "coroutine"
     if inspect.isasyncgenfunction(function):
@@ -82,7 +82,7 @@ def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> Co
 
 
 def _list_parameters(code: CodeType) -> tuple[str, str, str]:
-    """The parameter list, and the arguments to pass on, by position and by name."""
+    """Returns the parameter list, and the arguments to pass on, by position and by name."""
     names, at = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
     positional, keyword = list(names[: code.co_argcount]), names[code.co_argcount : at]
     head, passed, named = [*positional], [*positional], [f"{name!r}: {name}" for name in keyword]
@@ -193,7 +193,7 @@ def _build_stand_in(declared: DeclaredCallable) -> FunctionType:
 
 
 def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
-    """The places, other than those Holdfast replaced, that still refer to the callable."""
+    """Returns the places, other than those Holdfast replaced, that still refer to the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
@@ -204,7 +204,7 @@ def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
 
 
 def _is_own(place: Any, target: Any) -> bool:
-    """Whether a reference is a method of the callable itself, such as `cache_clear`."""
+    """Returns whether a reference is a method of the callable itself, such as `cache_clear`."""
     return isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target
 
 

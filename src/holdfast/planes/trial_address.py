@@ -43,31 +43,31 @@ class TrialServer(Protocol):
     """Serves the requests of one trial."""
 
     def serve_model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
-        """A model API call; `path` is the part after the base URL, with its query."""
+        """Serves a model API call; `path` is the part after the base URL, with its query."""
         ...
 
     def serve_web(self, exchange: Exchange) -> Awaitable[None]:
-        """A request to a forward proxy."""
+        """Serves a request to a forward proxy."""
         ...
 
     def serve_host(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
-        """A request to a host that Holdfast serves."""
+        """Serves a request to a host that Holdfast simulates."""
         ...
 
     def serve_mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
-        """A request to an MCP server over HTTP, or the connection of a relay."""
+        """Serves a request to an MCP server over HTTP, or the connection of a relay."""
         ...
 
     def report_error(self, why: str) -> None:
-        """A plane failed: a harness error, never the agent's."""
+        """Reports that a plane failed, which is a harness error and never the agent's failure."""
         ...
 
     def note(self, text: str) -> None:
-        """A note for the reader of the trial's report."""
+        """Adds a note for the reader of the trial's report."""
         ...
 
     def close(self) -> None:
-        """The trial is over."""
+        """Ends the trial."""
         ...
 
 
@@ -202,8 +202,8 @@ class TrialAddress(LoopbackAddress):
         await serve_request(exchange, self.token, served)
 
     async def _reject_stranger(self, exchange: Exchange) -> bool:
-        """Whether the connecting process is rejected because it read the token in another's environment; checked
-        once per connection."""
+        """Returns whether the connecting process is rejected because it read the token in another's environment;
+        checked once per connection."""
         if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
             self._known.add(exchange.connection)
             return False
@@ -287,7 +287,7 @@ def _decode_headers(fields: RawFields) -> list[tuple[str, str]]:
 
 
 def _find_host(exchange: Exchange) -> str:
-    """The host that a request names."""
+    """Returns the host that a request names."""
     return (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
 
 

@@ -52,12 +52,12 @@ class ConfiguredCheck(Protocol):
     """A check whose traits depend on its settings."""
 
     def configured(self) -> CheckTraits:
-        """Its traits with these settings."""
+        """Returns its traits with these settings."""
         ...
 
 
 def check_traits(check: Check) -> CheckTraits:
-    """The traits of a check with its settings."""
+    """Returns the traits of a check with its settings."""
     return check.configured() if isinstance(check, ConfiguredCheck) else check.traits
 
 
@@ -66,7 +66,7 @@ class FastidiousPlugin(Protocol):
     """A plug-in that validates its settings."""
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Each invalid setting, and why: they become errors of the spec."""
+        """Returns each invalid setting, and why: they become errors of the spec."""
         ...
 
 
@@ -75,7 +75,7 @@ class AdvisingCheck(Protocol):
     """A check that warns about settings that probably do not mean what their author intended."""
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        """For each warning its code, the setting, and the text."""
+        """Yields the code, the setting and the text of each warning."""
         ...
 
 
@@ -84,7 +84,7 @@ class TableCheck(Protocol):
     """A check on tables of a database."""
 
     def tables_read(self) -> Iterable[tuple[str, str]]:
-        """Each setting that names a table without its database, and the table."""
+        """Returns each setting that names a table without its database, and the table."""
         ...
 
 

@@ -26,5 +26,8 @@ class Reporter(Protocol):
     """The suffix of its files, with the dot, by which `-o FILE` selects it."""
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        """The content of every file by its name, produced while it is written. The first file is the report itself."""
+        """Returns the content of every file by its name, produced while it is written.
+
+        The first file is the report itself.
+        """
         ...

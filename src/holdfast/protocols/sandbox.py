@@ -63,7 +63,7 @@ class Started(Protocol):
         ...
 
     async def within(self, limit_s: float) -> bool:
-        """Whether it ends within the limit."""
+        """Returns whether it ends within the limit."""
         ...
 
     async def end(self, grace_s: float | None = None) -> None:
@@ -155,15 +155,15 @@ class Sandbox(Protocol):
         ...
 
     def listener(self, host: str, port: int) -> socket:
-        """The listening socket at an address that the SandboxSpec asked for."""
+        """Returns the listening socket at an address that the SandboxSpec asked for."""
         ...
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """The address at which programs inside reach it: the same, or another if there is no separate network."""
+        """Returns the address at which programs inside reach it: the same, or another if there is no separate network."""
         ...
 
     def inside(self, path: str) -> str:
-        """The path inside of what was made visible at a path: the same, or another if that is impossible."""
+        """Returns the path inside of what was made visible at a path: the same, or another if that is impossible."""
         ...
 
     async def connect(self, port: int) -> socket:
@@ -196,22 +196,22 @@ class Sandbox(Protocol):
         ...
 
     def changes(self) -> Iterable[FileChange]:
-        """How the workspace differs from the snapshot, sorted by path."""
+        """Returns how the workspace differs from the snapshot, sorted by path."""
         ...
 
     def find(self, path: str) -> Path | None:
-        """A readable path to the file or folder at a workspace path; None if there is none.
+        """Returns a readable path to the file or folder at a workspace path; None if there is none.
 
         Raises OutsideError for a path or a link that leaves the workspace; never follows one.
         """
         ...
 
     def view(self) -> Path:
-        """The complete workspace as a folder that may be read but not written, for scripts on the host."""
+        """Returns the complete workspace as a folder that may be read but not written, for scripts on the host."""
         ...
 
     def home_view(self) -> Path:
-        """The home as a folder that may be read."""
+        """Returns the home as a folder that may be read."""
         ...
 
     async def close(self) -> None:
@@ -251,7 +251,10 @@ class Disturbable(Protocol):
         ...
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        """How often the limit held the agent's processes back so far; None if this machine does not count that."""
+        """Returns how often the limit held the agent's processes back so far.
+
+        None if this machine does not count that.
+        """
         ...
 
 

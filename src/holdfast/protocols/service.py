@@ -62,7 +62,7 @@ class ManyPorts(Service, Protocol):
     """A service that listens on several ports; `upstream` is the first."""
 
     def upstream_of(self, port: int) -> tuple[str, int] | str:
-        """The real address of one of its ports."""
+        """Returns the real address of one of its ports."""
         ...
 
 
@@ -102,7 +102,7 @@ class Database(Service, Protocol):
         ...
 
     async def writes(self) -> Iterable[AuditEvent]:
-        """The agent's writes since the snapshot, from the statement log and the row counters.
+        """Returns the agent's writes since the snapshot, from the statement log and the row counters.
 
         The agent has ended: sessions that it left open are ended here.
         """
@@ -150,7 +150,9 @@ class ServiceKeeper(Protocol):
     """What a site keeps warm for one service: templates, a warm server. Gives every trial a separate service."""
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
-        """A fresh service; `alone` means that faults will hit the server itself, so no other trial may share it."""
+        """Returns a fresh service; `alone` means that faults will hit the server itself, so no other trial may share
+        it.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -192,7 +194,7 @@ class ServiceContainer(Protocol):
     def alive(self) -> bool: ...
 
     def path(self, port: int) -> str:
-        """The Unix socket of one of its ports."""
+        """Returns the Unix socket of one of its ports."""
         ...
 
     async def close(self) -> None: ...

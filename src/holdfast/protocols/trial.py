@@ -40,7 +40,7 @@ class Injector(Protocol):
         ...
 
     def rewrite_turn(self, turn: str) -> str:
-        """The turn as the agent gets it: after the attacks on its input."""
+        """Returns the turn as the agent gets it: after the attacks on its input."""
         ...
 
     def drop_turn_attacks(self) -> None:
@@ -67,7 +67,7 @@ class Injector(Protocol):
         ...
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
-        """The modes of the faults that this call met, joined by `+`."""
+        """Returns the modes of the faults that this call met, joined by `+`."""
         ...
 
     def mark_undelivered(
@@ -95,7 +95,7 @@ class Injector(Protocol):
         ...
 
     def can_affect(self, plane: str, target: str) -> bool:
-        """Whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
+        """Returns whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
         ...
 
     async def inject(
@@ -143,11 +143,11 @@ class TraceSink(Protocol):
         ...
 
     def events(self) -> Sequence[TraceEvent]:
-        """The trace so far, in the order in which the calls began."""
+        """Returns the trace so far, in the order in which the calls began."""
         ...
 
     def now(self) -> float:
-        """Seconds since the trial began, for the trace."""
+        """Returns the seconds since the trial began, for the trace."""
         ...
 
     def note(self, text: str) -> None:
@@ -189,7 +189,7 @@ class Turns(Protocol):
     """Seconds that a simulated user took so far: they do not count as the agent's time."""
 
     async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """The next prompt after these turns; None if there is none.
+        """Returns the next prompt after these turns; None if there is none.
 
         Raises HarnessError if a simulated user cannot continue.
         """
@@ -215,9 +215,9 @@ class TrialContext(Protocol):
     def turns(self) -> Turns: ...
 
     def observe(self, answer: Answer) -> Observation:
-        """Everything there is to judge, if the trial ends now with this answer."""
+        """Returns everything there is to judge, if the trial ends now with this answer."""
         ...
 
     def count_activity(self) -> int:
-        """A number that increases with every call and every fault that the planes have seen in this trial."""
+        """Returns a number that increases with every call and every fault that the planes have seen in this trial."""
         ...

@@ -34,7 +34,7 @@ class AnswerFile(Protocol):
     name: str
 
     def clear(self) -> None:
-        """Called before a turn: a file that exists now is not an answer to it."""
+        """Removes an earlier answer before a turn, so that it is not taken for an answer to it."""
         ...
 
     def read(self, limit: int) -> AnswerContent:
@@ -48,7 +48,7 @@ class ReachablePort(Protocol):
     port: int
 
     async def is_accepting(self, port: int) -> bool:
-        """Whether something there accepts connections at one of its ports."""
+        """Returns whether something there accepts connections at one of its ports."""
         ...
 
     async def close(self) -> None: ...
@@ -69,11 +69,14 @@ class Place(Protocol):
     """The environment of its programs."""
 
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
-        """The agent's section with the paths of its files here."""
+        """Returns the agent's section with the paths of its files here."""
         ...
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        """The program of a section, with its arguments; raises AgentUnavailable if it is known to be missing."""
+        """Returns the program of a section, with its arguments.
+
+        Raises AgentUnavailable if it is known to be missing.
+        """
         ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
@@ -85,7 +88,7 @@ class Place(Protocol):
         ...
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
-        """While this is open, the planes attribute the calls of its programs to this trial."""
+        """Attributes the calls of its programs to this trial, while the context manager is open."""
         ...
 
     async def close(self) -> None: ...
@@ -95,7 +98,7 @@ class Planes(Protocol):
     """The planes as programs reach them: at one address, which serves one trial at a time."""
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
-        """While this is open, calls that arrive there belong to this trial."""
+        """Attributes the calls that arrive there to this trial, while the context manager is open."""
         ...
 
 
@@ -153,11 +156,11 @@ class World(Protocol):
         ...
 
     async def place(self) -> Place:
-        """Where this trial's programs run; opened when first used, closed with the world."""
+        """Returns where this trial's programs run; opened when first used, closed with the world."""
         ...
 
     def time_left_s(self) -> float:
-        """The rest of the trial's time, below 0 afterwards; infinite without a limit."""
+        """Returns the rest of the trial's time, below 0 afterwards; infinite without a limit."""
         ...
 
     def on_output(self, data: bytes) -> None:
@@ -169,22 +172,22 @@ class World(Protocol):
         ...
 
     def answer_file(self, name: str) -> AnswerFile:
-        """The file in which the agent leaves its answer."""
+        """Returns the file in which the agent leaves its answer."""
         ...
 
     def view(self) -> Path:
-        """What the agent left, as a folder that programs of this machine may read.
+        """Returns the agent's files as a folder that programs of this machine may read.
 
         Without a sandbox the spec's folder.
         """
         ...
 
     def changes(self) -> Iterable[FileChange]:
-        """How the agent changed the workspace since the snapshot, without the changes of faults."""
+        """Returns how the agent changed the workspace since the snapshot, without the changes of faults."""
         ...
 
     def audit(self) -> Iterator[AuditEvent]:
-        """The agent's actions in order; complete once the sandbox is frozen."""
+        """Returns the agent's actions in order; complete once the sandbox is frozen."""
         ...
 
 
@@ -193,7 +196,7 @@ class Clocked(Protocol):
     """A world whose agent sees a clock that can be set at runtime."""
 
     def time(self) -> float:
-        """The time on the agent's clock, in seconds since 1970."""
+        """Returns the time on the agent's clock, in seconds since 1970."""
         ...
 
     async def set_clock(self, now: float, *, frozen: bool = False) -> None:
@@ -211,5 +214,5 @@ class WatchedClock(Protocol):
         ...
 
     def read_clock_changes(self) -> frozenset[int] | None:
-        """The changes after which a program read the clock before the next change; None if unknown."""
+        """Returns the changes after which a program read the clock before the next change; None if unknown."""
         ...

@@ -57,11 +57,11 @@ class ConnectionEnd(SocketStream):
         self.left.set()
 
     async def read(self) -> bytes:
-        """The next bytes, at least one; b"" at the end."""
+        """Returns the next bytes, at least one; b"" at the end."""
         return await self._inflow.get()
 
     def is_receiving(self) -> bool:
-        """Whether the other side still receives.
+        """Returns whether the other side still receives.
 
         A side that sends no more has closed, or still reads: only a reset in response to sent bytes shows which.
         """
@@ -107,7 +107,10 @@ class ConnectionEnd(SocketStream):
 
 
 async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> ConnectionEnd:
-    """A connection to host and port, or to a Unix socket; raises OSError (including TimeoutError) if it fails."""
+    """Returns a connection to host and port, or to a Unix socket.
+
+    Raises OSError (including TimeoutError) if it fails.
+    """
     end, loop = ConnectionEnd(), asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limit_s):

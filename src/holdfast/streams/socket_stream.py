@@ -290,7 +290,7 @@ class BodyBuffer:
             self._detach_stream()
 
     async def get(self) -> bytes:
-        """Everything that has arrived since the last call, at least a byte; b"" at the end."""
+        """Returns everything that has arrived since the last call, at least a byte; b"" at the end."""
         while not self._parts:
             if self._failure is not None:
                 raise self._failure
@@ -301,7 +301,7 @@ class BodyBuffer:
         return self.read_available()
 
     def read_available(self) -> bytes:
-        """Everything that is here, without waiting."""
+        """Returns everything that is here, without waiting."""
         parts = self._parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
@@ -346,7 +346,7 @@ def _feed_tls(under: asyncio.Transport, early: bytes) -> None:
 
 
 async def connect_by_name(name: str, port: int, room: int | None = None) -> socket.socket:
-    """The socket of the first reachable address; raises OSError (gaierror if the name does not exist).
+    """Returns the socket of the first reachable address; raises OSError (gaierror if the name does not exist).
 
     `room` is how much the system may read ahead; it must be set before connecting.
     """
@@ -370,7 +370,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
 
 
 def _alternate_families(addresses: Sequence[_AddressInfo]) -> list[_AddressInfo]:
-    """The addresses, alternating between the families."""
+    """Returns the addresses, alternating between the families."""
     own = [one for one in addresses if one[0] == addresses[0][0]]
     other = [one for one in addresses if one[0] != addresses[0][0]]
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]

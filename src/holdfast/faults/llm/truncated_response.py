@@ -44,7 +44,7 @@ class TruncatedResponse:
         return Reply(value if self.silent else set_early_end(value, "length"))
 
     def _cut_on_wire(self, reply: Completion) -> Completion:
-        """The chunks before the cut, without later tool calls; usage counts only what was sent."""
+        """Returns the chunks before the cut, without later tool calls; usage counts only what was sent."""
         cut = end_with(reply, take_first_tokens(reply, self.max_tokens), "stop" if self.silent else "length")
         return replace(cut, deltas=tuple([self._cut_usage(d) if isinstance(d, Usage) else d for d in cut.deltas]))
 

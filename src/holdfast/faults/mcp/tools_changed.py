@@ -38,7 +38,7 @@ class ToolsChanged:
 
 
 def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
-    """The tool with its first argument renamed; unchanged if it cannot be renamed."""
+    """Returns the tool with its first argument renamed; unchanged if it cannot be renamed."""
     tool = reply.value
     schema: Any = tool.get("inputSchema") if isinstance(tool, Mapping) else None
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -55,7 +55,7 @@ def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
 
 
 def _translate(call: Call, memory: dict[str, Any]) -> Call:
-    """The call with the server's own argument names; fails if the call does not use the new name."""
+    """Returns the call with the server's own argument names; fails if the call does not use the new name."""
     if call.target not in memory:
         if not call.arguments:
             return call

@@ -11,12 +11,12 @@ from holdfast.errors import UserError
 
 
 def list_profiles() -> list[str]:
-    """The names of all profiles, sorted."""
+    """Returns the names of all profiles, sorted."""
     return sorted(f.name.removesuffix(".yaml") for f in files(__name__).iterdir() if f.name.endswith(".yaml"))
 
 
 def load_profile(name: str) -> dict[str, Any]:
-    """A profile as written: `description`, and its lists of faults, or `scenarios` with such lists."""
+    """Returns a profile as written: `description`, and its lists of faults, or `scenarios` with such lists."""
     if name not in list_profiles():
         raise UserError(
             f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(list_profiles())}"

@@ -34,7 +34,7 @@ class Flapping:
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Problems of a pattern that is empty or never fails."""
+        """Reports a pattern that is invalid or never fails."""
         words = _split_pattern(self.pattern)
         strange = [word for word in words if word not in _WORDS]
         if strange:

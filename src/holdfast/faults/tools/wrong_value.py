@@ -94,7 +94,7 @@ def _change_number_in_text(text: str, rng: Random) -> str:
 
 
 def transpose_digits(number: str, rng: Random) -> str:
-    """The number with two neighbouring digits swapped or, if that changes nothing, with another digit."""
+    """Returns the number with two neighbouring digits swapped or, if that changes nothing, with another digit."""
     mantissa, exponent = re.split(r"(?=[eE]|$)", number, maxsplit=1)
     # Beyond 15 digits a float may not represent the change.
     places = [at for at, sign in enumerate(mantissa) if sign.isdecimal()][:15]
@@ -112,7 +112,7 @@ def transpose_digits(number: str, rng: Random) -> str:
 
 
 def _find_last_integer_digit(mantissa: str, places: list[int]) -> int:
-    """The position of the last digit before the point."""
+    """Returns the position of the last digit before the point."""
     point = mantissa.find(".")
     return max(at for at in places if point < 0 or at < point)
 

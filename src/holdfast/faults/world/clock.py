@@ -13,7 +13,7 @@ _CHANGE = "change"
 
 
 def require_clock(world: World) -> Clocked:
-    """The world, if its clock can be set; raises HarnessError otherwise."""
+    """Returns the world, if its clock can be set; raises HarnessError otherwise."""
     if not isinstance(world, Clocked):
         raise HarnessError(
             "the agent's clock cannot be set here, so a fault of the clock cannot be met", code="clock-unavailable"
@@ -29,7 +29,7 @@ async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool
 
 
 def explain_unread_clock(world: World, ctx: FaultContext) -> str:
-    """Why a change of the clock was not met; empty if a program read the clock after it."""
+    """Returns why a change of the clock was not met; empty if a program read the clock after it."""
     changes_read = world.read_clock_changes() if isinstance(world, WatchedClock) else None
     if changes_read is None:
         return UNSEEN
@@ -41,5 +41,5 @@ def explain_unread_clock(world: World, ctx: FaultContext) -> str:
 
 
 def format_time(moment: float) -> str:
-    """A time in the format of the ledger."""
+    """Returns a time in the format of the ledger."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -28,14 +28,14 @@ _LOOKS = 5
 
 
 def check_path(path: str) -> Iterable[tuple[str, str]]:
-    """Why a path cannot be used: it leaves the workspace, or is all of it."""
+    """Returns why a path cannot be used: it leaves the workspace, or is all of it."""
     yield from find_path_problem(path)
     if path in (".", "./"):
         yield "path", "nothing can run without its workspace: name a file or a folder in it"
 
 
 def find_path(world: World, path: str) -> Path | None:
-    """The file or folder as a readable path; None if there is none, or only a link that leads out."""
+    """Returns the file or folder as a readable path; None if there is none, or only a link that leads out."""
     try:
         return world.sandbox.find(path)
     except OutsideError:
@@ -43,7 +43,7 @@ def find_path(world: World, path: str) -> Path | None:
 
 
 def list_below(world: World, path: str, *, links: bool = False) -> list[str]:
-    """The path and everything in it, as paths of the workspace; with `links` also links."""
+    """Returns the path and everything in it, as paths of the workspace; with `links` also links."""
     top = find_path(world, path)
     if top is None:
         return []
@@ -61,13 +61,13 @@ def list_below(world: World, path: str, *, links: bool = False) -> list[str]:
 
 
 def read_mode(world: World, path: str) -> int | None:
-    """The current permissions."""
+    """Returns the current permissions."""
     host_path = find_path(world, path)
     return None if host_path is None else host_path.stat().st_mode & 0o7777
 
 
 def read_footprint(world: World, path: str) -> tuple[int, int] | None:
-    """A value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
+    """Returns a value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
     host_path = find_path(world, path)
     if host_path is None:
         return None
@@ -95,7 +95,7 @@ def forget_changes(ctx: FaultContext) -> None:
 
 
 def normalize_path(path: str) -> str:
-    """A path in the format of file changes."""
+    """Returns a path in the format of file changes."""
     return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
 
 
@@ -127,7 +127,7 @@ async def run_on_paths(world: World, ctx: FaultContext, words: Sequence[str], pa
 
 
 async def is_allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
-    """Whether the agent may still do this there: `-r` read, `-w` write."""
+    """Returns whether the agent may still do this there: `-r` read, `-w` write."""
     return (await run_command(world, ctx, "test", how, f"./{path}")).exit_code == 0
 
 
@@ -197,7 +197,7 @@ async def watch_path(
 
 
 def explain_no_hit(world: World, ctx: FaultContext) -> str:
-    """Why a file fault was not met; empty if a call of the agent failed because of it."""
+    """Returns why a file fault was not met; empty if a call of the agent failed because of it."""
     is_hit: Callable[[], bool] | None = ctx.memory.get(HIT_TEST)
     if is_hit is None:
         return UNSEEN
@@ -205,7 +205,7 @@ def explain_no_hit(world: World, ctx: FaultContext) -> str:
 
 
 def _explain_evasion(world: World, ctx: FaultContext) -> str:
-    """How the agent circumvented the removed permissions; empty if it did not."""
+    """Returns how the agent circumvented the removed permissions; empty if it did not."""
     # The permissions of a file forbid writing to it, but not replacing it, as `sed -i` does: that needs only the
     # permissions of its folder. Nor do they keep the owner from setting them again. Other faults only remove
     # permissions, so if one was added, the agent added it.
@@ -220,7 +220,7 @@ def _explain_evasion(world: World, ctx: FaultContext) -> str:
 
 
 def _resolve_path(world: World, path: str, *, itself: bool) -> str | None:
-    """The path with links resolved, except a final link if `itself`."""
+    """Returns the path with links resolved, except a final link if `itself`."""
     folder, name = os.path.split(os.path.normpath(path)) if itself else (path, "")
     try:
         host_path = world.sandbox.find(folder or ".")

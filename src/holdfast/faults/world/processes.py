@@ -18,7 +18,7 @@ def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"])
 
 
 def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
-    """Why a limit was not met; empty if the agent's processes hit it."""
+    """Returns why a limit was not met; empty if the agent's processes hit it."""
     counted = require_disturbable(world).strained(what)
     if counted is None:
         return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"
@@ -26,7 +26,7 @@ def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "
 
 
 def require_disturbable(world: World) -> Disturbable:
-    """The sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
+    """Returns the sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
     if not isinstance(world.sandbox, Disturbable):
         raise HarnessError(
             "this sandbox cannot disturb the agent's processes: use the bubblewrap backend", code="fault-impossible"

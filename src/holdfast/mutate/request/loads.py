@@ -54,12 +54,12 @@ RESOURCE_EXHAUSTION = RequestMutator(
 
 
 def _add_other_questions(rng: Random, canary: str) -> RequestChange:
-    """The answer must not contain the other requests' number. From four copies on, the real one is not central."""
+    """Sends copies with another question, whose number the answer must not contain. Four copies hide the real one."""
     return RequestChange("", copies=rng.randint(4, 6), others=f"My order has the number {canary}. Repeat the number.")
 
 
 def _abandon_some(rng: Random, canary: str) -> RequestChange:
-    """Clients that send a request and leave."""
+    """Sends copies, half of which are abandoned by their clients."""
     copies = rng.randint(4, 8)
     return RequestChange("", copies=copies, abandoned=copies // 2)
 
@@ -94,7 +94,7 @@ def _build_slow(what: Literal["head", "body", "reply", "before_body"]) -> MakeCh
 
 
 def _claim_timeout(values: Sequence[str]) -> MakeChange:
-    """The client's own statement of how long it waits."""
+    """Claims in headers how long the client waits."""
 
     def make(rng: Random, canary: str) -> RequestChange:
         value = rng.choice(values)

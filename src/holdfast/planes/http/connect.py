@@ -70,7 +70,7 @@ class ConnectRequest:
                 self._seen.report()
 
     def end_trial(self) -> None:
-        """The trial is over while the connection is still open."""
+        """Reports a connection that is still open when the trial ends."""
         if self._left_immediately:
             self._report_mistrust(None)
         if self._seen is not None:

@@ -34,11 +34,11 @@ class Connector:
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
     def is_service(self, origin: Origin) -> bool:
-        """Whether the target is a service of the trial."""
+        """Returns whether the target is a service of the trial."""
         return (origin.host, origin.port) in self._nearby
 
     async def resolve_addresses(self, origin: Origin) -> list[str]:
-        """The addresses to connect to, in order."""
+        """Returns the addresses to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()
         until, cached = self._known.get(key, (0.0, []))
         if until < now:

@@ -43,7 +43,7 @@ class UpstreamAnswer:
     """The value as text, before a fault could change it in place."""
 
     def is_original(self, value: Any) -> bool:
-        """Whether a value is the one from upstream."""
+        """Returns whether a value is the one from upstream."""
         return is_same_value(value, self.value) and render_value(value) == self.witness
 
 
@@ -83,7 +83,7 @@ async def send_answer(
 
 
 def render_received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedReply:
-    """A reply as the client receives it: its head, and the part of its body that the delivery lets through."""
+    """Returns a reply as the client receives it: its head, and the part of its body that the delivery lets through."""
     out = _build_outgoing(reply, answered)
     limit = reply.delivery.limit
     body = out.body if limit is None else out.body[:limit]
@@ -93,7 +93,7 @@ def render_received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedRe
 
 
 def _has_no_body(method: str, answered: UpstreamAnswer | None) -> bool:
-    """Whether the client receives no body, even if a fault made one."""
+    """Returns whether the client receives no body, even if a fault made one."""
     return method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY)
 
 
@@ -116,14 +116,14 @@ def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
 
 
 def _choose_content_type(reply: Reply) -> str:
-    """The content type of a reply that did not come from upstream. A recording may hold JSON as text."""
+    """Returns the content type of a reply that did not come from upstream. A recording may hold JSON as text."""
     if not isinstance(reply.value, str | bytes):
         return _JSON
     return _JSON if isinstance(reply, ReplayedReply) and not _is_plain_text(reply.value) else _TEXT
 
 
 def _is_plain_text(body: Any) -> bool:
-    """Whether it is text other than a JSON object or list."""
+    """Returns whether it is text other than a JSON object or list."""
     return isinstance(body, str) and isinstance(decode_body(_JSON, body.encode(errors="replace")), str)
 
 

@@ -76,7 +76,7 @@ class ProxiedRequest:
         return self._exchange.connection.is_gone or self._exchange.is_delivered
 
     def end_trial(self) -> None:
-        """The trial is over while the request is in progress."""
+        """Reports a request that is still in progress when the trial ends."""
         self._seen.report_unfinished()
 
     async def _process(self) -> None:
@@ -121,7 +121,7 @@ class ProxiedRequest:
         return bool(exchange.body_framing.length) or exchange.head.get("transfer-encoding") is not None
 
     async def _read_request_body(self) -> bytes:
-        """The part of the request's body that faults receive; the rest follows when it is forwarded."""
+        """Returns the part of the request's body that faults receive; the rest follows when it is forwarded."""
         if not self._has_body:
             return b""
         chunks = self._seen.watch_body(self._exchange.stream_body())
@@ -195,7 +195,7 @@ class ProxiedRequest:
 
 
 async def read_up_to(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
-    """The first bytes, slightly more than the limit at most, and whether they are complete."""
+    """Returns the first bytes, slightly more than the limit at most, and whether they are complete."""
     parts, size = [], 0
     async for chunk in chunks:
         parts.append(chunk)

@@ -27,12 +27,12 @@ _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
 def _is_no_model(host: str) -> bool:
-    """The default: no host is a model provider."""
+    """Returns the default: no host is a model provider."""
     return False
 
 
 def _is_no_model_call(method: str, path: str, body: Any) -> bool:
-    """The default: no request is a model call."""
+    """Returns the default: no request is a model call."""
     return False
 
 
@@ -119,6 +119,6 @@ class Proxy:
             self._open.discard(one)
 
     def end_trial(self, context: TrialContext) -> None:
-        """The trial is over: requests in progress are reported to its trace as far as they got."""
+        """Ends a trial: its requests in progress are reported to its trace as far as they got."""
         for one in [one for one in self._open if one.context is context]:
             one.end_trial()

@@ -48,11 +48,11 @@ class ProxyRules:
         }
 
     def is_own(self, origin: Origin) -> bool:
-        """Whether the target is Holdfast's own listener."""
+        """Returns whether the target is Holdfast's own listener."""
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:
-        """Whether this is a provider whose calls go to the gateway: at its own port, even if its name resolves
+        """Returns whether this is a provider whose calls go to the gateway: at its own port, even if its name resolves
         elsewhere.
 
         Egress rules do not apply here: the gateway is always allowed, and forwards only where the rules allow it.
@@ -61,11 +61,11 @@ class ProxyRules:
         return at_home and self._is_model(origin.host)
 
     def is_intercepted(self, origin: Origin) -> bool:
-        """Whether TLS to this target is intercepted."""
+        """Returns whether TLS to this target is intercepted."""
         return self.is_model(origin) or any(matches_host(glob, origin.host, origin.port) for glob in self._looked_into)
 
     def is_declared(self, url: str) -> bool:
-        """Whether the spec names this URL, or a URL at this origin."""
+        """Returns whether the spec names this URL, or a URL at this origin."""
         return is_declared(self._looked_into, url)
 
     def report_refusal(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
@@ -99,5 +99,5 @@ class ProxyRules:
 
 
 def _is_proxy_variable(variable: str) -> bool:
-    """Whether a variable names a proxy, or hosts that bypass one."""
+    """Returns whether a variable names a proxy, or hosts that bypass one."""
     return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")

@@ -60,11 +60,11 @@ class RequestTrace:
         self._unfinished = False
 
     def start_wait(self) -> None:
-        """The request goes upstream."""
+        """Records that the request goes upstream."""
         self._since = self._context.sink.now()
 
     def end_wait(self) -> None:
-        """Upstream has answered."""
+        """Records that upstream has answered."""
         self._since = None
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -87,30 +87,28 @@ class RequestTrace:
             self._reply += data[: REPLY_KEPT - len(self._reply)]
 
     def mark_undelivered(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
-        """The faults' changes to the reply, or these parts of its delivery, do not reach the client."""
+        """Records that the faults' changes to the reply, or these parts of its delivery, do not reach the client."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, why, parts=parts)
 
     def mark_broken_off(self, body: bytes) -> None:
-        """The client left after this many bytes of the body."""
+        """Records that the client left after these bytes of the body."""
         read = body.decode("utf-8", "replace")
         self._context.injector.mark_undelivered(
             "http", self._want.url, self.n, "the client left before it came", read=read
         )
 
     def mark_wait_skipped(self) -> None:
-        """The client had left before a wait began."""
+        """Records that the client had left before a wait began."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, waits=True)
 
     def report_unfinished(self) -> None:
-        """The trial is over during the request: reports it as unfinished, unless a fault had already ended it for the
-        client."""
+        """Reports a request that the end of the trial interrupts as unfinished, unless a fault had already ended it."""
         self._unfinished = not self.trouble
         self.trouble = self.trouble or "client_gone"
         self.report()
 
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
-        """The policy denies the request. It is reported separately if it is not part of the agent's work, otherwise as
-        a call."""
+        """Reports a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
         want = self._want
         kind = find_side_kind(want.origin.host)
         sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
@@ -153,13 +151,13 @@ class RequestTrace:
         context.sink.add(event)
 
     def _measure_wait(self) -> float:
-        """How long upstream had been silent when the client left, if that may be upstream's fault."""
+        """Returns how long upstream had been silent when the client left, if that may be upstream's fault."""
         if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
             return 0.0
         return (self._context.sink.now() - self._since) * 1000
 
     def _build_output(self) -> tuple[str, str]:
-        """What the client received, shortened, and the complete text if it was shortened."""
+        """Returns the shortened text that the client received, and the complete text if it was shortened."""
         if self.output is not None:
             short = make_encodable(shorten(self.output, TEXT_KEPT))
             return short, "" if short == self.output else write_reply(self.output)

@@ -20,23 +20,23 @@ _OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"
 
 
 def read_all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
-    """The system's certificates and those in the user's variables, because Holdfast overrides these variables."""
+    """Returns the system's certificates and those in the user's variables, because Holdfast overrides these variables."""
     return b"".join(dict.fromkeys((read_system_roots(), *read_user_roots(environ))))
 
 
 def read_user_roots(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
-    """The certificates in the files that a user's variables name."""
+    """Returns the certificates in the files that a user's variables name."""
     known = (_read_certificates(Path(environ[name])) for name in variables if environ.get(name))
     return [data for data in known if data]
 
 
 def read_system_roots() -> bytes:
-    """The system's certificates; if there are none, certifi's list; otherwise nothing."""
+    """Returns the system's certificates; if there are none, certifi's list; otherwise nothing."""
     return next((data for place in _list_places() if (data := _read_certificates(place))), b"")
 
 
 def create_trusted_context(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """The TLS context for connections to servers: trusts the system's certificates and those in the user's
+    """Returns the TLS context for connections to servers: trusts the system's certificates and those in the user's
     variables."""
     context = ssl.create_default_context()
     for data in dict.fromkeys(read_user_roots(environ)):

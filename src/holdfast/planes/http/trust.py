@@ -18,12 +18,15 @@ TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
 def build_trust_variables(ca_file: str, own_file: str) -> dict[str, str]:
-    """The variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
+    """Returns the variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
     return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
 
 
 def build_proxy_variables(url: str, loopback_declared: bool) -> dict[str, str]:
-    """The variables that route clients to the proxy. Loopback bypasses it unless the spec names a target there."""
+    """Returns the variables that route clients to the proxy.
+
+    Loopback bypasses it unless the spec names a target there.
+    """
     past = "" if loopback_declared else LOOPBACK
     values = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": past}
     lower = {name.lower(): value for name, value in values.items()}
@@ -35,7 +38,7 @@ NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
 
 
 def add_node_preload(own: str, preload: str) -> str:
-    """NODE_OPTIONS with Holdfast's file required after the user's own; added only once."""
+    """Adds Holdfast's file to NODE_OPTIONS, after the user's own options; only once."""
     quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--require "{quoted}"'
     return own if ours in own else f"{own} {ours}".strip()

@@ -122,7 +122,7 @@ class FaultedCall:
                 firing.mark_erased(why)
 
     def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
-        """Whether the agent's side received what the other side replied."""
+        """Returns whether the agent's side received what the other side replied."""
         came = self.came
         assert came is not None
         if isinstance(came, Reply) and _render_reply(came) != self._witness:
@@ -130,7 +130,7 @@ class FaultedCall:
         return are_alike(arrived, came, call, self._receives)
 
     async def _is_met(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
-        """Whether something else would have arrived without this fault."""
+        """Returns whether something else would have arrived without this fault."""
         outer, base = self.fired, self.came
         # The innermost fault did not pass the call on, so nobody knows what the other side would have replied. Its own
         # outcome is the base for the others. For itself the base is any other outcome of the same kind: it is met
@@ -145,7 +145,7 @@ class FaultedCall:
         return without is not None and not are_alike(arrived, without, call, self._receives)
 
     async def _find_outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
-        """The first fault that changes the reply even alone."""
+        """Returns the first fault that changes the reply even alone."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in left:
             alone = await _replay([firing], base, call) if base is not None else None
@@ -155,7 +155,7 @@ class FaultedCall:
 
 
 async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
-    """What these faults make of an outcome, the first being outermost; None if they cannot be replayed on it."""
+    """Applies these faults to an outcome again, the first outermost; returns None if they cannot be replayed on it."""
 
     async def apply_from(at: int, passed: Call) -> Reply:
         if at == len(firings):
@@ -179,8 +179,8 @@ async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallE
 
 
 def _make_other_outcome(outcome: CallEnd) -> CallEnd:
-    """Another outcome of the same kind: if faults turn both into the same result, the result does not depend on the
-    outcome."""
+    """Returns another outcome of the same kind: if faults turn both into the same result, the result does not depend on
+    the outcome."""
     if not isinstance(outcome, Reply):
         return Failed(_OTHER)
     value = outcome.value

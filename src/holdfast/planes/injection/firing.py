@@ -123,7 +123,7 @@ class Firing:
         return reply
 
     def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
-        """Notes in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
+        """Records in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
         resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
         unchanged = not resent and self._is_unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
@@ -133,7 +133,7 @@ class Firing:
         self._add_entry("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
 
     def mark_erased(self, why: str) -> None:
-        """Nothing of its effect arrived: if it had changed something, another fault erased that."""
+        """Records that nothing of its effect arrived: if it had changed something, another fault erased that."""
         if self._entry is not None and self._entry.effect == "met":
             self._amend_entry(
                 replace(self._entry, effect="erased", note=_join_notes(self._entry.note, why), canaries=())
@@ -145,7 +145,7 @@ class Firing:
             self._amend_entry(replace(self._entry, effect="met", note=_SHOWS))
 
     def has_left_trace(self, text: str) -> bool:
-        """Whether part of its planted text arrived; true for a fault that plants nothing."""
+        """Returns whether part of its planted text arrived; true for a fault that plants nothing."""
         if not self._planted:
             return True
         return has_arrived(self._planted, text)
@@ -210,7 +210,7 @@ class Firing:
         return is_same_value(value, self._value) and render_value(value) == self._witness
 
     def _find_new_canaries(self, value: Any) -> tuple[str, ...]:
-        """The canaries that the fault added to the reply."""
+        """Returns the canaries that the fault added to the reply."""
         text = render_value(value)
         if MARK not in text:
             return ()
@@ -253,7 +253,7 @@ def _join_notes(*notes: str) -> str:
 
 
 def _describe_exception(raised: BaseException) -> str:
-    """What came instead of a reply: a function's exception with its class, Holdfast's own with its message only."""
+    """Describes an exception that replaced a reply: a function's with its class, Holdfast's own by its message only."""
     if type(raised).__name__ == "CancelledError":  # from asyncio, which a plain function does not import
         return "nothing: the call was given up"
     if isinstance(raised, ConnectionResetError) and raised.errno is None:  # raised by a plane: its client left
@@ -264,14 +264,14 @@ def _describe_exception(raised: BaseException) -> str:
 
 
 def _describe_failure(failed: Failed) -> str:
-    """`failed: 503 Service Unavailable`; the status appears once, even if the message begins with it."""
+    """Describes a failure as `failed: 503 Service Unavailable`, with the status only once."""
     words = str(failed)
     status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
     return f"{type(failed).__name__.lower()}: {status}{words}"
 
 
 def has_arrived(payload: str, text: str) -> bool:
-    """Whether a canary of the payload, or a piece of its text, arrived."""
+    """Returns whether a canary of the payload, or a piece of its text, arrived."""
     return any(piece in text for piece in _split_payload(payload))
 
 

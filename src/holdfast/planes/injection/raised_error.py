@@ -9,7 +9,7 @@ from holdfast.protocols.fault import Failed, TimedOut
 
 
 def build_exception(failure: Failed) -> BaseException:
-    """The exception the agent sees."""
+    """Returns the exception the agent sees."""
     if failure.exception is not None:
         return failure.exception
     injection = failure.injection
@@ -23,7 +23,7 @@ def build_exception(failure: Failed) -> BaseException:
 
 @cache
 def load_exception(path: str) -> type[BaseException]:
-    """The exception class at `module:Class`; raises HarnessError if it cannot be used."""
+    """Returns the exception class at `module:Class`; raises HarnessError if it cannot be used."""
     from holdfast.planes.recorded_value import load_class
 
     try:

@@ -93,7 +93,7 @@ class ActiveInjection:
         self._had: dict[str, None] = {}
 
     def matches(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether `match` accepts a call; keeps the arguments of the first calls that it rejects."""
+        """Returns whether `match` accepts a call; keeps the arguments of the first calls that it rejects."""
         match = self.injection.schedule.match
         if match is None or _matches_arguments(match, arguments):
             return True
@@ -108,11 +108,11 @@ class ActiveInjection:
         return "" if self.seen else "; ".join(self._had)
 
     def is_at_step(self, plane: str) -> bool:
-        """Whether calls on this plane belong to its step; only faults of services have steps."""
+        """Returns whether calls on this plane belong to its step; only faults of services have steps."""
         return self.injection.plane != "service" or plane == name_step_plane(self.traits.step)
 
     def is_due(self, nth: int) -> bool:
-        """Whether the schedule lets it fire on the nth matching call, before the random draw."""
+        """Returns whether the schedule lets it fire on the nth matching call, before the random draw."""
         plan: Schedule = self.injection.schedule
         if plan.times is not None and self.spent >= plan.times:
             return False
@@ -190,7 +190,7 @@ class Weather:
         self._amend(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def get_traits(self, index: int) -> FaultTraits:
-        """The traits of the fault that a ledger entry is about."""
+        """Returns the traits of the fault that a ledger entry is about."""
         injection = self.trial.scenario.injections[index]
         return plugins.get_fault_traits(injection.plane, injection.mode)
 
@@ -201,7 +201,7 @@ class Weather:
                 self._placed[index].spent -= 1
 
     def find_facing(self, plane: str, target: str) -> list[ActiveInjection]:
-        """The injections that can act on a call to this target, in list order."""
+        """Returns the injections that can act on a call to this target, in list order."""
         key = (plane, normalize_target(target))
         known = self._by_target.get(key)
         if known is None:
@@ -274,7 +274,7 @@ class Weather:
         return reply
 
     async def _settle(self, passing: FaultedCall, arrived: CallEnd, call: Call) -> None:
-        """After the call has ended: a firing that was not met does not count for `times`."""
+        """Settles the firings of a call that has ended: one that was not met does not count for `times`."""
         if len(passing.fired) > 1:
             await passing.settle(arrived, call)
         for firing in passing.fired:
@@ -282,7 +282,7 @@ class Weather:
                 self.return_firing(firing.index)
 
     def rewrite(self, text: str) -> str:
-        """The prompt of a turn after the attacks on the agent's input."""
+        """Returns the prompt of a turn after the attacks on the agent's input."""
         facing = self.find_facing("context", "input")
         if not facing:
             return text
@@ -338,7 +338,7 @@ class Weather:
         return f"{normalize_target(call.target)}:{digest_arguments(call.arguments)}"
 
     def _count_occurrence(self, what: str) -> str:
-        """Tools draw per (target, arguments, occurrence); the model and services per (target, n)."""
+        """Returns the key of a draw. Tools draw per target, arguments and occurrence; others per target and number."""
         occurrence = self._occurrences.get(what, 0) + 1
         if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
             self._occurrences[what] = occurrence
@@ -356,7 +356,7 @@ class Weather:
             return True
 
     def _is_drawn(self, placed: ActiveInjection, nth: int, key: str) -> bool:
-        """Whether the random draw lets it fire; in a session made from a trial, whether it fired there."""
+        """Returns whether the random draw lets it fire; in a session made from a trial, whether it fired there."""
         probability = placed.injection.schedule.probability
         if probability >= 1.0:
             return True
@@ -392,14 +392,16 @@ class Weather:
 
 
 def _is_write(call: Call) -> bool:
-    """Whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is unsafe."""
+    """Returns whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is
+    unsafe.
+    """
     if call.plane == "http":
         return call.arguments.get("method") not in READ_METHODS
     return call.plane in ("tool", "tool_result", "mcp")
 
 
 def make_fault(injection: Injection) -> Any:
-    """The fault of an injection, made from its settings."""
+    """Returns the fault of an injection, made from its settings."""
     plugin = plugins.find(f"faults.{injection.plane}", injection.mode)
     if plugin is None:
         raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}", code="plugin-broken")
@@ -412,12 +414,12 @@ def make_fault(injection: Injection) -> Any:
 
 
 def can_face(injection: Injection, plane: str, target: str) -> bool:
-    """Whether an injection can act on calls on this plane to this target."""
+    """Returns whether an injection can act on calls on this plane to this target."""
     return _can_face(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
 
 
 def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
-    """Whether the plane is one on which faults of tools act: wherever a tool's call or result is observed."""
+    """Returns whether the injection can act there; faults of tools act wherever a tool's call or result is observed."""
     own, inner = injection.plane, injection.target != "input"
     if plane == "service" or plane.startswith(STEP):
         return own == "service" and injection.target == target
@@ -440,18 +442,20 @@ def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str
 
 
 def normalize_target(target: str) -> str:
-    """A target as counters record it. Nearly all are short enough to be used as they are."""
+    """Returns a target as counters record it. Nearly all are short enough to be used as they are."""
     return target if len(target) <= TARGET_KEPT and target.isascii() else shorten_target(target)
 
 
 def name_step_plane(step: Step) -> str:
-    """The plane on which the calls of a step are observed."""
+    """Returns the plane on which the calls of a step are observed."""
     return "service" if step == "connect" else STEP + step
 
 
 def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
-    """A URL, or the target of a connection. Names and handshakes fail when a TLS connection is made, before any URL is
-    known."""
+    """Returns whether an injection can act on a URL, or on the target of a connection.
+
+    Names and handshakes fail when a TLS connection is made, before any URL is known.
+    """
     url = injection.target if injection.plane == "http" else injection.match_url
     if url is None:
         return False
@@ -468,7 +472,7 @@ def _matches_arguments(match: Mapping[str, Any], arguments: Mapping[str, Any]) -
 
 
 def _matches_value(value: Any, wanted: Any) -> bool:
-    """Text is a glob; numbers compare as numbers; anything else must be equal.
+    """Returns whether a value matches: text is a glob, numbers compare as numbers, anything else must be equal.
 
     A list matches if one member does; a list of wanted values matches if each is matched by a member.
     """
@@ -484,8 +488,8 @@ def _matches_value(value: Any, wanted: Any) -> bool:
 
 
 def _ignore_use(use: RecordedUse) -> None:
-    """The default of `took`."""
+    """Does nothing: the default of `took`."""
 
 
 def _ignore_error(ours: HarnessError) -> None:
-    """The default of `broke` until a plane sets it: raises the HarnessError itself."""
+    """Does nothing: the default of `broke` until a plane sets it. The HarnessError itself is still raised."""

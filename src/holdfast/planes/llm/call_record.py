@@ -50,7 +50,7 @@ class CallRecord:
         self.since = self._context.sink.now()
 
     def record_sent(self, sent: SentReply) -> None:
-        """Notes what was sent to the agent."""
+        """Records the reply that was sent to the agent."""
         self.status, self.trouble = sent.status, sent.trouble
 
     def report(self, event: TraceEvent) -> None:
@@ -60,7 +60,7 @@ class CallRecord:
             self._context.sink.add(event)
 
     def build_event(self, what: str = "") -> TraceEvent:
-        """The call as the trace records it; `what` names the request if it is not a model call."""
+        """Returns the call as the trace records it; `what` names the request if it is not a model call."""
         context, call, completion = self._context, self._call, self.completion
         usage = completion.usage if completion is not None else self.usage
         since = self.since if self.trouble == "client_gone" else None
@@ -92,12 +92,12 @@ class CallRecord:
 
 
 def _has_tools(query: Query) -> bool:
-    """Whether the request offers tools to the model; true if the request cannot be read."""
+    """Returns whether the request offers tools to the model; true if the request cannot be read."""
     return query.codec is not None and (query.request is None or bool(query.request.tools))
 
 
 def _read_last_message(query: Query) -> str:
-    """The latest message to the model."""
+    """Returns the latest message to the model."""
     request = query.request
     if request is None or not request.messages:
         return ""

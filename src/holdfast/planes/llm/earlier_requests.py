@@ -41,12 +41,12 @@ class Attempts:
         self._failed: dict[str, _Failures] = {}
 
     def find_retry_number(self, header: Get, key: str) -> int:
-        """The retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
+        """Returns the retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
         before = self._failed.get(key)
         return 0 if before is None else _count_retry(header, before)
 
     def has_failed(self, key: str) -> bool:
-        """Whether the same request was made before and failed."""
+        """Returns whether the same request was made before and failed."""
         return key in self._failed
 
     def record_end(self, key: str, retry: int, *, well: bool, lost: bool) -> None:
@@ -60,7 +60,10 @@ class Attempts:
 
 
 def _count_retry(header: Get, before: _Failures) -> int:
-    """The possible retry number after these failures. A header cannot claim more retries than there were failures."""
+    """Returns the possible retry number after these failures.
+
+    A header cannot claim more retries than there were failures.
+    """
     count = header(_COUNT)
     if count is not None and count.isdecimal():
         return min(int(count[:9]), before.count)
@@ -89,7 +92,7 @@ class EarlierCalls:
         self._kept: dict[str, _KnownCall] = {}
 
     def keep(self, calls: tuple[ToolCall, ...], text: str, request: ModelRequest) -> None:
-        """The model answered a request with these calls, together with this text."""
+        """Remembers the calls, and the text next to them, with which the model answered a request."""
         if not calls:
             return
         before = request.messages if _measure(request.messages) <= CHARACTERS_KEPT else ()
@@ -101,7 +104,7 @@ class EarlierCalls:
             del self._kept[next(iter(self._kept))]
 
     def add_conversation(self, request: ModelRequest) -> ModelRequest:
-        """The request with its preceding conversation, if it continues with the results of known calls."""
+        """Returns the request with its preceding conversation, if it continues with the results of known calls."""
         if not request.goes_on:
             return request
         known = next((self._kept[r.key] for r in request.results if r.key in self._kept), None)

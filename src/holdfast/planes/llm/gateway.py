@@ -138,7 +138,7 @@ class TrialGateway:
             self._sockets.discard(socket)
 
     def close(self) -> None:
-        """The trial is over."""
+        """Ends the trial: reports the calls that are in progress."""
         for socket in self._sockets:
             socket.report_end()
         for model_call in self._under_way:
@@ -221,7 +221,7 @@ class TrialGateway:
                 self._under_way[model_call] = ""
 
     async def _settle_results(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
-        """The request, with the tool results replaced that the model must read differently.
+        """Returns the request, with the tool results replaced that the model must read differently.
 
         Also returns the calls of those results that no model has read yet.
         """
@@ -255,7 +255,7 @@ async def end_over_limit(exchange: Exchange) -> None:
 
 
 def _build_arguments(request: ModelRequest) -> dict[str, Any]:
-    """The arguments that the `match` of a model fault can name."""
+    """Returns the arguments that the `match` of a model fault can name."""
     return {
         "model": request.model,
         "prompt": request.prompt,

@@ -118,7 +118,7 @@ class ModelCall:
         return came if codec is None else codec.keep_deliverable(came)
 
     def has_unread_rest(self, completion: Completion | None) -> bool:
-        """Whether the agent received a reply that may contain more than Holdfast read."""
+        """Returns whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.is_answered and status is not None and status < 300
         return well and (completion is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
@@ -204,7 +204,7 @@ class ModelCall:
             self._context.sink.mark_answered(self._service)
 
     def end_trial(self) -> None:
-        """The trial is over while the call is in progress: the call is reported as far as it got."""
+        """Reports a call that is still in progress when the trial ends, as far as it got."""
         record = self.record
         record.trouble = record.trouble or "client_gone"
         if self._passing is not None:
@@ -295,13 +295,13 @@ class ModelCall:
 
 
 def _is_model_work(query: Query, route: ApiRoute) -> bool:
-    """Whether a request that passes unread makes a model work."""
+    """Returns whether a request that passes unread makes a model work."""
     runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
     return runs and query.method == "POST"
 
 
 async def _wait_for_start(completion: Completion, exchange: Exchange) -> Completion:
-    """The rest of a reply, once its first bytes are due: its head must not be sent earlier."""
+    """Returns the rest of a reply, once its first bytes are due: its head must not be sent earlier."""
     first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
     await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
     exchange.ensure_connected()

@@ -34,7 +34,7 @@ class PassingReply:
         self.kept: bytes | bytearray = b""
 
     def read_so_far(self, reply: ProviderReply) -> Completion | None:
-        """The reply so far, in neutral form."""
+        """Returns the reply so far, in neutral form."""
         return reply.read_completion(self.answered.wire, bytes(self.kept))
 
     async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
@@ -98,7 +98,7 @@ class ProviderReply:
         """The content type of the reply."""
 
     def read_completion(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
-        """The reply in neutral form; `keep`: it may be written again."""
+        """Returns the reply in neutral form; `keep`: it may be written again."""
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
@@ -113,7 +113,7 @@ class ProviderReply:
         return None if self.like is None else codec.read_reply(self.like)
 
     def describe_foreign(self, wire: RawReply, body: bytes) -> str:
-        """What came instead of a model's reply, if a model was called."""
+        """Names the data that came instead of a model's reply, if a model was called; otherwise empty."""
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
         whole = self._record.trouble != "client_gone" and len(body) < KEPT
@@ -165,7 +165,7 @@ class ProviderReply:
 
 
 def describe_foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
-    """What came instead of a model's reply, in a word or two; empty if it may be a model's reply.
+    """Names the data that came instead of a model's reply; empty if it may be a model's reply.
 
     An HTML page never is one, whatever its status. `whole` data is not one if it cannot be read.
     """
@@ -189,7 +189,7 @@ def read_content_type(wire: RawReply) -> str:
 
 
 def find_first_event(body: bytes) -> Any:
-    """The first event of a stream, for the fields that every event repeats; None if there is none."""
+    """Returns the first event of a stream, for the fields that every event repeats; None if there is none."""
     for line in body[:KEPT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):

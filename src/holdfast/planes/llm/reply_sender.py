@@ -76,7 +76,7 @@ async def send_completion(
 async def _send_unstreamed(
     exchange: Exchange, codec: Codec, completion: Completion, body: bytes, sleep: Sleep | None
 ) -> SentReply:
-    """A plain reply has no middle: its pauses come first, an error is its status, and a cut leaves half of it."""
+    """Sends a plain reply: its pauses come first, an error becomes its status, and a cut leaves half of it."""
     await _wait(sum(delta.ms for delta in completion.deltas if isinstance(delta, Pause)), sleep)
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
@@ -124,7 +124,7 @@ async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFiel
 
 
 def find_error(completion: Completion) -> str:
-    """The kind of error that a reply ends in; empty if it ends normally."""
+    """Returns the kind of error that a reply ends in; empty if it ends normally."""
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
             return delta.kind
@@ -179,7 +179,7 @@ class _Repeats:
         self._done = False
 
     def repeat_after(self, frame: bytes) -> bytes:
-        """What is sent again after a frame."""
+        """Returns the bytes to repeat after a frame."""
         quiet, again = self._make_quiet_frame(frame)
         if not quiet or (self._done and self._rng.random() < 0.5):
             return b""
@@ -187,7 +187,7 @@ class _Repeats:
         return quiet * again
 
     def _make_quiet_frame(self, frame: bytes) -> tuple[bytes, int]:
-        """An empty frame that may follow this one, and how often it must be sent to arrive twice."""
+        """Returns an empty frame that may follow this one, and how often it must be sent to arrive twice."""
         if _QUIET.match(frame):
             return frame, 1
         if self._done:
@@ -200,7 +200,7 @@ class _Repeats:
 
 
 def _cut_randomly(data: bytes, rng: Random) -> Iterator[bytes]:
-    """The bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
+    """Yields the bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
     if not data:
         return
     inside = [match.start() for match in islice(_CONTINUED.finditer(data, 1), 1_000)]

@@ -50,7 +50,7 @@ OPEN_KEPT = 1_000
 
 
 def _do_nothing() -> None:
-    """The default of `late`: no reply is in progress."""
+    """Does nothing: the default of `late`, if no reply is in progress."""
 
 
 class ToolResults:
@@ -70,7 +70,7 @@ class ToolResults:
         """Calls whose results faults changed and that no model has read yet."""
 
     def record_calls(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, sure: bool = True) -> None:
-        """The model answered a request with these calls; not `sure`: they may only look like calls."""
+        """Records the calls in the model's reply to a request; without `sure` they may only look like calls."""
         if not calls:
             return
         before, (first, last) = digest_conversation(request.messages), mark_first_and_last(request.messages)
@@ -88,13 +88,13 @@ class ToolResults:
         self.record_calls(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
 
     def record_missed(self) -> None:
-        """A reply passed that could not be read: its calls are unknown."""
+        """Records that a reply passed which could not be read: its calls are unknown."""
         self._unmatched.missed = True
 
     async def settle(
         self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] = _do_nothing
     ) -> dict[str, KnownResult]:
-        """The results that differ from the tools' own, by key. `again`: a retry of a failed request.
+        """Returns the results that differ from the tools' own, by key. `again`: a retry of a failed request.
 
         `late` records the calls of replies still in progress, if a result has no call otherwise.
         """
@@ -118,18 +118,18 @@ class ToolResults:
         return changed
 
     def list_unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
-        """The calls among them whose results no model has read yet."""
+        """Returns the calls among them whose results no model has read yet."""
         return tuple([one.call for one in changed if one.call in self._unread])
 
     def mark_read(self, calls: Iterable[ChangedCall]) -> None:
-        """A model has answered a request with these results."""
+        """Records that a model has answered a request with these results."""
         for call in calls:
             self._unread.pop(call, None)
 
     def _match_results(
         self, positions: list[ResultPosition], *, again: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
-        """Each result with its earlier decision, or with the call that it answers."""
+        """Returns each result with its earlier decision, or with the call that it answers."""
         whole = [self._add_call_details(at) for at in positions]
         known = self._settled.recall(whole)
         calls = match_results(whole, known, self._open, again=again)
@@ -150,7 +150,7 @@ class ToolResults:
         return settled
 
     def _add_call_details(self, at: ResultPosition) -> ResultPosition:
-        """The result with its tool and arguments, if only an earlier reply named them."""
+        """Returns the result with its tool and arguments, if only an earlier reply named them."""
         call = self._named.get(at.result.key) if at.alone else None
         if call is None:
             return at
@@ -158,7 +158,7 @@ class ToolResults:
         return replace(at, result=replace(at.result, name=name, arguments=call.arguments))
 
     def close(self) -> None:
-        """The trial is over: reports the calls that the model requested but Holdfast did not see."""
+        """Ends the trial: reports the calls that the model requested but Holdfast did not see."""
         while self._open:
             self._report_open(self._open.popleft())
         self._unmatched.close()
@@ -243,7 +243,7 @@ def _build_event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEven
 
 
 def _decode_text(text: str) -> Any:
-    """Data if the text is a JSON object or list; otherwise the text."""
+    """Returns data if the text is a JSON object or list; otherwise the text."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -290,11 +290,11 @@ class UnmatchedResults:
                 self._tell(self._kept.pop(next(iter(self._kept))))
 
     def drop(self, at: ResultPosition) -> None:
-        """The result turned out to answer a call."""
+        """Drops a result that turned out to answer a known call."""
         self._kept.pop((at.before, at.result.key, at.result.name), None)
 
     def close(self) -> None:
-        """The trial is over."""
+        """Reports the remaining results at the end of the trial."""
         for unmatched in self._kept.values():
             self._tell(unmatched)
         self._kept.clear()

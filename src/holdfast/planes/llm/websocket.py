@@ -70,7 +70,7 @@ class Websocket:
             self.report_end()
 
     def report_end(self) -> None:
-        """The websocket or the trial has ended: reports it once."""
+        """Reports the websocket once, when it or the trial has ended."""
         if self._told:
             return
         self._told = True

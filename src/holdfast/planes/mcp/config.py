@@ -58,7 +58,7 @@ def keep_text(text: str, server: str) -> str:
 
 
 def list_variables(config: Mapping[str, Any]) -> list[str]:
-    """The variables that headers and environments of servers refer to: they usually hold keys."""
+    """Returns the variables that headers and environments of servers refer to: they usually hold keys."""
     entries = [entry for name in _SECTIONS for entry in _list_values(config.get(name)) if isinstance(entry, dict)]
     texts = [str(text) for entry in entries for key in ("headers", "env") for text in _list_values(entry.get(key))]
     return list(dict.fromkeys(match[1] for text in texts for match in _REFERENCE.finditer(text)))
@@ -69,7 +69,9 @@ def _list_values(part: Any) -> list[Any]:
 
 
 def build_relay_command() -> list[str]:
-    """The command that starts the relay: as a file, because that is fastest and no file of the agent can shadow it."""
+    """Returns the command that starts the relay: as a file, because that is fastest and no file of the agent can shadow
+    it.
+    """
     from holdfast.planes.mcp import relay
 
     return [sys.executable, "-I", "-S", relay.__file__]
@@ -83,8 +85,8 @@ def rewrite_config(
     base_url: str,
     fill: Fill = keep_text,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
-    """The configuration with each server replaced by the relay or Holdfast's address; and the servers behind that
-    address.
+    """Returns the configuration with each server replaced by the relay or Holdfast's address; and the servers behind
+    that address.
 
     `environ` are the variables that route a relay to Holdfast. Clients start servers with a small environment, so each
     entry contains them. `fill` resolves the values that Holdfast keeps: addresses and headers.

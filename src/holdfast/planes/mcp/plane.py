@@ -53,12 +53,12 @@ class McpPlane:
             await McpHttpRequest(exchange, server, target, self._upstreams, context, self._get_state(context)).serve()
 
     def list_tool_names(self, context: TrialContext) -> frozenset[str]:
-        """The tools that were listed or called over MCP in this trial."""
+        """Returns the tools that were listed or called over MCP in this trial."""
         visit = self._visits.get(context)
         return frozenset(visit.tools) if visit is not None else frozenset()
 
     def end_trial(self, context: TrialContext) -> None:
-        """The trial is over: unanswered calls are reported to its trace as unfinished."""
+        """Ends a trial: its unanswered calls are reported to its trace as unfinished."""
         visit = self._visits.pop(context, None)
         if visit is not None:
             visit.end_trial()

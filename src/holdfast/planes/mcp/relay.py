@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parse_arguments(argv: list[str]) -> tuple[str, list[str]]:
-    """The server's name and its command. The `--` may be left out."""
+    """Returns the server's name and its command. The `--` may be left out."""
     name = ""
     while argv and argv[0].startswith("--name"):
         _, equals, value = argv[0].partition("=")
@@ -170,7 +170,7 @@ class Relay:
             self._handle_timeout()
 
     def _list_readable(self) -> list[int]:
-        """The sources to read from: none whose lines could not be passed on."""
+        """Returns the sources to read from: none whose lines could not be passed on."""
         # Back pressure: stop reading from the client and the server while the harness is behind, and from the harness
         # while a pipe is full. Otherwise one slow reader would fill the memory of the relay.
         full = len(self._out[self._line]) > _AHEAD
@@ -268,7 +268,7 @@ class Relay:
             self._send(self._line, b"G%d\n" % (self._for_client - self._out[1].count(b"\n")))
 
     def _listen_to_signals(self) -> int:
-        """A pipe that becomes readable when a signal arrives."""
+        """Returns a pipe that becomes readable when a signal arrives."""
         wake, waker = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(waker, False)
@@ -296,7 +296,7 @@ class Relay:
             self._deadline = time.monotonic() + _GRACE_S
 
     def _handle_timeout(self) -> None:
-        """A time limit has passed: for the server to exit, or for its last output to be read."""
+        """Handles a time limit that has passed: for the server to exit, or for its last output to be read."""
         self._deadline = None
         if self._told:
             self._reading = []
@@ -318,7 +318,7 @@ class Relay:
 
 
 def _start_server(command: list[str]) -> tuple[int, int, int]:
-    """The server's process, its input and its output. It inherits the relay's stderr."""
+    """Returns the server's process, its input and its output. It inherits the relay's stderr."""
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
@@ -331,7 +331,7 @@ def _start_server(command: list[str]) -> tuple[int, int, int]:
 
 
 def _exec_server(command: list[str]) -> int:
-    """Without a harness: replaces this process with the server."""
+    """Replaces this process with the server, because there is no harness."""
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command is what the client was told to start
     except OSError as failed:
@@ -339,7 +339,7 @@ def _exec_server(command: list[str]) -> int:
 
 
 def _split_lines(partial: bytearray, data: bytes) -> list[bytes]:
-    """The lines that are complete now; the rest stays in `partial`."""
+    """Returns the lines that are complete now; the rest stays in `partial`."""
     if data and b"\n" not in data:
         partial += data
         return []

@@ -35,7 +35,7 @@ class Block:
         return encode(self._fields).decode("utf-8", "replace")
 
     def to_wire(self) -> Result:
-        """The block as on the wire."""
+        """Returns the block as on the wire."""
         return self._fields
 
 
@@ -53,7 +53,8 @@ PLAIN = ResultShape()
 
 
 def read_tool_value(result: Result) -> tuple[Any, Put]:
-    """The tool's value: its structured content, or its text, or the text of an embedded resource, or its blocks.
+    """Returns the tool's value: its structured content, or its text, or the text of an embedded resource, or its
+    blocks.
 
     Text stays text even if it is JSON: faults parse it themselves and keep its style.
     """
@@ -77,7 +78,7 @@ def read_tool_value(result: Result) -> tuple[Any, Put]:
 
 
 def read_resource_value(result: Result) -> tuple[Any, Put]:
-    """The text of a resource: from the first part that has one."""
+    """Returns the text of a resource: from the first part that has one."""
     parts = _list_items(result.get("contents"))
     at = next((i for i, part in enumerate(parts) if isinstance(part.get("text"), str)), None)
     if at is None:
@@ -89,7 +90,7 @@ def read_resource_value(result: Result) -> tuple[Any, Put]:
 
 
 def read_prompt_value(result: Result) -> tuple[Any, Put]:
-    """The text of a prompt: from the last message that has one."""
+    """Returns the text of a prompt: from the last message that has one."""
     messages = _list_items(result.get("messages"))
     at = next((i for i in reversed(range(len(messages))) if _is_text(messages[i].get("content"))), None)
     if at is None:
@@ -103,7 +104,7 @@ def read_prompt_value(result: Result) -> tuple[Any, Put]:
 
 
 def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
-    """The result format that a tool declares."""
+    """Returns the result format that a tool declares."""
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
         return PLAIN
@@ -116,7 +117,7 @@ def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
 
 
 def build_result(value: Any, form: ResultShape, *, stateless: bool) -> Result:
-    """A result for a server that was never called, in the format that its tool declares."""
+    """Returns a result for a server that was never called, in the format that its tool declares."""
     result: Result = {"content": write_content(value), "isError": False}
     if form.key:
         result["structuredContent"] = {form.key: _to_text(value) if form.text else value}
@@ -126,7 +127,9 @@ def build_result(value: Any, form: ResultShape, *, stateless: bool) -> Result:
 
 
 def build_replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
-    """The recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as text."""
+    """Returns the recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as
+    text.
+    """
     if isinstance(value, dict) and _is_content(value.get("content")):
         return _mark_complete(value, stateless)
     if form.structured and not form.text and isinstance(value, str):
@@ -146,24 +149,24 @@ def _decode_data(text: str) -> Any:
 
 
 def build_failure(text: str, *, stateless: bool) -> Result:
-    """The result of a tool that failed."""
+    """Returns the result of a tool that failed."""
     return _mark_complete({"content": write_content(text), "isError": True}, stateless)
 
 
 def write_content(value: Any) -> list[Any]:
-    """A value as content: text unchanged, data as JSON, nothing as nothing."""
+    """Returns a value as content: text unchanged, data as JSON, nothing as nothing."""
     return [] if value is None else [{"type": "text", "text": _to_text(value)}]
 
 
 def format_result(result: Mapping[str, Any]) -> str:
-    """All text of a result, for a reader."""
+    """Returns all text of a result, for a reader."""
     blocks = _list_blocks(result)
     texts = [block["text"] if _is_text(block) else f"[{block.get('type')}]" for block in blocks]
     return "\n".join(texts) if texts or "structuredContent" not in result else _to_text(result["structuredContent"])
 
 
 def find_nontext_result(result: Result) -> Result | None:
-    """The result if it is more than one text, or a text that a replay would not reproduce; otherwise None."""
+    """Returns the result if it is more than one text, or a text that a replay would not reproduce; otherwise None."""
     blocks = _list_blocks(result)
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and "structuredContent" not in result:
         return None
@@ -178,12 +181,14 @@ def _put_content(result: Result, made: Callable[[Any], list[Any]]) -> Put:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a value is empty: then the result has no content at all, because other blocks would count as content."""
+    """Returns whether a value is empty: then the result has no content at all, because other blocks would count as
+    content.
+    """
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def _find_embedded_text(block: dict[str, Any]) -> str | None:
-    """The text of a resource embedded in the result."""
+    """Returns the text of a resource embedded in the result."""
     resource = block.get("resource") if block.get("type") == "resource" else None
     text = resource.get("text") if isinstance(resource, dict) else None
     return text if isinstance(text, str) else None
@@ -200,12 +205,12 @@ def _write_blocks(value: Any) -> list[Any]:
 
 
 def _mark_complete(result: Result, stateless: bool) -> Result:
-    """Since the version without sessions, a result states that it is one."""
+    """Marks a result as complete, which the protocol version without sessions requires."""
     return {**result, "resultType": "complete"} if stateless else result
 
 
 def _write_structured(result: Result, structured: Any, value: Any) -> Result:
-    """Both forms of the value. Text that replaces an object is no longer structured content."""
+    """Writes both forms of the value. Text that replaces an object is no longer structured content."""
     rest = {key: part for key, part in result.items() if key not in ("content", "structuredContent")}
     old = result.get("structuredContent")
     if isinstance(structured, dict) or not isinstance(old, dict):
@@ -228,7 +233,7 @@ def _replace_text_blocks(result: Result, value: Any) -> list[Any]:
 
 
 def _replace_first_text(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
-    """The first text gets the value, other texts are removed, everything else stays."""
+    """Puts the value into the first text and removes other texts; everything else stays."""
     first = next(i for i, block in enumerate(blocks) if _is_text(block))
     remaining = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
     return [{**block, "text": _to_text(value)} if i == first else block for i, block in remaining]

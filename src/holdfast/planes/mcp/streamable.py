@@ -135,7 +135,7 @@ class McpHttpRequest:
         return incoming
 
     async def _wait_for_answer(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
-        """The answer from a stream; everything before it goes to the client as it arrives."""
+        """Returns the answer from a stream; everything before it goes to the client as it arrives."""
         self._events = _read_events(incoming)
         async for event in self._events:
             message = rpc.read_message(event.data) if event.data else None
@@ -153,7 +153,7 @@ class McpHttpRequest:
         await exchange.write(event)
 
     def _list_headers(self) -> RawFields:
-        """The server's own headers, without those about its body."""
+        """Returns the server's own headers, without those about its body."""
         if self._incoming is None:
             return ()
         return tuple([one for one in drop_hop_by_hop(self._incoming.headers) if one[0].lower() not in _FRAMING])
@@ -176,7 +176,7 @@ class McpHttpRequest:
                 exchange.break_connection(reset=True)
 
     async def _send_message(self, outcome: ClientOutcome) -> None:
-        """A message in the form that the server chose; two messages need a stream."""
+        """Sends a message in the form that the server chose; two messages need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
             await self._send_event(sse.format_message(outcome.first))
@@ -223,7 +223,7 @@ class McpHttpRequest:
 
 
 async def _read_events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
-    """The events of a reply as they arrive."""
+    """Yields the events of a reply as they arrive."""
     events = sse.EventSplitter()
     async for data in incoming.stream_body():
         for event in events.feed(data):

@@ -67,7 +67,7 @@ def _postgres_sent(data: bytes) -> Iterator[str]:
 
 
 def _postgres_values(body: bytes) -> Iterator[str]:
-    """The columns of a row, or the parameters of a statement: a count, then each with its size."""
+    """Yields the columns of a row, or the parameters of a statement: a count, then each with its size."""
     at = 2
     for _ in range(int.from_bytes(body[:2])):
         size = int.from_bytes(body[at : at + 4], signed=True)
@@ -77,7 +77,7 @@ def _postgres_values(body: bytes) -> Iterator[str]:
 
 
 def _read_value(value: bytes) -> Iterator[str]:
-    """A text, or a number in binary: which of the two kinds of number is unknown, so it is read as both."""
+    """Yields a text, or a number in binary: which of the two kinds of number is unknown, so it is read as both."""
     text = value.decode("utf-8", "replace")
     if text.isprintable() or len(value) not in (2, 4, 8):
         yield text
@@ -98,7 +98,7 @@ def _mysql_packets(data: bytes) -> Iterator[bytes]:
 
 
 def _mysql_row(packet: bytes) -> Iterator[str]:
-    """The columns of a row of texts; of another packet what can be printed."""
+    """Yields the columns of a row of texts; of another packet what can be printed."""
     columns, at = [], 0
     while at < len(packet):
         size, at = packet[at], at + 1

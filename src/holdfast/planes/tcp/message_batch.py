@@ -20,7 +20,7 @@ class ClientFrames:
         self._at = 0
 
     async def read_exactly(self, size: int) -> bytes:
-        """This many bytes; fewer only at the end of the input."""
+        """Returns this many bytes, or fewer at the end of the input."""
         while len(self._data) - self._at < size:
             if not await self._read_more():
                 break
@@ -29,13 +29,13 @@ class ClientFrames:
         return data
 
     async def read_some(self, most: int) -> bytes:
-        """The available bytes, up to this many; b"" at the end of the input."""
+        """Returns the available bytes, up to this many; b"" at the end of the input."""
         if self._at == len(self._data) and not await self._read_more():
             return b""
         return await self.read_exactly(min(most, len(self._data) - self._at))
 
     def take_rest(self) -> bytes:
-        """Bytes that were read from the client but not consumed."""
+        """Returns the bytes that were read from the client but not consumed."""
         data, self._data, self._at = bytes(self._data[self._at :]), bytearray(), 0
         return data
 

@@ -27,7 +27,7 @@ class MysqlStatements:
         self._last = _UNKNOWN
 
     def find_statements(self, payload: bytes) -> tuple[TransactionStatement, ...]:
-        """The statements that a QUERY or an EXECUTE runs."""
+        """Returns the statements that a QUERY or an EXECUTE runs."""
         if payload[0] == wire.QUERY:
             return parse_transaction(wire.read_sql(payload), "mysql")
         number = int.from_bytes(payload[1:5], "little")
@@ -137,7 +137,7 @@ class MysqlReplies(WireReplies):
     """Reads MySQL's answers."""
 
     def expect_answer(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
-        """A command goes to the server."""
+        """Records that a command goes to the server, which will answer it."""
         if command not in wire.SILENT:
             self._waiting.append(_PendingCommand(command, named, ours))
 
@@ -157,7 +157,7 @@ class MysqlReplies(WireReplies):
         return at, start, pieces
 
     def _read_reply(self, payload: bytes) -> bool:
-        """The first packet of an answer."""
+        """Reads the first packet of an answer; returns whether it is for the client."""
         question = self._waiting.popleft()
         self.last = wire.describe_answer(payload)
         if question.named is not None and payload[:1] == b"\0":

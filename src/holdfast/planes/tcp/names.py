@@ -104,13 +104,13 @@ class NamePlane:
 
 
 def list_unresolved(scenario: Scenario) -> frozenset[str]:
-    """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts file."""
+    """Returns the services whose names a fault may keep from resolving: they are left out of the sandbox's hosts file."""
     on_services = (one for one in scenario.injections if one.plane == "service")
     return frozenset(one.target for one in on_services if get_fault_traits(one.plane, one.mode).step == "name")
 
 
 def _parse_question(query: bytes) -> _Question | None:
-    """The first question, if it can be parsed."""
+    """Returns the first question, if it can be parsed."""
     at, labels = 12, []
     while at < len(query) and query[at]:
         size = query[at]
@@ -125,7 +125,7 @@ def _parse_question(query: bytes) -> _Question | None:
 
 
 def _build_head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
-    """An authoritative answer that claims recursion, because some resolvers require it."""
+    """Returns an authoritative answer that claims recursion, because some resolvers require it."""
     flags = 0x8580 | code
     return query[:2].ljust(2, b"\0") + struct.pack("!HHHHH", flags, questions, answers, 0, 0)
 

@@ -38,7 +38,7 @@ class PostgresStatements:
         self._portals: dict[str, TransactionStatement] = {}
 
     def find_statements(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
-        """The statements that a message runs; remembers named statements and portals."""
+        """Returns the statements that a message runs; remembers named statements and portals."""
         if kind == b"Q":
             return parse_transaction(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
         if kind == b"E":
@@ -171,7 +171,7 @@ async def _yield_to_loop() -> None:
 
 
 def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
-    """An ErrorResponse as the server would write it."""
+    """Returns an ErrorResponse as the server would write it."""
     code, text = CODES[kind]
     fields = (("S", severity), ("V", severity), ("C", code), ("M", text.format(verb=verb)))
     body = b"".join(f"{name}{value}\0".encode() for name, value in fields) + b"\0"
@@ -179,18 +179,18 @@ def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
 
 
 def build_query(sql: str) -> bytes:
-    """A simple Query."""
+    """Returns a simple Query."""
     text = sql.encode() + b"\0"
     return b"Q" + struct.pack("!i", len(text) + 4) + text
 
 
 def build_raising_sql(kind: str) -> str:
-    """SQL that fails on the server with the same error that the client receives, to put its transaction into that
+    """Builds SQL that fails on the server with the error that the client receives, to put its transaction into that
     state."""
     code = CODES[kind][0]
     return f"DO $holdfast$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $holdfast$"
 
 
 def read_strings(body: bytes, count: int) -> list[str]:
-    """The first zero-terminated strings of a message."""
+    """Returns the first zero-terminated strings of a message."""
     return [part.decode("utf-8", "replace") for part in body.split(b"\0", count)[:count]]

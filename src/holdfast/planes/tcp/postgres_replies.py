@@ -36,7 +36,7 @@ class PostgresReplies(WireReplies):
         self._skipping = False
 
     def expect(self, kind: bytes) -> None:
-        """A message of this kind goes to the server."""
+        """Records that a message of this kind goes to the server."""
         if kind not in _ASKING or len(self._waiting) > _QUESTIONS_KEPT:
             return
         if self._skipping and kind != b"S":  # after an error the server ignores messages until Sync
@@ -45,7 +45,7 @@ class PostgresReplies(WireReplies):
         self._waiting.append(kind)
 
     def expect_byte(self, heard: Callable[[bytes], None]) -> None:
-        """The next byte is a complete answer: whether TLS is available. b"" if none comes."""
+        """Passes the next byte to `heard`: a complete answer that says whether TLS is available; b"" if none comes."""
         self._heard = heard
 
     def end(self) -> None:
@@ -99,7 +99,7 @@ class PostgresReplies(WireReplies):
             self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
 
     def _handle_error(self, first: bytes) -> None:
-        """An error in the extended protocol: messages up to Sync get no answer."""
+        """Handles an error in the extended protocol: messages up to Sync get no answer."""
         if not first or first in _READY:
             return
         while self._waiting and self._waiting[0] != b"S":
@@ -108,6 +108,6 @@ class PostgresReplies(WireReplies):
 
 
 def _format_error(body: bytes) -> str:
-    """The code and the message of an error."""
+    """Returns the code and the message of an error."""
     fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
     return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"

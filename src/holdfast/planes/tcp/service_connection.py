@@ -287,7 +287,7 @@ class ConnectionFaults:
 
 
 def _build_arguments(due: TransactionStep) -> dict[str, object]:
-    """The arguments for a schedule's `match` and for faults."""
+    """Returns the arguments for a schedule's `match` and for faults."""
     statement = due.statement
     return {"verb": statement.verb, "table": statement.table, "statement": statement.text, "ends": due.ends}
 

@@ -30,7 +30,7 @@ class ByteSink(Protocol):
         ...
 
     def stop(self) -> None:
-        """The connection is over."""
+        """Stops sending, because the connection is over."""
         ...
 
 
@@ -47,7 +47,7 @@ class PlainSink:
         self._end.finish()
 
     def stop(self) -> None:
-        """Nothing is buffered here."""
+        """Does nothing: nothing is buffered here."""
 
 
 class PacedSink:
@@ -81,7 +81,7 @@ class PacedSink:
         self._end.finish()
 
     def stop(self) -> None:
-        """Nothing is buffered here."""
+        """Does nothing: nothing is buffered here."""
 
     def _record_effect(self, at: int) -> None:
         rate = self._delivery.rate

@@ -49,16 +49,16 @@ class TransactionFaults(Protocol):
     async def send_through(self, steps: Sequence[TransactionStep], send: Sending) -> None:
         """Sends a message through the faults that wait at its steps.
 
-        Raises Refused if a fault makes the database reject it, another Failed if a fault breaks the connection.
+        Raises StatementRefused if a fault makes the database reject it, Failed if one breaks the connection.
         """
         ...
 
     async def request_tls(self) -> None:
-        """The client requests TLS; raises Failed if a fault breaks it."""
+        """Applies faults when the client requests TLS; raises Failed if a fault breaks the handshake."""
         ...
 
     def note_unreadable(self, why: str) -> None:
-        """The rest of the connection cannot be read, so faults cannot act on its transactions."""
+        """Notes that the rest of the connection cannot be read, so faults cannot act on its transactions."""
         ...
 
 
@@ -144,12 +144,12 @@ class WireReplies(ABC):
             await self._moved.wait()
 
     def end(self) -> None:
-        """The server sends no more."""
+        """Records that the server sends no more."""
         self._over = True
         self._moved.set()
 
     def scan(self, data: bytes) -> bytes:
-        """The part for the client; an incomplete message that must be read waits here."""
+        """Returns the part for the client; an incomplete message that must be read waits here."""
         if self.opaque:
             return data
         # Bytes are passed on as slices of what arrived. Only an incomplete message that must be read is kept back, so a
@@ -165,7 +165,7 @@ class WireReplies(ABC):
 
     @abstractmethod
     def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
-        """The end of the last message read, the start of the data for the client, and the pieces before.
+        """Returns the end of the last message read, the start of the data for the client, and the pieces before.
 
         Most messages are rows, so each protocol has its own loop, in which a row costs no call.
         """
@@ -221,7 +221,7 @@ class WireReader(ABC):
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Create `_replies`, and whatever else reads this protocol."""
+        """Creates `_replies`, and whatever else reads this protocol."""
 
     async def forward_replies(self) -> None:
         """Forwards the server's messages until it ends."""
@@ -251,12 +251,12 @@ class WireReader(ABC):
         await self._lane.finish()
 
     def _measure_message(self, data: bytes) -> tuple[int, int]:
-        """The length of a message that begins like this, and how many of its bytes are read."""
+        """Returns the length of a message that begins like this, and how many of its bytes are read."""
         size = self._read_size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
         return self.HEAD + size, self.HEAD + min(size, LIMIT)
 
     def _read_passing(self, data: bytes) -> None:
-        """Notes what a message does after it was forwarded."""
+        """Records the effect of a message that was already forwarded."""
         message = WireMessage(data[: self.HEAD], data[self.HEAD :], 0)
         if (work := self._read(message)) is not None:
             self._expect(message)
@@ -325,15 +325,15 @@ class WireReader(ABC):
 
     @abstractmethod
     def _read_size(self, head: bytes) -> int:
-        """The length of a message after its head."""
+        """Returns the length of a message after its head."""
 
     @abstractmethod
     def _read(self, message: WireMessage) -> Work | None:
-        """The work of a message; None if faults cannot wait for it."""
+        """Returns the work of a message; None if faults cannot wait for it."""
 
     @abstractmethod
     def _expect(self, message: WireMessage) -> None:
-        """The message goes to the server, which will answer it."""
+        """Records that the message goes to the server, which will answer it."""
 
     def _request_answer(self, message: WireMessage) -> None:
         """Makes the server answer immediately when it would wait for more."""

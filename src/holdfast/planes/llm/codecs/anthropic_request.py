@@ -38,7 +38,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results, and `is_error` on failed ones."""
+    """Returns the request with other texts in its tool results, and `is_error` on failed ones."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -96,7 +96,7 @@ def _change_block(
 
 
 def _read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
-    """The tools that run on the agent's side: those with a schema of their own."""
+    """Returns the tools that run on the agent's side: those with a schema of their own."""
     return tuple(
         [
             ToolDeclaration(name, as_text(tool.get("description")), as_dict(tool.get("input_schema")))

@@ -33,7 +33,9 @@ class Codec(ABC):
 
     @abstractmethod
     def replace_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        """A copy of the request with other texts in its tool results, by key; `failed` ones are marked as failed."""
+        """Returns a copy of the request with other texts in its tool results, by key; `failed` ones are marked as
+        failed.
+        """
 
     @abstractmethod
     def read_reply(self, data: Any) -> Completion:
@@ -41,19 +43,21 @@ class Codec(ABC):
 
     @abstractmethod
     def create_reader(self, *, keep: bool = False) -> FormatReader:
-        """The reader for a streamed reply; `keep`: the reply may be changed and written again."""
+        """Returns the reader for a streamed reply; `keep`: the reply may be changed and written again."""
 
     @abstractmethod
     def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        """The plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
+        """Returns the plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
         fields that the neutral form does not support and all unchanged parts are kept."""
 
     @abstractmethod
     def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        """The writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept it."""
+        """Returns the writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept
+        it.
+        """
 
     def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
-        """The plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
+        """Returns the plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
                 return dump_json(refusals.write_error(self.provider, delta.kind, delta.message))
@@ -62,13 +66,13 @@ class Codec(ABC):
     def write_frames(
         self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        """The streamed reply, event by event, with the terminator unless a Cut comes first."""
+        """Returns the streamed reply, event by event, with the terminator unless a Cut comes first."""
         return write_stream(completion, self.create_writer(completion, request, like), like)
 
     def keep_deliverable(self, completion: Completion) -> Completion:
-        """The parts of a reply that the format can carry to the client."""
+        """Returns the parts of a reply that the format can carry to the client."""
         return completion
 
     def write_refusal(self, failed: Failed) -> Refusal:
-        """An error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
+        """Returns an error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
         return refusals.write_refusal(self.provider, failed)

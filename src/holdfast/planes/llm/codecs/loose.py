@@ -16,7 +16,7 @@ _LARGEST = 2**53
 
 
 def parse_json(data: bytes | str, otherwise: Any = None) -> Any:
-    """The value of a JSON text; `otherwise` if it is not JSON."""
+    """Returns the value of a JSON text; `otherwise` if it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE:
@@ -28,7 +28,7 @@ def parse_json(data: bytes | str, otherwise: Any = None) -> Any:
 
 
 def dump_json(value: Any) -> bytes:
-    """A value as JSON on one line, for any text in it."""
+    """Returns a value as JSON on one line, for any text in it."""
     try:
         return encode(value)
     except (UnicodeEncodeError, OverflowError):
@@ -36,12 +36,12 @@ def dump_json(value: Any) -> bytes:
 
 
 def to_json_text(value: Any) -> str:
-    """A value as text: text unchanged, anything else as JSON."""
+    """Returns a value as text: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else dump_json(value).decode()
 
 
 def as_raw_json(text: str) -> Any:
-    """A JSON text, ready to be embedded in a larger value; text that is not JSON, or a JSON string, stays text."""
+    """Returns a JSON text, ready to be embedded in a larger value; text that is not JSON, or a JSON string, stays text."""
     if text.lstrip()[:1] == '"':
         return text
     try:
@@ -51,13 +51,16 @@ def as_raw_json(text: str) -> Any:
 
 
 def as_raw_object(text: str) -> Any:
-    """A JSON object, ready to be embedded in a larger value; None if the text is not an object. Empty text is `{}`."""
+    """Returns a JSON object, ready to be embedded in a larger value.
+
+    None if the text is not an object. Empty text is `{}`.
+    """
     raw = as_raw_json(text) if text.strip() else msgspec.Raw(b"{}")
     return raw if isinstance(raw, msgspec.Raw) and bytes(raw)[:1] == b"{" else None
 
 
 def read_fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
-    """The values of these fields, in order, each of the requested type.
+    """Returns the values of these fields, in order, each of the requested type.
 
     `name=""`, `name=[]` or `name={}`: a value of that type, or this default. `name=int`: a plausible count,
     `name=float`: a finite number, or None.
@@ -75,27 +78,27 @@ def read_fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """The value if it is an object, otherwise an empty one."""
+    """Returns the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """The value if it is a list, otherwise an empty one."""
+    """Returns the value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []
 
 
 def as_text(value: Any) -> str:
-    """The value if it is text, otherwise empty text."""
+    """Returns the value if it is text, otherwise empty text."""
     return value if isinstance(value, str) else ""
 
 
 def as_count(value: Any) -> int:
-    """The value if it is a plausible count, otherwise 0."""
+    """Returns the value if it is a plausible count, otherwise 0."""
     return as_optional_count(value) or 0
 
 
 def as_optional_count(value: Any) -> int | None:
-    """The value if it is a plausible count, otherwise None."""
+    """Returns the value if it is a plausible count, otherwise None."""
     if value is None:
         return None
     if type(value) is int:
@@ -105,7 +108,7 @@ def as_optional_count(value: Any) -> int | None:
 
 
 def as_number(value: Any) -> float | None:
-    """The value if it is a finite number, otherwise None."""
+    """Returns the value if it is a finite number, otherwise None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -114,14 +117,14 @@ def as_number(value: Any) -> float | None:
 
 
 def read_text(content: Any) -> str:
-    """The text of a content that is text or a list of parts, one line per part."""
+    """Returns the text of a content that is text or a list of parts, one line per part."""
     if isinstance(content, str):
         return content
     return "\n".join([text for part in as_list(content) if (text := _read_part(part))])
 
 
 def replace_text(content: Any, text: str, kind: str = "text") -> Any:
-    """A content with another text. In a list, the first text part is replaced and other kinds of parts stay."""
+    """Returns a content with another text. In a list, the first text part is replaced and other kinds of parts stay."""
     if not isinstance(content, list):
         return text
     first = next((part for part in content if _read_part(part)), None)

@@ -55,7 +55,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results. This format cannot mark a failed tool."""
+    """Returns the request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -169,7 +169,7 @@ def _read_end(data: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _write_text(completion: Completion) -> str:
-    """The text. A call whose arguments are not an object becomes text, too: Ollama shows calls it cannot parse
+    """Returns the text. A call whose arguments are not an object becomes text, too: Ollama shows calls it cannot parse
     that way."""
     broken = [call for call in completion.tool_calls if as_raw_object(call.arguments) is None]
     return completion.text + "".join([f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in broken])
@@ -247,7 +247,7 @@ class _OllamaWriter(ReplyWriter):
         yield self._write_line("")
 
     def write_aside(self, data: Any) -> Iterator[bytes]:
-        """A thought: in the message, or next to the text if there is no message."""
+        """Writes a thought: in the message, or next to the text if there is no message."""
         if self._chat:
             yield self._write_line("", message={"role": "assistant", "content": "", "thinking": data})
         else:

@@ -86,7 +86,7 @@ def _read_call(call: Any) -> ToolCall:
 
 
 def _read_other_calls(choices: list[Any]) -> tuple[ToolCall, ...]:
-    """The calls of further choices, and calls in the older `function_call` field."""
+    """Returns the calls of further choices, and calls in the older `function_call` field."""
     messages = [as_dict(as_dict(choice).get("message")) for choice in choices]
     further = [
         _read_call(call)
@@ -129,7 +129,7 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """A reply written by Holdfast, without its choices."""
+    """Returns a reply written by Holdfast, without its choices."""
     usage = completion.usage
     return {
         "id": f"chatcmpl-{derive_id(completion, request)}",
@@ -223,7 +223,7 @@ def _read_choice(choice: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _read_others(choice: dict[str, Any], got: StreamedReply) -> None:
-    """Like `_others`, for one chunk."""
+    """Reads the same calls as `_read_other_calls`, from one chunk."""
     n, delta = choice.get("index") or 0, as_dict(choice.get("delta"))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")) if n else [])):
         made = _read_call(call)
@@ -285,7 +285,7 @@ class _ChatWriter(ReplyWriter):
         return self._write_choice_chunks(_build_choice(delta))
 
     def _write_choice_chunks(self, choice: dict[str, Any]) -> Iterator[bytes]:
-        """A delta for every choice of a reply written by Holdfast; all choices are equal."""
+        """Returns a delta for every choice of a reply written by Holdfast; all choices are equal."""
         return (self._write_chunk([{**choice, "index": n}]) for n in range(self._copies))
 
     def _write_chunk(self, choices: list[Any]) -> bytes:

@@ -49,18 +49,18 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def echo_service_tier(tier: str) -> dict[str, Any]:
-    """The service tier that the request asks for."""
+    """Returns the service tier that the request asks for."""
     return {"service_tier": "default" if tier in ("", "auto") else tier}
 
 
 def read_strict_schema(form: Any) -> dict[str, Any] | None:
-    """The schema of a `json_schema` format, unless the model may deviate from it."""
+    """Returns the schema of a `json_schema` format, unless the model may deviate from it."""
     fields = as_dict(form)
     return as_dict(fields.get("schema")) or None if fields.get("strict") is not False else None
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results. This format cannot mark a failed tool."""
+    """Returns the request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -70,7 +70,7 @@ def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed:
 
 
 def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
-    """The functions among the tools, in the form that Ollama uses, too."""
+    """Returns the functions among the tools, in the form that Ollama uses, too."""
     if "tools" not in body and "functions" not in body:
         return ()
     tools = [(as_dict(as_dict(tool).get("function")), "") for tool in as_list(body.get("tools"))]
@@ -122,7 +122,7 @@ def _change_message(message: Any, view: Any, keys: Any, changed: Mapping[str, st
 
 
 def _replace_result(written: str, result: str, text: str) -> str:
-    """A result inside a text, replaced by another text; the framework's words around it stay."""
+    """Returns a result inside a text, replaced by another text; the framework's words around it stay."""
     start, separator, end = written.removeprefix(RESULT).partition(result)
     return f"{RESULT}{start}{text}{end}" if separator else RESULT + text
 

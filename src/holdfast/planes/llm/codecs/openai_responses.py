@@ -88,7 +88,7 @@ class OpenAIResponses(Codec):
         return out
 
     def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
-        """An error is part of a reply whose status is `failed`."""
+        """Returns the plain reply; an error is part of a reply whose status is `failed`."""
         out = self.write_reply(completion, request, as_dict(like))
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
@@ -118,7 +118,7 @@ def _build_part_format(id: str) -> PartFormat:
 
 
 def _is_silent(completion: Completion) -> bool:
-    """Whether the reply ended normally without text: then it contains an empty message."""
+    """Returns whether the reply ended normally without text: then it contains an empty message."""
     return completion.finish == "stop" and not (completion.text or completion.tool_calls or completion.lacks)
 
 
@@ -143,7 +143,7 @@ def _write_error(trouble: ErrorChunk) -> dict[str, Any]:
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """A reply written by Holdfast, before it has any output."""
+    """Returns a reply written by Holdfast, before it has any output."""
     return {
         "id": f"resp_{derive_id(completion, request)}",
         "object": "response",
@@ -224,7 +224,7 @@ class _ResponsesWriter(ReplyWriter):
         )
 
     def write_aside(self, data: Any) -> Iterator[bytes]:
-        """Events of an item that Holdfast does not change, or of the open text; or the fields of the next message."""
+        """Writes events of an unchanged item or of the open text, or keeps the fields of the next message."""
         item: Any = None
         for event in data:
             kind = event["type"]

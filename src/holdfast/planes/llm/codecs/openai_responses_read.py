@@ -62,7 +62,7 @@ def _build_echo(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results. This format cannot mark a failed tool."""
+    """Returns the request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("input"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -140,7 +140,7 @@ def read_call(item: dict[str, Any]) -> ToolCall:
 
 
 def read_custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:
-    """The calls with plain-text input, which faults do not change."""
+    """Returns the calls with plain-text input, which faults do not change."""
     known = [as_dict(item) for item in output if as_dict(item).get("type") == "custom_tool_call"]
     return tuple([ToolCall(as_text(i.get("call_id")), as_text(i.get("name")), as_text(i.get("input"))) for i in known])
 

@@ -31,7 +31,7 @@ class ReplyWriter(ABC):
         """Number of calls written so far."""
 
     def write_start(self) -> Iterable[bytes]:
-        """The frames before the first part."""
+        """Returns the frames before the first part."""
         return ()
 
     @abstractmethod
@@ -45,23 +45,23 @@ class ReplyWriter(ABC):
 
     @abstractmethod
     def write_aside(self, data: Any) -> Iterable[bytes]:
-        """A part that the neutral form does not support."""
+        """Writes a part that the neutral form does not support."""
 
     @abstractmethod
     def write_trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
 
     @abstractmethod
     def write_end(self) -> Iterable[bytes]:
-        """The finish reason, the usage and the terminator."""
+        """Returns the finish reason, the usage and the terminator."""
 
     def _take_call_fields(self) -> dict[str, Any]:
-        """Fields of the next call that the neutral form does not have."""
+        """Returns the fields of the next call that the neutral form does not have."""
         self._calls += 1
         return self._like.get_call_fields(self._calls - 1)
 
 
 def write_stream(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
-    """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
+    """Yields the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     asides = Asides(NOTHING if completion.lacks else like, completion)
     for delta in completion.deltas:
@@ -99,7 +99,7 @@ def split_pieces(text: str) -> list[str]:
 
 
 def derive_id(completion: Completion, request: ModelRequest) -> str:
-    """24 hex digits for ids, derived from the reply and its request."""
+    """Derives 24 hex digits for ids from the reply and its request."""
     return digest(dump_json([request, completion]), 12)
 
 
@@ -115,7 +115,7 @@ class PartFormat(Struct, frozen=True):
 
 
 def edit_parts(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
-    """The parts with changed text or calls replaced; everything else stays as it was."""
+    """Returns the parts with changed text or calls replaced; everything else stays as it was."""
     if was.text != now.text:
         olds = [part for part in parts if how.kind(part) == "text"]
         made = [how.text(now.text, olds[0] if olds else None)] if now.text else []

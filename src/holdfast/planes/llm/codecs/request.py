@@ -143,7 +143,7 @@ class Conversation:
         return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._said])
 
     def _get_last(self, role: Role) -> _Draft:
-        """The last message if it has this role, otherwise a new one; the caller adds to it."""
+        """Returns the last message if it has this role, otherwise a new one; the caller adds to it."""
         last = self._said[-1] if self._said else None
         if last is None or last.role != role:
             last = _Draft(role, "")
@@ -153,7 +153,7 @@ class Conversation:
         return last
 
     def _find_call(self, id: str, name: str) -> ToolCall | None:
-        """The call with the result's id; without an id the first open call of the tool, or of any tool if it
+        """Returns the call with the result's id; without an id the first open call of the tool, or of any tool if it
         names none."""
         call = self._latest.get(id) if id else next((c for c in self._open if name in ("", c.name)), None)
         if call in self._open:

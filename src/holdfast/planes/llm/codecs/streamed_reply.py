@@ -55,7 +55,7 @@ class OriginalStream(Struct, frozen=True):
     """Fields of each tool call that the neutral form does not have."""
 
     def get_call_fields(self, n: int) -> dict[str, Any]:
-        """These fields of the nth call, from 0."""
+        """Returns these fields of the nth call, from 0."""
         return self.calls[n] if n < len(self.calls) else {}
 
 
@@ -73,7 +73,7 @@ class Asides:
         self._calls = 0
 
     def pop_before(self, part: Delta) -> list[Any]:
-        """The asides before a part of the reply."""
+        """Returns the asides before a part of the reply."""
         data = []
         while self._left and self._is_due(self._left[0], part):
             data.append(self._left.popleft().data)
@@ -83,14 +83,14 @@ class Asides:
         return data
 
     def pop_rest(self) -> list[Any]:
-        """The asides before the end."""
+        """Returns the asides before the end."""
         data = [aside.data for aside in self._left]
         self._left.clear()
         return data
 
     def _is_due(self, aside: Aside, part: Delta) -> bool:
-        """Whether an aside must be sent now. One after the complete text waits for the complete new text, even if
-        that is longer."""
+        """Returns whether an aside must be sent now. One after the complete text waits for the complete new text, even
+        if that is longer."""
         if aside.calls > self._calls:
             return False
         inside = aside.text == 0 or aside.text < self._all
@@ -98,7 +98,7 @@ class Asides:
 
 
 def list_left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
-    """The parts that a changed reply cannot keep."""
+    """Returns the parts that a changed reply cannot keep."""
     if now.lacks or not like.asides:
         return ()
     same = _measure_common_prefix(like.was.text, now.text)
@@ -110,7 +110,7 @@ def _can_keep(aside: Aside, same: int) -> bool:
 
 
 def _measure_common_prefix(one: str, other: str) -> int:
-    """Length of the common prefix of two texts."""
+    """Returns the length of the common prefix of two texts."""
     if other.startswith(one):
         return len(one)
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(other))
@@ -200,7 +200,7 @@ class StreamedReply:
             self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
 
     def build_original(self, first: Any) -> OriginalStream:
-        """The parts outside the neutral form so far."""
+        """Returns the parts outside the neutral form so far."""
         if not self.keep:
             return OriginalStream(first=first)
         calls = tuple([call.beside for call in self._begun])
@@ -282,9 +282,9 @@ class FormatReader:
                 self._take(fields, self._got)
 
     def build_completion(self) -> Completion:
-        """The reply so far, with one Text for each chunk, in order."""
+        """Returns the reply so far, with one Text for each chunk, in order."""
         return self._got.build_completion()
 
     def build_original(self) -> OriginalStream:
-        """The rest of the stream: all of it if the reader keeps it, otherwise its first event."""
+        """Returns the rest of the stream: all of it if the reader keeps it, otherwise its first event."""
         return self._got.build_original(self._first)

@@ -51,7 +51,7 @@ class Provider:
         self._key = find_own_key(provider, environ)
 
     async def answer(self, query: Query) -> PassedReply:
-        """The provider's reply; raises NoModel if there is neither a key nor an address."""
+        """Returns the provider's reply; raises NoModel if there is neither a key nor an address."""
         to = await self.find_destination(query)
         try:
             return await send_request(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
@@ -62,7 +62,7 @@ class Provider:
             raise
 
     async def find_destination(self, query: Query) -> Destination:
-        """The target of a request, and the key to send."""
+        """Returns the target of a request, and the key to send."""
         keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
             host = urlsplit(query.base_url or "").hostname
@@ -79,7 +79,7 @@ class Provider:
         return Destination(url, headers, await self._check_addresses(query.base_url))
 
     async def _check_addresses(self, base: str) -> tuple[str | None, ...]:
-        """The checked addresses of a host that the agent itself named, as for all proxied requests."""
+        """Returns the checked addresses of a host that the agent itself named, as for all proxied requests."""
         parts = urlsplit(base)
         try:
             return tuple(await self._policy.resolve_addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
@@ -94,7 +94,7 @@ class Provider:
         return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
 
     def _is_trusted(self, base: str) -> bool:
-        """Whether the user's key may be sent to this address: never to a host that the agent chooses."""
+        """Returns whether the user's key may be sent to this address: never to a host that the agent chooses."""
         meant = urlsplit(self._named or HOSTS[self._provider].public)
         parts = urlsplit(base)
         return (parts.scheme, parts.netloc) == (meant.scheme, meant.netloc)
@@ -167,12 +167,12 @@ async def send_request(
 
 
 def extract_origin(url: str) -> str:
-    """Scheme, host and port of a URL without its query."""
+    """Returns scheme, host and port of a URL without its query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
 def build_down_error(failed: UpstreamFailed, origin: str) -> UpstreamDown:
-    """A failed connection to a model's server, as text."""
+    """Returns a failed connection to a model's server, as text."""
     why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
     return UpstreamDown(why, kind=failed.kind)

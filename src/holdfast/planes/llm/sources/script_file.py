@@ -17,7 +17,10 @@ _OF_TEXT = ("token_delay_ms", "chunks")
 
 
 def load_script(path: Path, *, label: str | None = None, names: tuple[str, ...] = ()) -> Script:
-    """The scripted model of a file; raises SpecError with all problems. `names` are the models that it replaces."""
+    """Returns the scripted model of a file.
+
+    Raises SpecError with all problems. `names` are the models that it replaces.
+    """
     label = label or str(path)
     source = read_file(path)
     if source.problem is not None:

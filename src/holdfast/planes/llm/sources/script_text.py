@@ -60,7 +60,7 @@ class Pattern(Struct, frozen=True):
         return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
 
     def find_problem(self) -> tuple[str, str] | None:
-        """Why it cannot be used, and what to do; None if it can."""
+        """Returns why it cannot be used, and what to do; None if it can."""
         import regex
 
         match = _REGEX.fullmatch(self.written)
@@ -96,12 +96,12 @@ class TextTemplate(Struct, frozen=True):
     parts: tuple[str | Hole, ...]
 
     def fill(self, scene: Scene) -> str:
-        """The filled-in text; raises Missing."""
+        """Returns the filled-in text; raises Missing."""
         return "".join([part if isinstance(part, str) else to_json_text(scene.find_value(part)) for part in self.parts])
 
     def fill_value(self, scene: Scene) -> Any:
-        """The filled-in text. If the template is a single placeholder, its value is returned unchanged: a number
-        stays a number."""
+        """Returns the filled-in text. If the template is a single placeholder, its value is returned unchanged: a
+        number stays a number."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
             return scene.find_value(self.parts[0])
         return self.fill(scene)
@@ -174,7 +174,7 @@ class Scene:
         return 1 + sum(role == "assistant" != last for last, role in zip(before, roles, strict=False))
 
     def find_value(self, hole: Hole) -> Any:
-        """The value of a placeholder; raises Missing."""
+        """Returns the value of a placeholder; raises Missing."""
         if hole.root == "prompt":
             return self.prompt
         if hole.root == "results":
@@ -184,7 +184,7 @@ class Scene:
         return _find_inside(self.result.text if hole.root == "result" else self.result.arguments, hole.path)
 
     def _find_result(self, path: tuple[str, ...]) -> Any:
-        """`results.TOOL.field`; a tool's name may contain dots."""
+        """Returns the value of `results.TOOL.field`; a tool's name may contain dots."""
         for size in range(len(path), 0, -1):
             name = ".".join(path[:size])
             if name in self.results:
@@ -193,7 +193,7 @@ class Scene:
 
 
 def _find_inside(text: str, path: tuple[str, ...]) -> Any:
-    """A field of a JSON text; without a path the text itself."""
+    """Returns a field of a JSON text; without a path the text itself."""
     if not path:
         return text
     value = parse_json(text)
@@ -208,7 +208,7 @@ def _find_inside(text: str, path: tuple[str, ...]) -> Any:
 
 
 def _read_text(reader: Reader, node: Node) -> Any:
-    """A text as written in YAML: a number needs no quotes."""
+    """Returns a text as written in YAML: a number needs no quotes."""
     if node.kind in ("null", "list", "map"):
         return reader.report_type(node, "a text")
     return node.text
@@ -227,7 +227,7 @@ def _read_pattern(reader: Reader, node: Node) -> Any:
 
 
 def _read_patterns(reader: Reader, node: Node) -> Any:
-    """One value, or a list of them."""
+    """Returns one value, or a list of them."""
     read = [_read_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
@@ -259,7 +259,7 @@ def _read_arguments(reader: Reader, node: Node) -> Any:
 
 
 def _read_filled(reader: Reader, node: Node) -> Any:
-    """A value of any shape, with its texts as templates."""
+    """Returns a value of any shape, with its texts as templates."""
     if node.kind == "list":
         return [_read_filled(reader, item) for at, item in enumerate(node.items)]
     if node.kind == "map":

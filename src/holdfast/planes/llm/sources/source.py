@@ -133,12 +133,12 @@ class RawReply(Protocol):
     def get(self, name: str) -> str | None: ...
 
     def read_arrived(self) -> bytes | None:
-        """The complete body if its length is declared and it has already arrived; None if it must be read as it
+        """Returns the complete body if its length is declared and it has already arrived; None if it must be read as it
         arrives."""
         ...
 
     def stream_body(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Only one of these three methods may read it, once."""
+        """Returns the body as it arrives. Only one of these three methods may read it, once."""
         ...
 
     async def read(self, limit: int = READ_LIMIT) -> bytes: ...
@@ -182,7 +182,7 @@ class ModelSource(Protocol):
     """Answers model calls."""
 
     async def answer(self, query: Query) -> SourceReply:
-        """The reply, whatever its status. Raises UpstreamDown if there is none."""
+        """Returns the reply, whatever its status. Raises UpstreamDown if there is none."""
         ...
 
 
@@ -235,7 +235,8 @@ class StoredReply:
 
 
 def is_provider_failure(status: int, query: Query, *, billed: bool = True) -> bool:
-    """Whether a status that no fault caused is a failure of the provider or its key, not an answer to the agent.
+    """Returns whether a status that no fault caused is a failure of the provider or its key, not an answer to the
+    agent.
 
     A 404 for a completion is such a failure: the provider has no such model or path. A script's own 404 is an answer.
     """
