@@ -211,7 +211,7 @@ def test_a_full_disk_where_limits_are_unknown_is_an_error():
 
     from holdfast import plugins
 
-    with pytest.raises(HarnessError, match="knows of none"):
+    with pytest.raises(HarnessError, match="has none"):
         asyncio.run(plugins.find("faults.world", "disk_full")().disturb(Place(Bare()), None))
 
 

@@ -66,9 +66,9 @@ def _select_types(
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
-            obstacles[type] = "it is written by a model, and the file names none in model:"
+            obstacles[type] = "a model writes it, and the file names none in model:"
         elif type in REQUEST_MUTATIONS and not http:
-            obstacles[type] = "it changes the HTTP request, and the agent is not asked by HTTP"
+            obstacles[type] = "it changes the HTTP request, and the agent is not called over HTTP"
         elif type == "custom" and not settings.custom_templates:
             obstacles[type] = "the file has no custom_templates"
     if settings.listed:
@@ -144,8 +144,8 @@ def _note_shortfalls(drafts: list[PromptDraft], shares: dict[MutationType, int])
         short = [draft for draft in drafts if len(draft.made.get(type, ())) < share]
         made = sum(len(draft.made.get(type, ())) for draft in drafts)
         if not share:
-            notes.append(f"{type}: none, as count is less than the number of types")
+            notes.append(f"{type}: none, because count is less than the number of types")
         elif short:
             prompts = "1 prompt has" if len(short) == 1 else f"{len(short)} prompts have"
-            notes.append(f"{type}: {made} of {share * len(drafts)} mutations, as {prompts} no more that differ")
+            notes.append(f"{type}: {made} of {share * len(drafts)} mutations, because {prompts} no more different ones")
     return notes

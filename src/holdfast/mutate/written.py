@@ -51,7 +51,7 @@ class WrittenSource(Struct):
         return self.share - len(self.draft.made.get(self.type, ()))
 
     @property
-    def taken(self) -> tuple[str, ...]:
+    def existing(self) -> tuple[str, ...]:
         return tuple(one.turns[0] for one in self.draft.made.get(self.type, ()))
 
     @property
@@ -63,7 +63,7 @@ class WrittenSource(Struct):
         return self.draft.task.turns[0] if self.base is None else self.base.turns[0]
 
     @property
-    def kept(self) -> list[str]:
+    def required(self) -> list[str]:
         prompt = list_required_parts(self.draft.task.turns[0])
         return prompt if self.base is None else [*prompt, MARK, self.canary.removeprefix(MARK)]
 
@@ -106,14 +106,14 @@ def _build_assignments(source: WrittenSource, n: int) -> list[Assignment]:
 
 
 def _build_assignment(source: WrittenSource, n: int, start: int, count: int) -> Assignment:
-    fields: dict[str, object] = {"count": count, "text": source.text, "keep": source.kept}
+    fields: dict[str, object] = {"count": count, "text": source.text, "keep": source.required}
     if start:
         fields["number_of_the_first"] = start + 1  # a different question than the one before gets a different reply
-    if n and source.base is None and source.taken:
-        fields["other_than"] = source.taken
+    if n and source.base is None and source.existing:
+        fields["other_than"] = source.existing
     written = make_encodable(json.dumps(fields, ensure_ascii=False, indent=1))
     return Assignment(
-        _SYSTEMS[source.type], written, source.text, tuple(source.kept), source.canary, source.taken, round=n
+        _SYSTEMS[source.type], written, source.text, tuple(source.required), source.canary, source.existing, round=n
     )
 
 
@@ -121,7 +121,7 @@ def _add_replies(source: WrittenSource, texts: Sequence[str]) -> None:
     if not texts:
         source.reasons["no list of texts"] += 1
     for text in texts:
-        why = explain_rejection(text, source.text, source.kept, source.canary, source.taken)
+        why = explain_rejection(text, source.text, source.required, source.canary, source.existing)
         if not why and source.missing > 0 and not source.draft.add_if_new(source.type, _build_mutation(source, text)):
             why = "copies of another type's"
         if why:

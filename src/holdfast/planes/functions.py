@@ -276,7 +276,7 @@ def _list_plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] 
 
 
 def _is_loop_running() -> bool:
-    """Returns whether an event loop is running in this thread; if so, the wrapper of a coroutine function is awaited."""
+    """Returns whether an event loop is running in this thread; if so, a wrapped coroutine function is awaited."""
     from asyncio import _get_running_loop
 
     return _get_running_loop() is not None

@@ -44,7 +44,7 @@ def test_default_types_that_need_a_model_are_left_out_by_name_and_take_no_share(
 
 @pytest.mark.parametrize(
     ("type", "why"),
-    [("paraphrase", "a model"), ("payload_size_attack", "not asked by HTTP"), ("custom", "no custom_templates")],
+    [("paraphrase", "a model"), ("payload_size_attack", "not called over HTTP"), ("custom", "no custom_templates")],
 )
 def test_a_listed_type_that_cannot_be_made_is_an_error(type: str, why: str) -> None:
     with pytest.raises(UserError, match=why):

@@ -24,7 +24,7 @@ class DownAtStart:
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.connections and self.for_ms:
-            yield "for_ms", "connections and for_ms exclude each other"
+            yield "for_ms", "connections and for_ms cannot be combined"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         many = self.connections or 3

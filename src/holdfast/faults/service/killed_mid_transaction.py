@@ -41,7 +41,10 @@ class KilledMidTransaction:
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.outcome == "done" and self.at != "commit":
-            yield "outcome", "a transaction that dies after its first write is never done: done needs at: commit"
+            yield (
+                "outcome",
+                "done requires at: commit, because a transaction that dies after its first write is rolled back",
+            )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.outcome == "done":

@@ -25,7 +25,7 @@ class DiskFull:
         limited = next((one for one in world.sandbox.isolation if one.feature == DISK), None)
         # Without a limit the disk is a large part of the memory.
         if limited is None or not limited.enforced or limited.why:
-            why = limited.why if limited is not None else "this sandbox knows of none"
+            why = limited.why if limited is not None else "this sandbox has none"
             raise HarnessError(
                 f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}",
                 code="fault-impossible",

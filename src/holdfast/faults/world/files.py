@@ -31,7 +31,7 @@ def check_path(path: str) -> Iterable[tuple[str, str]]:
     """Returns why a path cannot be used: it leaves the workspace, or is all of it."""
     yield from find_path_problem(path)
     if path in (".", "./"):
-        yield "path", "nothing can run without its workspace: name a file or a folder in it"
+        yield "path", "a program cannot run without its workspace: name a file or a folder in it"
 
 
 def find_path(world: World, path: str) -> Path | None:
@@ -142,10 +142,10 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
     modes |= {path: mode for path in paths if (mode := read_mode(world, path)) is not None}
     left: dict[str, tuple[int, int] | None] = {}
 
-    def stands(change: FileChange) -> bool:
+    def is_unchanged(change: FileChange) -> bool:
         return change.path in left and read_footprint(world, change.path) == left[change.path]
 
-    await record_changes(world, ctx, paths, stands)
+    await record_changes(world, ctx, paths, is_unchanged)
     await run_on_paths(
         world, ctx, ("chmod", change), list(reversed(paths))
     )  # the contents of a folder before the folder
@@ -158,7 +158,7 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
     if await is_allowed(world, ctx, tried, paths[0]):
         await restore_permissions(world, ctx)
         raise HarnessError(
-            "permissions do not bind the agent here: it runs as root. Use the bubblewrap backend",
+            "permissions have no effect on the agent here, because it runs as root: use the bubblewrap backend",
             code="fault-impossible",
         )
 

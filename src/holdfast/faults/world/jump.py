@@ -43,7 +43,7 @@ class Jump:
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         border = self.find_boundary(require_clock(world).time())
         await set_clock(world, ctx, border - self.before_s)
-        return f"the clock leaps to {self.before_s:g} s before {format_time(border)}"
+        return f"the clock jumps to {self.before_s:g} s before {format_time(border)}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         return explain_unread_clock(world, ctx)

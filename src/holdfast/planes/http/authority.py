@@ -73,11 +73,11 @@ class Authority:
         return context
 
     def _build_sni_callback(self, host: str) -> Any:
-        def named(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        def choose_leaf(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
             if name and name.lower() != host:
                 connection.context = self.get_leaf_context(name.lower())
 
-        return named
+        return choose_leaf
 
     def _load_chain(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
         """Loads the chain from a temporary file, because the ssl library reads only files."""

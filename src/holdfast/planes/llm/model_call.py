@@ -172,7 +172,7 @@ class ModelCall:
         async def forward(_: Call) -> Reply:
             return Reply(await self._read_completion(router))
 
-        async def untouched(_: Call) -> Reply:
+        async def forward_untouched(_: Call) -> Reply:
             await self._forward_reply(router)
             return Reply(None)
 
@@ -184,7 +184,7 @@ class ModelCall:
         call = self._call
         try:
             reply = await self._context.injector.inject(
-                call, forward, wait, untouched=untouched, retry=self.record.retry
+                call, forward, wait, untouched=forward_untouched, retry=self.record.retry
             )
         except Failed as failed:
             self._exchange.ensure_connected()

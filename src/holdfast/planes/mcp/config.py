@@ -37,7 +37,7 @@ def create_filler(environ: Mapping[str, str]) -> Fill:
     """Resolves `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
     def fill_text(text: str, server: str) -> str:
-        def value(match: re.Match[str]) -> str:
+        def resolve_match(match: re.Match[str]) -> str:
             name, default = match[1], match[2]
             resolved = environ.get(name, default)
             if resolved is None:
@@ -47,7 +47,7 @@ def create_filler(environ: Mapping[str, str]) -> Fill:
                 )
             return resolved
 
-        return _REFERENCE.sub(value, text)
+        return _REFERENCE.sub(resolve_match, text)
 
     return fill_text
 
@@ -181,5 +181,5 @@ def _rewrite_stdio(
 
 def _require_map(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"mcp_config: {where} is to be a map, found {type(value).__name__}", code="mcp-config-invalid")
+        raise UserError(f"mcp_config: {where} must be a map, found {type(value).__name__}", code="mcp-config-invalid")
     return value

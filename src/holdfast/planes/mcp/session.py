@@ -191,7 +191,7 @@ class McpSession:
                 self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
 
-        def receives(reply: Reply) -> ReceivedReply:
+        def render_received(reply: Reply) -> ReceivedReply:
             line = self._write_line(request, call, asking, reply)
             return ReceivedReply(line, line.decode("utf-8", "replace"))
 
@@ -202,7 +202,7 @@ class McpSession:
                 wait,
                 untouched=asking.pass_on,
                 fits=asking.fits,
-                receives=receives,
+                receives=render_received,
                 names=(f"{self._server}/{call.target}", call.target),
             )
         except NotAToolResult:

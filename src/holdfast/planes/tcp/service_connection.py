@@ -263,12 +263,12 @@ class ConnectionFaults:
         async def forward(call: Call) -> Reply:
             return await self._send_step(dues, at + 1, send, True)
 
-        async def untouched(call: Call) -> Reply:
+        async def forward_untouched(call: Call) -> Reply:
             return await self._send_step(dues, at + 1, send, answered)
 
         call = Call(name_step_plane(due.step), self._service.name, _build_arguments(due), due.n)
         try:
-            return await self._service.context.injector.inject(call, forward, self._sleep, untouched=untouched)
+            return await self._service.context.injector.inject(call, forward, self._sleep, untouched=forward_untouched)
         except Failed:
             self._met = self._met or due
             raise

@@ -61,13 +61,13 @@ def test_what_cannot_be_rewritten_is_refused_by_name():
     for config, says in [
         ({}, "names no servers"),
         ({"mcpServers": {}}, "names no servers"),
-        ({"mcpServers": []}, "mcpServers is to be a map"),
-        ({"mcpServers": {"a": 1}}, "mcpServers.a is to be a map"),
+        ({"mcpServers": []}, "mcpServers must be a map"),
+        ({"mcpServers": {"a": 1}}, "mcpServers.a must be a map"),
         ({"mcpServers": {"a": {}}}, "'a' has neither a command nor a url"),
         ({"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}, "'a' is of type sse"),
         ({"mcpServers": {"a": {"url": "ws://x"}}}, "the url of server 'a' is not an http address"),
         ({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "args (a list)"),
-        ({"mcpServers": {"a": {"command": "x", "env": [1]}}}, "a.env is to be a map"),
+        ({"mcpServers": {"a": {"command": "x", "env": [1]}}}, "a.env must be a map"),
         ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is listed twice"),
     ]:
         with pytest.raises(UserError) as refused:

@@ -103,18 +103,18 @@ def _build_part_format(id: str) -> PartFormat:
     """Creates items; their ids derive from the reply's id."""
     stem = id.removeprefix("resp_")
 
-    def message(text: str, old: Any) -> dict[str, Any]:
+    def write_message(text: str, old: Any) -> dict[str, Any]:
         before = as_dict(old)
         part = next((p for p in map(as_dict, as_list(before.get("content"))) if p.get("type") == "output_text"), {})
         made = {"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": "completed"}
         return {**made, **before, "content": [{"annotations": [], **part, "type": "output_text", "text": text}]}
 
-    def call(call: ToolCall, old: Any) -> dict[str, Any]:
+    def write_call(call: ToolCall, old: Any) -> dict[str, Any]:
         called = call.id or f"call_{call.name}"
         made = {"id": f"fc_{stem}_{called}", "type": "function_call", "status": "completed"}
         return {**made, **as_dict(old), "call_id": called, "name": call.name, "arguments": call.arguments}
 
-    return PartFormat(find_kind, message, call)
+    return PartFormat(find_kind, write_message, write_call)
 
 
 def _is_silent(completion: Completion) -> bool:

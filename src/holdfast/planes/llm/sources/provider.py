@@ -29,8 +29,8 @@ from holdfast.planes.llm.sources.source import (
 
 _PORTS = {"http": 80, "https": 443}
 _WHAT = {
-    "dns": "its name is not known",
-    "refused": "it does not take connections",
+    "dns": "its name cannot be resolved",
+    "refused": "it accepts no connections",
     "tls": "no trusted TLS connection",
     "timeout": "it did not answer in time",
     "closed": "it closed the connection",
