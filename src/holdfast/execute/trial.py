@@ -23,7 +23,8 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.planes.describe import format_exception
-from holdfast.planes.injection.weather import ANSWER, Weather
+from holdfast.planes.injection.active_injection import ANSWER
+from holdfast.planes.injection.weather import Weather
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 

@@ -17,7 +17,7 @@ from holdfast.model.judged import CallSite, DataFlow, FeedKind, JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.injection.weather import make_fault
+from holdfast.planes.injection.active_injection import make_fault
 from holdfast.planes.urls import matches_url
 from holdfast.protocols.fault import read_traits
 

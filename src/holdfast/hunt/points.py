@@ -18,7 +18,7 @@ from holdfast.model.judged import CallSite, JudgedTrial
 from holdfast.model.scenario import Injection, Plane, Scenario, Schedule
 from holdfast.model.spec import Spec
 from holdfast.model.traits import HuntUse, Rung
-from holdfast.planes.injection.weather import make_fault
+from holdfast.planes.injection.active_injection import make_fault
 from holdfast.protocols.fault import read_traits
 
 CALM_AGAIN = Scenario("calm-again")

@@ -159,7 +159,7 @@ class Sandbox(Protocol):
         ...
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """Returns the address at which programs inside reach it: the same, or another if there is no separate network."""
+        """Returns the address at which programs inside reach it: another one if there is no separate network."""
         ...
 
     def inside(self, path: str) -> str:

@@ -74,7 +74,7 @@ def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str)
 
 def has_target_call(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Whether a call went to the target of one of the injections."""
-    from holdfast.planes.injection.weather import can_face
+    from holdfast.planes.injection.active_injection import can_face
 
     return any(can_face(injection, *_split_call(name)) for injection in placed for name in calls)
 

@@ -15,8 +15,8 @@ from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import format_exception
+from holdfast.planes.injection.active_injection import make_fault
 from holdfast.planes.injection.raised_error import load_exception
-from holdfast.planes.injection.weather import make_fault
 from holdfast.planes.install import InstalledHooks, install, resolve
 
 AgentInput: TypeAlias = str | list[AgentMessage]

@@ -20,7 +20,7 @@ _OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"
 
 
 def read_all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
-    """Returns the system's certificates and those in the user's variables, because Holdfast overrides these variables."""
+    """Returns the system's certificates and those in the user's variables, because Holdfast overrides them."""
     return b"".join(dict.fromkeys((read_system_roots(), *read_user_roots(environ))))
 
 

@@ -57,7 +57,7 @@ class InputAttack:
 
 
 def decide_met(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
-    """Returns the changed ledger entries of several attacks on one text, once the text that the agent reads is known."""
+    """Returns the changed ledger entries of several attacks on one text, once the agent's text is known."""
     met_attacks = [attack for attack in attacks if read != text and _rewrite_without(attack, attacks, text) != read]
     acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
     if not met_attacks and read != text:

@@ -3,44 +3,36 @@
 A plane brings a call here and says how to forward it. The matching faults are wrapped around it, the first in the list
 outermost. The ledger records a firing before the agent can observe it: before a delay begins, before a failure is
 raised, before a changed reply is returned.
-
-Over 400 lines, because when a fault fires, what it did and whether it was met belong together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.errors import HarnessError, place_of
+from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
-from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import (
     TARGET_KEPT,
-    describe,
     digest_arguments,
-    format_exception,
-    is_same_value,
     shorten_target,
 )
+from holdfast.planes.injection.active_injection import ActiveInjection
 from holdfast.planes.injection.faulted_call import FaultedCall
 from holdfast.planes.injection.firing import STEP, Firing
 from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.outcome_comparison import CallEnd
 from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
-from holdfast.planes.urls import is_origin, matches_origin, matches_url
 from holdfast.protocols.fault import (
     Call,
     FaultTraits,
@@ -49,9 +41,6 @@ from holdfast.protocols.fault import (
     Receives,
     Reply,
     Sleep,
-    Step,
-    WatchingFault,
-    read_traits,
 )
 
 if TYPE_CHECKING:
@@ -59,80 +48,14 @@ if TYPE_CHECKING:
 
 Record: TypeAlias = Callable[[FaultMet], None]
 
-ANSWER = "(answer)"
-"""The target of a simulated fault, which acts on the answer whatever the injection names."""
-
 TARGETS_KEPT = 10_000
 """Limit on distinct targets and arguments per trial, to bound the memory if an agent invents URLs."""
 OTHERS = "(others)"
 """The name under which calls to further targets are counted."""
 
-_HAD_KEPT = 3
-"""Number of calls that did not match whose arguments are reported."""
 LEDGER_LIMIT = 1000
 """Limit on listed firings per fault and trial: enough to see what happened."""
 _NO_MORE = f"only the first {LEDGER_LIMIT} firings are listed"
-
-
-class ActiveInjection:
-    """An injection in one trial: the fault, and how often it was offered a call, fired and was met."""
-
-    def __init__(self, index: int, injection: Injection) -> None:
-        self.index = index
-        self.injection = injection
-        self.fault = make_fault(injection)
-        self.watches = isinstance(self.fault, WatchingFault)
-        self.traits = read_traits(self.fault)
-        self.seen = 0
-        self.writes = 0
-        """Of the calls that it was offered: those that change something."""
-        self.fired = 0
-        self.spent = 0
-        """Firings that count for `times`: those that were met or may still be."""
-        self.memory: dict[str, Any] = {}
-        self._had: dict[str, None] = {}
-
-    def matches(self, arguments: Mapping[str, Any]) -> bool:
-        """Returns whether `match` accepts a call; keeps the arguments of the first calls that it rejects."""
-        match = self.injection.schedule.match
-        if match is None or _matches_arguments(match, arguments):
-            return True
-        if len(self._had) < _HAD_KEPT:
-            values = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
-            self._had[", ".join(values)] = None
-        return False
-
-    @property
-    def unmatched(self) -> str:
-        """The arguments of the calls if none of them matched; otherwise empty."""
-        return "" if self.seen else "; ".join(self._had)
-
-    def is_at_step(self, plane: str) -> bool:
-        """Returns whether calls on this plane belong to its step; only faults of services have steps."""
-        return self.injection.plane != "service" or plane == name_step_plane(self.traits.step)
-
-    def is_due(self, nth: int) -> bool:
-        """Returns whether the schedule lets it fire on the nth matching call, before the random draw."""
-        plan: Schedule = self.injection.schedule
-        if plan.times is not None and self.spent >= plan.times:
-            return False
-        if plan.after_event is not None:
-            return nth == plan.after_event["write"]
-        if plan.on_call is not None:
-            return nth == plan.on_call
-        after = plan.after_calls or 0
-        return nth > after and (plan.every is None or (nth - after) % plan.every == 0)
-
-    def watch(self, call: Call, reply: Reply) -> None:
-        """Shows the fault a call that it did not fire on, if it watches those."""
-        if not self.watches:
-            return
-        try:
-            self.fault.watch(call, reply, self.memory)
-        except Exception as broken:
-            raise HarnessError(
-                f"fault {self.injection.mode} broke: {format_exception(broken)}{place_of(broken)}", code="fault-broken"
-            ) from broken
 
 
 class Weather:
@@ -210,9 +133,7 @@ class Weather:
                     self._placed = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
-                known = [
-                    p for p in self._placed if _can_face(p.injection, p.traits, plane, target) and p.is_at_step(plane)
-                ]
+                known = [placed for placed in self._placed if placed.can_face(plane, target)]
                 if len(self._by_target) < TARGETS_KEPT:
                     self._by_target[key] = known
         return known
@@ -400,91 +321,9 @@ def _is_write(call: Call) -> bool:
     return call.plane in ("tool", "tool_result", "mcp")
 
 
-def make_fault(injection: Injection) -> Any:
-    """Returns the fault of an injection, made from its settings."""
-    plugin = plugins.find(f"faults.{injection.plane}", injection.mode)
-    if plugin is None:
-        raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}", code="plugin-broken")
-    try:
-        return msgspec.convert(injection.settings, plugin, strict=False)
-    except (msgspec.ValidationError, TypeError, ValueError) as broken:
-        raise HarnessError(
-            f"fault {injection.mode} cannot be made from its settings: {broken}", code="plugin-broken"
-        ) from broken
-
-
-def can_face(injection: Injection, plane: str, target: str) -> bool:
-    """Returns whether an injection can act on calls on this plane to this target."""
-    return _can_face(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
-
-
-def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
-    """Returns whether the injection can act there; faults of tools act wherever a tool's call or result is observed."""
-    own, inner = injection.plane, injection.target != "input"
-    if plane == "service" or plane.startswith(STEP):
-        return own == "service" and injection.target == target
-    if target == ANSWER:
-        return own == plane or (plane == "tool" and own == "context" and inner)
-    if plane == "context":  # `*` matches every tool, but not the input
-        return own == "context" and not inner
-    if plane == "http":
-        return _can_face_url(injection, traits.step, target)
-    if injection.match_url is not None:  # faults act on a tool behind a URL only at that URL
-        return False
-    if plane == "mcp_read":  # a resource or a prompt is text, not the result of a tool
-        return own == "context" and injection.target == "*"
-    if plane == "mcp_list":
-        return own == "mcp" and traits.on_listings and fnmatchcase(target, injection.target)
-    if not traits.on_calls or (plane == "tool_result" and not traits.on_results):
-        return False
-    of_tools = plane in ("tool", "tool_result", "mcp") and (own == "tool" or (own == "context" and inner))
-    return (of_tools or own == plane) and fnmatchcase(target, injection.target)
-
-
 def normalize_target(target: str) -> str:
     """Returns a target as counters record it. Nearly all are short enough to be used as they are."""
     return target if len(target) <= TARGET_KEPT and target.isascii() else shorten_target(target)
-
-
-def name_step_plane(step: Step) -> str:
-    """Returns the plane on which the calls of a step are observed."""
-    return "service" if step == "connect" else STEP + step
-
-
-def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
-    """Returns whether an injection can act on a URL, or on the target of a connection.
-
-    Names and handshakes fail when a TLS connection is made, before any URL is known.
-    """
-    url = injection.target if injection.plane == "http" else injection.match_url
-    if url is None:
-        return False
-    connecting = injection.plane == "http" and step in ("name", "tls")
-    if is_origin(target):
-        return connecting and matches_origin(url, target)
-    if connecting and (target.startswith("https:") or step == "tls"):
-        return False
-    return matches_url(url, target)
-
-
-def _matches_arguments(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    return all(name in arguments and _matches_value(arguments[name], wanted) for name, wanted in match.items())
-
-
-def _matches_value(value: Any, wanted: Any) -> bool:
-    """Returns whether a value matches: text is a glob, numbers compare as numbers, anything else must be equal.
-
-    A list matches if one member does; a list of wanted values matches if each is matched by a member.
-    """
-    if isinstance(value, list | tuple):
-        if not isinstance(wanted, list):
-            return any(_matches_value(member, wanted) for member in value)
-        return bool(wanted or not value) and all(_matches_value(value, one) for one in wanted)
-    if isinstance(wanted, str):
-        return fnmatchcase(value if isinstance(value, str) else describe(value), wanted)
-    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and value == wanted
-    return is_same_value(value, wanted)
 
 
 def _ignore_use(use: RecordedUse) -> None:

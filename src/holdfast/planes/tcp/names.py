@@ -14,7 +14,7 @@ from socket import socket
 from typing import NamedTuple
 
 from holdfast.model.scenario import Scenario
-from holdfast.planes.injection.weather import name_step_plane
+from holdfast.planes.injection.active_injection import name_step_plane
 from holdfast.plugins import get_fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
@@ -104,7 +104,7 @@ class NamePlane:
 
 
 def list_unresolved(scenario: Scenario) -> frozenset[str]:
-    """Returns the services whose names a fault may keep from resolving: they are left out of the sandbox's hosts file."""
+    """Returns the services whose names a fault may keep from resolving: the sandbox's hosts file omits them."""
     on_services = (one for one in scenario.injections if one.plane == "service")
     return frozenset(one.target for one in on_services if get_fault_traits(one.plane, one.mode).step == "name")
 

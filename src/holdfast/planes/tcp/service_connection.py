@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
-from holdfast.planes.injection.weather import name_step_plane
+from holdfast.planes.injection.active_injection import name_step_plane
 from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.exchanges import ConnectionExchanges
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink, PlainSink

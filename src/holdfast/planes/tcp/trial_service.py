@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from holdfast.model.world import Wire
-from holdfast.planes.injection.weather import name_step_plane
+from holdfast.planes.injection.active_injection import name_step_plane
 from holdfast.protocols.fault import Dropped, Step
 from holdfast.protocols.trial import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement

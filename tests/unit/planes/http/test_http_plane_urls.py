@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.model.scenario import Injection
-from holdfast.planes.injection.weather import can_face
+from holdfast.planes.injection.active_injection import can_face
 from holdfast.planes.urls import is_origin, matches_origin, matches_url
 
 

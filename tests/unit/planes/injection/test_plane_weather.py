@@ -14,7 +14,7 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.planes.injection.weather import ANSWER, can_face
+from holdfast.planes.injection.active_injection import ANSWER, can_face
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 from plane_weather import Own, fault, weather_of
 

@@ -41,7 +41,7 @@ def to_json_text(value: Any) -> str:
 
 
 def as_raw_json(text: str) -> Any:
-    """Returns a JSON text, ready to be embedded in a larger value; text that is not JSON, or a JSON string, stays text."""
+    """Returns a JSON text, ready to be embedded in a larger value; other text, or a JSON string, stays text."""
     if text.lstrip()[:1] == '"':
         return text
     try:

@@ -216,7 +216,7 @@ class ResolvedModel(Struct, frozen=True):
 
 
 def resolve_model(models: Mapping[str, ModelSpec], model: str) -> ResolvedModel | None:
-    """Resolves a model by its entry in `models:`, as `provider/name`, or by its name alone; None if none of them fits."""
+    """Resolves a model by its entry in `models:`, as `provider/name`, or by its name alone; None if it is unknown."""
     entry = find_entry(models, model)
     if entry is not None:
         spec = models[entry]
