@@ -99,9 +99,9 @@ class _ShellScanner:
 
     def advance(self) -> str:
         """Moves past one character, or past characters that belong together."""
-        taken = self._next_token()
-        self.at += len(taken)
-        return taken
+        token = self._next_token()
+        self.at += len(token)
+        return token
 
     def _next_token(self) -> str:
         sign, top = self._text[self.at], self._open[-1]

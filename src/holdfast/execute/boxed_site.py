@@ -80,8 +80,8 @@ async def open_factory(
         backend = await open_backend(options.backend, folder, spec.world.base)
         opened.push_async_callback(backend.close)
         settings = _build_settings(spec, mounted, root, environ, options)
-        shown = (*settings.visible, *settings.links)
-        lacks = await list_unsupported(spec.world, spec.scenarios, backend, agent=mounted.agent, visible=shown)
+        visible = (*settings.visible, *settings.links)
+        lacks = await list_unsupported(spec.world, spec.scenarios, backend, agent=mounted.agent, visible=visible)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)

@@ -80,13 +80,13 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
 
 def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
     """Returns a warning if the user's own proxy is set and the agent's calls do not go through it."""
-    named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
+    variables = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
-    if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not needs_web_plane(spec)):
+    if not variables or not needs_planes(spec, models) or ((models.replay or scripts) and not needs_web_plane(spec)):
         return None
     return RunWarning(
         "proxy-unused",
-        f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set but not used: Holdfast connects to "
+        f"{' and '.join(variables)} {'are' if len(variables) > 1 else 'is'} set but not used: Holdfast connects to "
         "models and hosts directly. If only the proxy can reach them, those calls fail and their trials are errors",
     )
 
@@ -94,8 +94,10 @@ def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptio
 def needs_web_plane(spec: Spec) -> bool:
     """Returns whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
     agent = spec.agent
-    named = any(i.plane == "http" or i.match_url is not None for i in _list_injections(spec))
-    return named or agent.launched or agent.gateway or bool(list_rule_urls(spec)) or bool(list_recorded_urls(spec))
+    has_url_fault = any(i.plane == "http" or i.match_url is not None for i in _list_injections(spec))
+    return (
+        has_url_fault or agent.launched or agent.gateway or bool(list_rule_urls(spec)) or bool(list_recorded_urls(spec))
+    )
 
 
 def list_rule_urls(spec: Spec) -> tuple[str, ...]:
@@ -115,8 +117,8 @@ def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
         return ()
     from holdfast.planes.urls import is_url
 
-    named = (one.tool for recording in recordings for one in recording.responses if is_url(one.tool))
-    return tuple(dict.fromkeys((*named, *("*" for recording in recordings if not recording.live))))
+    urls = (one.tool for recording in recordings for one in recording.responses if is_url(one.tool))
+    return tuple(dict.fromkeys((*urls, *("*" for recording in recordings if not recording.live))))
 
 
 def warn_unmet_recordings(spec: Spec) -> RunWarning | None:

@@ -51,11 +51,13 @@ class RefusedCalls:
     @property
     def side_calls(self) -> str:
         """`also tried, and denied: 14 calls to o1.sentry.io (telemetry)`; empty if there was none."""
-        named = [
+        listed = [
             f"{_format_calls(n)} to {host} ({kind})" for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)
         ]
-        more = len(self._side_calls) - len(named)
-        return f"also tried, and denied: {', '.join(named)}{f' and {more} more hosts' if more else ''}" if named else ""
+        more = len(self._side_calls) - len(listed)
+        return (
+            f"also tried, and denied: {', '.join(listed)}{f' and {more} more hosts' if more else ''}" if listed else ""
+        )
 
     def explain_missing_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
         """Yields a message if the agent had no model that it could call."""

@@ -154,9 +154,9 @@ def _find_running_cluster() -> str:
 
     Ray stores it in a world-writable folder: only entries of this user or root are trusted.
     """
-    named = os.environ.get("RAY_ADDRESS", "")
-    if named and named != "auto":
-        return named
+    address = os.environ.get("RAY_ADDRESS", "")
+    if address and address != "auto":
+        return address
     note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108  # where Ray has it
     try:
         if note.stat(follow_symlinks=False).st_uid not in (0, os.getuid()):

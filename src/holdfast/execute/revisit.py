@@ -122,8 +122,8 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
         try:
             return make_fill(part, environ, past.secrets)(past.trial)
         except UserError as refused:
-            named = [service.name for service in part.services] or [*part.setup.env]
-            tell(f"{', '.join(named) or 'the network'} is not there: {refused}")
+            names = [service.name for service in part.services] or [*part.setup.env]
+            tell(f"{', '.join(names) or 'the network'} is not there: {refused}")
             return None
 
     services = [fill(WorldSpec(services=(service,))) for service in written.services]

@@ -54,8 +54,8 @@ async def foresee(world: World, checks: Mapping[str, Check]) -> None:
 def list_programs(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
     """Returns the programs that the trial's checks run; for a control, which serves no rule, those of every rule."""
     every = [make_check(_fill_params(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
-    asked = every or checks.values()
-    return tuple(sorted({name for check in asked for name in check_traits(check).programs}))
+    requested = every or checks.values()
+    return tuple(sorted({name for check in requested for name in check_traits(check).programs}))
 
 
 async def record_findings(
@@ -66,7 +66,7 @@ async def record_findings(
     missing_programs: tuple[str, ...] = (),
 ) -> WorldFindings:
     """Records what the agent left, as the checks require."""
-    seen = Observation(
+    observation = Observation(
         world.trial.id,
         turns=answer.turns,
         output=answer.output,
@@ -74,49 +74,55 @@ async def record_findings(
         audit=tuple(world.audit()),
         missing_programs=missing_programs,
     )
-    evidence = await gather_evidence(checks, world, seen)
-    broken = _find_forbidden(world, seen, secrets)
-    return WorldFindings(evidence, seen.audit, world.isolation, broken, missing_programs)
+    evidence = await gather_evidence(checks, world, observation)
+    broken = _find_forbidden(world, observation, secrets)
+    return WorldFindings(evidence, observation.audit, world.isolation, broken, missing_programs)
 
 
-async def gather_evidence(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
+async def gather_evidence(checks: Mapping[str, Check], world: World, observation: Observation) -> dict[str, Evidence]:
     """Gathers the evidence of every check, by rule; checks that run programs inside come last."""
     # A program that a check runs inside may change files. Checks that only look must come before it.
     last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
-    return {rule: await _gather_check(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
+    return {
+        rule: await _gather_check(check, world, observation)
+        for rule, check in last
+        if isinstance(check, GatheringCheck)
+    }
 
 
-def _find_forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str]) -> tuple[ForbiddenResult, ...]:
+def _find_forbidden(
+    world: BoxedWorld, observation: Observation, secrets: Mapping[str, str]
+) -> tuple[ForbiddenResult, ...]:
     rules = world.spec.forbidden
     if not rules.rules:
         return ()
     if rules.http_except is not None:  # a service may have other names
-        led = world.spec.network.dns_overrides.items()
-        also = tuple(host for host, service in led if service in rules.http_except)
-        rules = replace(rules, http_except=(*rules.http_except, *also))
-    answers = "\n".join(turn.text or "" for turn in seen.turns)
+        overrides = world.spec.network.dns_overrides.items()
+        aliases = tuple(host for host, service in overrides if service in rules.http_except)
+        rules = replace(rules, http_except=(*rules.http_except, *aliases))
+    answers = "\n".join(turn.text or "" for turn in observation.turns)
     overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
-    printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
-    found = find_forbidden(rules, seen.audit, printed, secrets, world.audit_gaps)
-    beside = world.context.sink.side_calls
-    return tuple([_add_side_calls(one, beside) for one in found]) if beside else found
+    printed = {"its answer": answers, "its output": f"{observation.output}\n{overheard}"}
+    results = find_forbidden(rules, observation.audit, printed, secrets, world.audit_gaps)
+    side_calls = world.context.sink.side_calls
+    return tuple([_add_side_calls(one, side_calls) for one in results]) if side_calls else results
 
 
-def _add_side_calls(result: ForbiddenResult, beside: str) -> ForbiddenResult:
+def _add_side_calls(result: ForbiddenResult, side_calls: str) -> ForbiddenResult:
     """Adds blocked side calls to the result: they reached nobody, and are not a violation."""
     if result.rule != "http_except" or result.error:
         return result
-    return replace(result, details=(*result.details, f"{beside}: not counted"))
+    return replace(result, details=(*result.details, f"{side_calls}: not counted"))
 
 
 def _fill_params(rule: Invariant, trial: Trial) -> Invariant:
     return fill_params(rule, trial.params) if trial.params else rule
 
 
-async def _gather_check(check: GatheringCheck, world: World, seen: Observation) -> Evidence:
+async def _gather_check(check: GatheringCheck, world: World, observation: Observation) -> Evidence:
     """Gathers the evidence of a check; a failure is an error of that rule alone."""
     try:
-        return await check.gather(world, seen)
+        return await check.gather(world, observation)
     except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the trial
         return Evidence(
             error=str(broken) if isinstance(broken, HoldfastError) else format_exception(broken) + place_of(broken)
@@ -194,8 +200,8 @@ class BoxedWorlds:
                 context.sink.note(why)
             context.findings = await record_findings(world, answer, checks, settings.secrets, missing)
             if settings.keeping is not None:
-                wants, seen = settings.keeping.wants, context.observe(answer)
-                world.worth_keeping = await asyncio.to_thread(wants, context.trial, seen)
+                wants, observation = settings.keeping.wants, context.observe(answer)
+                world.worth_keeping = await asyncio.to_thread(wants, context.trial, observation)
         return answer
 
     async def _find_missing(self, programs: tuple[str, ...], world: BoxedWorld) -> tuple[str, ...]:

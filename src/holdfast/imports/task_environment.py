@@ -59,9 +59,9 @@ def build_environment(task: ForeignTask) -> TaskEnvironment:
     steps = parse_dockerfile(read_text(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
     stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
     last = steps[stages[-1] :] if stages else []
-    named = task.workdir or _find_workdir(last)
-    place = TaskEnvironment(named or USUAL_WORKDIR, task.image, dict(task.env), {}, [], [], [], [])
-    if named is None:
+    workdir = task.workdir or _find_workdir(last)
+    place = TaskEnvironment(workdir or USUAL_WORKDIR, task.image, dict(task.env), {}, [], [], [], [])
+    if workdir is None:
         place.left_out.append(f"the Dockerfile sets no WORKDIR: {USUAL_WORKDIR} is used")
     if place.workdir == "/":
         place.left_out.append("WORKDIR /: paths in the prompt and the tests stay as they are")

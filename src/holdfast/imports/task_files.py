@@ -52,8 +52,8 @@ def build_task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | 
     if solution:
         inside = {**paths, "/solution": "/agent"}
         made |= {f"{_SOLUTION}/{name}": _rewrite_file(data, inside) for name, data in task.solution.items()}
-    named = [name for name, path in place.files.items() if _rewrite_file(data := path.read_bytes(), paths) != data]
-    left_out = (*task.left_out, *place.left_out, *_list_unmoved(place, named))
+    affected = [name for name, path in place.files.items() if _rewrite_file(data := path.read_bytes(), paths) != data]
+    left_out = (*task.left_out, *place.left_out, *_list_unmoved(place, affected))
     spec = _build_spec(task, place, paths, agent, solution)
     _refuse_references(task, spec)
     text = _format_header(task, place, left_out) + _dump_yaml(spec)
@@ -163,11 +163,11 @@ def _rewrite_file(data: bytes, paths: dict[str, str]) -> bytes:
         return data
 
 
-def _list_unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
+def _list_unmoved(place: TaskEnvironment, affected: Sequence[str]) -> list[str]:
     """Returns the task's files that name a path which is not the workspace here; they stay unchanged."""
-    if not named or can_be_workdir(place.workdir):
+    if not affected or can_be_workdir(place.workdir):
         return []
-    listed = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    listed = ", ".join(affected[:_NAMED]) + (f" and {len(affected) - _NAMED} more" if len(affected) > _NAMED else "")
     return [f"{place.workdir} in {listed}: it is {WORKSPACE} here, so change it where it matters"]
 
 

@@ -141,8 +141,8 @@ def read_requirements(file: str) -> list[str]:
 
 def is_installed(requirement: str) -> bool:
     """Returns whether a package is installed, in any version."""
-    named = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
-    name = named[0] if named and not re.search(r"[/\\]|^\.", requirement) else ""
+    match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
+    name = match[0] if match and not re.search(r"[/\\]|^\.", requirement) else ""
     if name.lower().replace("_", "-") in NEVER_NEEDED:
         return True
     try:
@@ -162,9 +162,9 @@ def run_pytest(args: list[str]) -> int:
 def build_pytest_arguments(args: list[str]) -> list[str]:
     """Removes `--ctrf FILE` unless the plug-in that reads it is installed, and turns off Holdfast's plug-in."""
     if importlib.util.find_spec("pytest_json_ctrf") is None:
-        asks = [word.startswith("--ctrf") for word in args]
-        named = [at > 0 and args[at - 1] == "--ctrf" for at in range(len(args))]
-        args = [word for word, option, value in zip(args, asks, named, strict=True) if not option and not value]
+        options = [word.startswith("--ctrf") for word in args]
+        values = [at > 0 and args[at - 1] == "--ctrf" for at in range(len(args))]
+        args = [word for word, option, value in zip(args, options, values, strict=True) if not option and not value]
     return ["-p", "no:holdfast", *args]
 
 
@@ -189,8 +189,8 @@ def exec_program(program: str, args: list[str]) -> NoReturn:
 
 def make_environment(args: list[str]) -> int:
     """Makes an environment with the programs of this sandbox; removes one that the agent made there."""
-    _, named = split_options(args)
-    folder = named[0] if named else ".venv"
+    _, words = split_options(args)
+    folder = words[0] if words else ".venv"
     if os.path.islink(folder):
         os.unlink(folder)
     shutil.rmtree(folder, ignore_errors=True)

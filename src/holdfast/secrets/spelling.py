@@ -120,10 +120,10 @@ def _build_percent_pattern(char: str) -> str:
 
 def _build_entity_pattern(char: str) -> str:
     """Returns the character in HTML: an error page escapes `&`, `<`, `>` and quotes, some pages all but ASCII."""
-    named = escape(char)[1:-1] if char in '&<>"' else ""
+    entity = escape(char)[1:-1] if char in '&<>"' else ""
     numbers = f"#0*{ord(char)}|#[xX]0*{_build_hex_pattern(f'{ord(char):x}')}"
     # A page within a page has `&amp;quot;`.
-    return f"&(?:amp;){{0,2}}(?:{numbers}{'|apos' if char == chr(39) else ''}{named and '|' + named});"
+    return f"&(?:amp;){{0,2}}(?:{numbers}{'|apos' if char == chr(39) else ''}{entity and '|' + entity});"
 
 
 def _build_unicode_pattern(char: str) -> str:

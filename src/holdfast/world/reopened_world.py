@@ -64,7 +64,12 @@ class ReopenedKeeper:
 
 
 async def reopen(
-    spec: ServiceSpec, worlds: SiteWorlds, trial: Trial, folder: Path, kept: KeptWorld, tell: Callable[[str], None]
+    spec: ServiceSpec,
+    worlds: SiteWorlds,
+    trial: Trial,
+    folder: Path,
+    kept_world: KeptWorld,
+    tell: Callable[[str], None],
 ) -> bool:
     """Makes the worlds provide a service as the trial's agent left it.
 
@@ -72,7 +77,7 @@ async def reopen(
     """
     path = get_dump_path(folder, spec.name)
     if get_traits(spec).holds and not path.is_file():
-        tell(f"service {spec.name} is not there: {explain_missing(kept, spec.name)}")
+        tell(f"service {spec.name} is not there: {explain_missing(kept_world, spec.name)}")
         return False
     try:
         keeper = await worlds.find_keeper(spec)
@@ -80,7 +85,7 @@ async def reopen(
     except HoldfastError as refused:
         tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
         return False
-    if note := MOVED_ON if spec.kind == EXTERNAL else kept.service_notes.get(spec.name):
+    if note := MOVED_ON if spec.kind == EXTERNAL else kept_world.service_notes.get(spec.name):
         tell(f"service {spec.name}: {note}")
     worlds.replace_keeper(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
     return True
@@ -96,9 +101,9 @@ async def _restore(service: Service, path: Path) -> Service:
     return service
 
 
-def explain_missing(kept: KeptWorld, service: str) -> str:
+def explain_missing(kept_world: KeptWorld, service: str) -> str:
     """Returns why the content of a service was not kept."""
-    return kept.service_notes.get(service, "its content was not stored")
+    return kept_world.service_notes.get(service, "its content was not stored")
 
 
 _SHELL = "/bin/sh"

@@ -144,14 +144,18 @@ class _WorldOpening:
                 world.context.sink.note(note)
 
     async def _open_sandbox(self, layer: Path, home: Path) -> None:
-        world, spec, named = self._world, self._spec, self._unresolved
+        world, spec, unresolved_names = self._world, self._spec, self._unresolved
         sandbox_spec = SandboxSpec(
             name=world.folder.name,
             layers=(layer,),
-            listen=tuple(dict.fromkeys((*list_listeners(spec), *((NAMES,) if named else ())))),
-            hosts=list_hosts(spec, named),
+            listen=tuple(dict.fromkeys((*list_listeners(spec), *((NAMES,) if unresolved_names else ())))),
+            hosts=list_hosts(spec, unresolved_names),
             home=home if any(home.iterdir()) else None,
-            visible={**self._settings.visible, LENT: world.lent, **(self._write_name_files() if named else {})},
+            visible={
+                **self._settings.visible,
+                LENT: world.lent,
+                **(self._write_name_files() if unresolved_names else {}),
+            },
             links=world.links,
             nested=self._settings.nested,
             resources=spec.resources,

@@ -180,8 +180,8 @@ def _find_key(module: str, agent: AgentSpec) -> str:
     """Returns the key that names the module; the endpoint's own imports belong to the endpoint."""
     from holdfast.agents.python.source_check import list_references  # few agents cannot be imported
 
-    named = (key for key, path in list_references(agent) if path.partition(":")[0].partition(".")[0] == module)
-    return next(named, "agent.endpoint")
+    keys = (key for key, path in list_references(agent) if path.partition(":")[0].partition(".")[0] == module)
+    return next(keys, "agent.endpoint")
 
 
 def _list_own_frames(broken: BaseException, root: str) -> list[str]:

@@ -112,21 +112,21 @@ class _Modules:
     def find(self, name: str) -> ModuleSpec | None:
         """Finds a module as an import would. `importlib.util.find_spec` would import the packages above it."""
         folders: Sequence[str] | None = None
-        whole, found = "", None
+        whole, spec = "", None
         for part in name.split("."):
             whole = f"{whole}.{part}" if whole else part
-            found = self._find_part(whole, folders)
-            if found is None:
+            spec = self._find_part(whole, folders)
+            if spec is None:
                 return None
-            folders = list(found.submodule_search_locations or ())
-        return found
+            folders = list(spec.submodule_search_locations or ())
+        return spec
 
     def _find_part(self, whole: str, folders: Sequence[str] | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
             places = self._folders if folders is None and finder is PathFinder else folders
-            found = finder.find_spec(whole, places)
-            if found is not None:
-                return found
+            spec = finder.find_spec(whole, places)
+            if spec is not None:
+                return spec
         return None
 
     def _read_own_files(self, name: str) -> dict[str, _File]:
@@ -135,13 +135,13 @@ class _Modules:
         waiting = [name[: dot.start()] for dot in re.finditer(r"\.|$", name)]
         while waiting and len(files) < _FILES_READ:
             name = waiting.pop()
-            found = None if name in files else self.find(name)
-            origin = (found and found.origin) or ""
+            spec = None if name in files else self.find(name)
+            origin = (spec and spec.origin) or ""
             place = origin.removeprefix(f"{self._root}{os.sep}")
-            if found is None or place == origin or not place.endswith(".py") or "-packages" in place:
+            if spec is None or place == origin or not place.endswith(".py") or "-packages" in place:
                 continue
             text = decode_source(Path(origin).read_bytes())
-            files[name] = _File(place, text, ast.parse(text, place), found.parent or "")
+            files[name] = _File(place, text, ast.parse(text, place), spec.parent or "")
             waiting += [
                 each for node in ast.walk(files[name].tree) for each in _list_imports(node, files[name].package)
             ]
