@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,17 @@ def test_a_setup_that_fails_is_our_error_and_never_a_pass(tmp_path: Path) -> Non
     told = tell(tmp_path, "run", "--no-preflight", "--json")
     assert (told.code, case(told)["status"], case(told)["composite"]) == (3, "error", None)
     assert "setup.commands[0] exited with 7: " in case(told)["reason"]
+
+
+@pytest.mark.skipif(
+    subprocess.run(["sh", "-c", "command -v [["], capture_output=True).returncode == 0, reason="this sh is a bash"
+)
+@pytest.mark.parametrize("command", ["mkdir -p {a,b}", "test -d /no-such-folder &> /dev/null"])
+def test_a_setup_written_for_bash_does_not_prepare_another_world(tmp_path: Path, command: str) -> None:
+    project(tmp_path, SPEC + f"setup: {{commands: [{json.dumps(command)}]}}\n", AGENT)
+    told = tell(tmp_path, "run", "--no-preflight", "--json")
+    assert (told.code, case(told)["status"]) == (3, "error")
+    assert "bash -c" in case(told)["reason"]
 
 
 def test_a_backend_without_isolation_says_so_in_every_report_and_strictly_is_refused(tmp_path: Path) -> None:

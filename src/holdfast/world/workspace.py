@@ -17,6 +17,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, PlacedFile
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database
+from holdfast.reading.bash_syntax import BASH_FEATURES, explain_bash_only, find_bash_features
 from holdfast.world.services.drift import drift
 
 CLONE_S = 120.0
@@ -137,8 +138,17 @@ async def run_setup(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[
     """Runs each command to its end; raises HarnessError with the output of the one that failed."""
     for number, command in enumerate(commands):
         begin(f"setup.commands[{number}]")
+        await _refuse_bash_syntax(number, command, sandbox, environ)
         ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)
         if ran.exit_code != 0:
             output = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
             how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
             raise HarnessError(f"setup.commands[{number}] {how}: {output}", code="setup-failed")
+
+
+async def _refuse_bash_syntax(number: int, command: str, sandbox: Sandbox, environ: Mapping[str, str]) -> None:
+    """Raises HarnessError if the command needs bash: sh would silently prepare another world."""
+    for name in find_bash_features(command):
+        probe = [_SHELL, "-c", BASH_FEATURES[name].probe]
+        if (await sandbox.run(probe, environ, timeout_s=SETUP_S)).exit_code != 0:
+            raise HarnessError(f"setup.commands[{number}]: {explain_bash_only(name)}", code="setup-failed")
