@@ -75,7 +75,7 @@ class UserError(HoldfastError):
 
 
 class SpecError(UserError):
-    """A spec that cannot be used, with all that is wrong with it."""
+    """A spec that cannot be used, with all of its problems."""
 
     def __init__(self, file: str, problems: Sequence[Problem], *, source: str = "") -> None:
         count = sum(p.severity == "error" for p in problems)
@@ -93,11 +93,11 @@ class NoServer(UserError):
 
 
 class UsageError(UserError):
-    """Options or arguments that do not fit."""
+    """Options or arguments that are invalid or cannot be combined."""
 
 
 class NotBuilt(UserError):
-    """A section or command whose engine is not in this release."""
+    """A section or command that this release does not implement."""
 
 
 class AgentUnavailable(HoldfastError):
@@ -127,7 +127,7 @@ class AgentMisconfigured(AgentUnavailable):
 
 
 class PluginError(HoldfastError):
-    """A plug-in that cannot be loaded or breaks its protocol."""
+    """A plug-in that cannot be loaded, or that violates its protocol."""
 
     default_code = "plugin-broken"
 
@@ -162,11 +162,11 @@ class ServiceFailed(HarnessError):
 
 
 class NothingProven(HoldfastError):
-    """There is nothing to judge: no verdict, and nobody's fault."""
+    """There is nothing to judge, so there is no verdict. Neither the agent nor Holdfast is at fault."""
 
 
 class NothingToJudge(HoldfastError):
-    """The rule has nothing to look at, whatever the agent does: its verdict is unproven. `code` says why."""
+    """The rule has nothing to judge, whatever the agent does, so its verdict is unproven. `code` says why."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message, code=code)
@@ -189,7 +189,7 @@ class QueryFailed(HoldfastError):
 
 
 class InjectedError(RuntimeError, HoldfastError):
-    """What a tool or model function raises when a fault makes it fail."""
+    """The exception that a tool or model function raises when a fault makes it fail."""
 
     def __init__(
         self, message: str, *, status_code: int | None = None, retry_after: float | None = None, body: Any = None

@@ -53,7 +53,7 @@ _chosen: ContextVar[Path | None] = ContextVar("runs_dir", default=None)
 
 @contextmanager
 def use_runs_folder(folder: Path | None) -> Iterator[None]:
-    """Stores and finds runs in that folder, wherever their spec is; None changes nothing."""
+    """Store and look up runs in that folder, wherever their spec is; None changes nothing."""
     if folder is None:
         yield
         return
@@ -65,22 +65,22 @@ def use_runs_folder(folder: Path | None) -> Iterator[None]:
 
 
 def get_runs_folder(spec: str | Path | None = None) -> Path:
-    """Where the runs of the spec are; without a spec, those of this folder."""
+    """Return the folder of the spec's runs; without a spec, that of the current folder."""
     return _chosen.get() or _get_home(spec) / "runs"
 
 
 def get_local_runs_folder() -> Path:
-    """Where a later command in this folder looks for runs, if it has no option that names another folder."""
+    """Return the folder in which a later command looks for runs, unless an option names another one."""
     return _get_home(None) / "runs"
 
 
 def get_own_folder(spec: str | Path | None = None) -> Path:
-    """Where everything else is that belongs to the spec; without a spec, to this folder."""
+    """Return the folder for everything else that belongs to the spec; without a spec, to the current folder."""
     return get_own_folder_of(get_runs_folder(spec))
 
 
 def get_own_folder_of(runs: Path) -> Path:
-    """Where everything else is that goes with these runs: the folder around them if it is ours, else their own."""
+    """Return the folder for everything else of these runs: their parent if Holdfast made it, otherwise their own."""
     around = runs.absolute().parent
     home = os.environ.get(HOME)
     ours = around.name == OWN or (home and runs.absolute() == (Path(home) / "runs").absolute())
@@ -88,7 +88,7 @@ def get_own_folder_of(runs: Path) -> Path:
 
 
 def format_path(path: Path) -> str:
-    """The path as a command in this folder takes it: short for what is below."""
+    """Return the path as a command in the current folder takes it: relative if it is below that folder."""
     near = os.path.relpath(path)
     return str(path.absolute()) if near.startswith("..") else near
 

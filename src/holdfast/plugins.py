@@ -200,7 +200,7 @@ _TRAITS = {"checks": "CheckTraits", "services": "ServiceTraits", "sandboxes": "S
 
 @cache
 def find(family: str, name: str) -> Any | None:
-    """The plug-in of that name, or None."""
+    """Return the plug-in of that name, or None."""
     path = BUILT_IN[family].get(name)
     if path is not None:
         module, _, attribute = path.partition(":")
@@ -228,19 +228,19 @@ def find(family: str, name: str) -> Any | None:
 
 
 def get_fault_traits(plane: str, mode: str) -> FaultTraits:
-    """What planes and worlds must know of a fault, whatever its settings; of one that is not installed, the usual."""
+    """Return a fault's traits, which do not depend on its settings; the defaults if it is not installed."""
     from holdfast.protocols.fault import read_traits
 
     return read_traits(find(f"faults.{plane}", mode))
 
 
 def list_names(family: str) -> list[str]:
-    """All names of a family, sorted: built-ins and installed plug-ins."""
+    """Return all names of a family, sorted: built-ins and installed plug-ins."""
     return sorted({*BUILT_IN[family], *_list_entry_points(family)})
 
 
 def list_plugins(family: str) -> Iterator[tuple[str, Any]]:
-    """Every plug-in of a family with its name."""
+    """Yield every plug-in of a family with its name."""
     for name in list_names(family):
         yield name, find(family, name)
 
@@ -252,7 +252,7 @@ def _list_entry_points(family: str) -> dict[str, Any]:
 
 @cache
 def _read_entry_points() -> Any:
-    """Every entry point of this Python: to look through all that is installed takes a while, so once."""
+    """Return every entry point of this Python. Scanning all installed packages is slow, so this happens once."""
     from importlib.metadata import entry_points
 
     return entry_points()

@@ -1,4 +1,4 @@
-"""What is known of a service by its kind. The kinds are the plug-ins of the family `services`."""
+"""Facts about services by their kind. The kinds are the plug-ins of the family `services`."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 
 def find(name: str) -> type[ServiceKind] | None:
-    """The kind of that name; PluginError if it cannot be one."""
+    """Return the kind of that name; PluginError if it cannot be one."""
     found: Any = plugins.find("services", name)
     return found  # type: ignore[no-any-return]
 
 
 def get_traits(spec: ServiceSpec) -> ServiceTraits:
-    """Those of its kind."""
+    """Return the traits of the service's kind."""
     return _get_kind(spec.kind).traits
 
 
 def get_spoken_traits(spec: ServiceSpec) -> ServiceTraits:
-    """Of what a service is: of one that is elsewhere, as its URL says."""
+    """Return the traits of the protocol that a service speaks; for an external service, by its URL."""
     name = find_by_url(get_url(spec)) if spec.kind == EXTERNAL else None
     return _get_kind(name or spec.kind).traits
 
 
 def get_port(spec: ServiceSpec) -> int:
-    """Where the agent finds it: the first of its ports, else the one of its kind."""
+    """Return the port that the agent uses: the first of the service's ports, otherwise the default of its kind."""
     return spec.ports[0] if spec.ports else get_traits(spec).port
 
 
 def get_url(spec: ServiceSpec) -> str:
-    """Of a service that is elsewhere; empty if it has none."""
+    """Return the URL of an external service; empty if it has none."""
     return str(spec.settings.get("url", ""))
 
 
 def build_kind(spec: ServiceSpec) -> ServiceKind:
-    """The kind of a service, made of its settings; PluginError if they do not fit."""
+    """Build the kind of a service from its settings; PluginError if they do not fit."""
     kind = _get_kind(spec.kind)
     types = {field.key: field.hint.base for field in get_keys(kind)}  # without limits: the spec's reader held to them
     try:
@@ -58,35 +58,35 @@ def build_kind(spec: ServiceSpec) -> ServiceKind:
 
 @cache
 def find_by_image(image: str) -> str:
-    """What an image is: `docker.io/library/postgres:16` is a postgres, and what nobody knows is a container."""
+    """Return the kind of an image: `docker.io/library/postgres:16` is `postgres`; an unknown image is a container."""
     word = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
     return next((name for name, traits in _list_kinds() if word in traits.images), CONTAINER)
 
 
 @cache
 def find_by_url(url: str) -> str | None:
-    """Which kind a URL leads to, by its scheme; None if nobody knows."""
+    """Return the kind for a URL, by its scheme; None if there is none."""
     scheme = get_scheme(url)
     return next((name for name, traits in _list_kinds() if scheme in traits.schemes), None)
 
 
 def get_scheme(url: str) -> str:
-    """The scheme alone: `mysql` of `mysql+pymysql://…`."""
+    """Return the scheme without its driver: `mysql` for `mysql+pymysql://…`."""
     return url.partition(":")[0].partition("+")[0].lower()
 
 
 def list_types() -> list[str]:
-    """Every kind that a spec asks for by its `type`."""
+    """Return every kind that a spec can name as a `type`."""
     return [name for name in plugins.list_names("services") if not _get_kind(name).traits.images]
 
 
 def format_recorders() -> str:
-    """The kinds that can record their requests, in words."""
+    """Return the kinds that can record their requests, joined with "or"."""
     return " or ".join(name for name in list_types() if _get_kind(name).traits.records)
 
 
 def _list_kinds() -> Iterator[tuple[str, ServiceTraits]]:
-    """Built-in kinds first: most specs name no other, and installed ones are slow to find."""
+    """Yield the kinds, built-in ones first: most specs use no others, and installed ones are slow to find."""
     built_in = plugins.BUILT_IN["services"]
     yield from ((name, _get_kind(name).traits) for name in built_in)
     yield from ((name, _get_kind(name).traits) for name in plugins.list_names("services") if name not in built_in)

@@ -22,7 +22,7 @@ class Caller(Struct, frozen=True):
 
 
 def find_caller() -> Caller:
-    """The innermost line that is not Holdfast's own."""
+    """Return the innermost line that is not Holdfast's own."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(_OURS):
         frame = frame.f_back

@@ -10,7 +10,7 @@ DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
 
 def find_config(named: Path | None) -> Path:
-    """The named file, or the first default file that exists here."""
+    """Return the named file, or the first default file that exists here."""
     if named is not None:
         return named
     for name in DEFAULT_FILES:

@@ -17,7 +17,7 @@ _SHOWN = 30
 
 
 def format_details(error: HoldfastError) -> list[str]:
-    """What to add to the error's message: its problems, the agent's traceback, what to do."""
+    """Return the lines to add to the error's message: problems, the agent's traceback and what to do."""
     if isinstance(error, SpecError):
         from holdfast.spec.explain import explain
 
@@ -29,7 +29,7 @@ def format_details(error: HoldfastError) -> list[str]:
 
 
 def add_details(error: E) -> E:
-    """The error with those lines, once: in the message of a SpecError, otherwise as a note below it."""
+    """Return the error with those lines, once: in the message of a SpecError, otherwise as a note below it."""
     note = "\n".join(format_details(error))
     if isinstance(error, SpecError):
         error.args = (f"{error.summary}\n{note}",)  # what `print(error)` also shows

@@ -79,11 +79,11 @@ class Seen:
 
     @property
     def output(self) -> str:
-        """What it printed apart from its answer."""
+        """The agent's output apart from its answer."""
         return self.observation.output
 
     def called(self, tool: str) -> int:
-        """The number of calls of a tool, or of a model by its name."""
+        """Return the number of calls of a tool, or of a model by its name."""
         return sum(event.tool == tool for event in self.calls)
 
     def check(self, type: str, /, **settings: Any) -> None:
@@ -174,7 +174,7 @@ class Holdfast:
         seed: int | None = None,
         **sections: Any,
     ) -> Coroutine[Any, Any, Seen]:
-        """`run`, to be awaited."""
+        """Run like `run`, as a coroutine."""
         written = _build_spec(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
         where = find_caller()
 
@@ -213,7 +213,7 @@ def _build_spec(
     timeout: str | int | None,
     sections: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A contract of one question in one scenario, whose trial serves every rule."""
+    """Return a contract of one question in one scenario, whose trial serves every rule."""
     __tracebackhide__ = True
     _refuse_others("faults", faults, FaultValue, 'holdfast.fault("tool", "error", tool=…)')
     _refuse_others("checks", checks, CheckValue, 'holdfast.check("contains", value=…)')

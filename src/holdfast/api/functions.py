@@ -30,7 +30,7 @@ def load(
     seed: int | None = None,
     replicas: int | None = None,
 ) -> LoadedSpec:
-    """The spec of a file; SpecError with every problem if it cannot be used. Nothing of it runs.
+    """Return the spec of a file; SpecError with every problem if it cannot be used. Nothing of it runs.
 
     Without `part` it is the file's contract; without a contract, what `holdfast run` runs.
     """
@@ -183,7 +183,7 @@ def _build_options(
     replicas: int | None,
     seed: int | None,
 ) -> RunOptions:
-    """The options of `run` and `run_async`."""
+    """Return the options of `run` and `run_async`."""
     select = Select(_to_names(scenarios), _to_names(invariants), _to_names(trials), keywords)
     return RunOptions(
         select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
@@ -191,19 +191,19 @@ def _build_options(
 
 
 def _to_names(names: str | Sequence[str]) -> tuple[str, ...]:
-    """One name is a list of one."""
+    """Return the names as a tuple; a single name becomes a tuple of one."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _complete_options(options: RunOptions, spec: LoadedSpec) -> RunOptions:
-    """The options stored with the run: enough to read the same spec from its copy."""
+    """Return the options stored with the run: enough to read the same spec from its copy."""
     from msgspec.structs import replace
 
     return replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
 
 
 def _build_environ(spec: LoadedSpec) -> Mapping[str, str]:
-    """The environment, with the import path of code that names its own function."""
+    """Return the environment, with the import path of code that names its own function."""
     if spec.spec.built is None:
         return os.environ
     places = [os.path.abspath(place) for place in sys.path if os.path.isdir(place or ".")]

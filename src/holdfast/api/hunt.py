@@ -46,7 +46,7 @@ class EndedHunt(Struct, frozen=True):
 
 
 def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orphans: bool = True) -> PreparedJob:
-    """The job of a new hunt; `cause`: try only this known cause.
+    """Return the job of a new hunt; `cause`: try only this known cause.
 
     `replay_orphans`: known causes whose prompt is no longer in the spec are tried with its present prompts.
     """
@@ -67,7 +67,7 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
 
 
 def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: bool) -> HuntOptions:
-    """The options of the hunt with the causes of earlier ones."""
+    """Return the options of the hunt with the causes of earlier ones."""
     known = load_known_causes(spec, options.select.invariants, cause)
     prompts = list(dict.fromkeys(task.prompt for task in spec.tasks))
     orphans = [one for one in known if one.prompt not in prompts]
@@ -83,7 +83,7 @@ def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: 
 
 
 def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
-    """The hunt that reduces a failed trial to its cause; UserError if it did not fail, or met no fault."""
+    """Return the hunt that reduces a failed trial to its cause; UserError if it did not fail, or met no fault."""
     manifest = run.read_manifest()
     spec, _ = load_stored_spec(run, manifest, None, os.environ)
     begun = next(one for one in read_trials(run) if one.id == trial).build_trial(read_scenarios(run, spec.scenarios))
@@ -104,7 +104,7 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
 
 
 def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
-    """The causes once more, without the recording: as often as `--confirm-live` says."""
+    """Return the causes once more, without the recording: as often as `--confirm-live` says."""
     ids = {one.id for one in found.causes}
     known = tuple(one for one in load_known_causes(job.spec, ()) if one.scenario.name in ids)
     hunt = replace(job.options.hunt, known=known, only_known=True)
@@ -113,7 +113,7 @@ def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
 
 
 def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
-    """The hunt with how often its causes failed live. One that was tried and never did is flaky."""
+    """Return the hunt with how often its causes failed live. One that was tried and never did is flaky."""
     runs = {name: hunt.runs_of(plan) for hunt in live.hunts for plan, name in hunt.known.items()}
     causes = [
         replace(
@@ -139,7 +139,7 @@ def _store_hunt(hunted: EndedHunt) -> EndedHunt:
 
 
 def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
-    """The causes of earlier hunts, without repeats; UserError if the named one is unknown."""
+    """Return the causes of earlier hunts, without repeats; UserError if the named one is unknown."""
     wanted = set(rules)
     every = [one for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted for one in causes]
     found = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
@@ -216,7 +216,7 @@ def _is_broken(planner: HuntPlanner) -> bool:
 
 
 def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> HoldfastError | None:
-    """Why the calm trials do not allow a hunt; None if they do."""
+    """Return why the calm trials do not allow a hunt; None if they do."""
     failing = planner.failing_in_calm
     if failing and not planner.options.map_only:
         rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
@@ -244,7 +244,7 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
 def build_hunt_options(
     *, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False
 ) -> HuntOptions:
-    """The options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
+    """Return the options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
     modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
     for mode in modes:
         if mode not in sweepable():

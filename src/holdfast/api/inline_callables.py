@@ -18,7 +18,7 @@ _one_run = threading.RLock()
 
 @contextmanager
 def install_functions(functions: Mapping[str, Callable[..., Any]], *, inline: bool) -> Iterator[None]:
-    """While this is open the functions can be imported from here; no other inline agent runs meanwhile."""
+    """Make the functions importable from here while the context is open. No other inline agent runs meanwhile."""
     if not inline:
         yield
         return

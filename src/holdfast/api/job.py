@@ -37,7 +37,7 @@ class PreparedJob(Struct, frozen=True):
 
 
 def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec with the options applied; raises SpecError if the selected part cannot run."""
+    """Return the spec with the options applied; raises SpecError if the selected part cannot run."""
     checked = check(path, environ=os.environ, options=convert(LoadOptions, options, built=built))
     problems = reject_unset_variables(checked.problems)
     if checked.spec is not None and options.part == "contract":
@@ -50,7 +50,7 @@ def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -
 def prepare_job(
     spec: Spec, options: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
-    """A new job, after checking everything that it needs."""
+    """Return a new job, after checking everything that it needs."""
     choose_loop_factory(environ)  # raises if one cannot be resolved
     _check_models(spec, options)
     job = Job(spec, options, environ, tuple(warnings))

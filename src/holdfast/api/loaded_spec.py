@@ -41,7 +41,7 @@ class Builder:
         self.functions: dict[str, Callable[..., Any]] = {}
 
     def build_text(self, written: Mapping[str, Any]) -> BuiltText:
-        """The mapping as YAML; SpecError with everything that no file could contain."""
+        """Return the mapping as YAML; SpecError with everything that no file could contain."""
         agent = written.get("agent")
         self._inline = isinstance(agent, Mapping) and agent.get("isolation") == "inline"
         plain = self._convert(written, "", 0)
@@ -76,7 +76,7 @@ class Builder:
         return key
 
     def _convert_fault(self, value: FaultValue, path: str) -> Any:
-        """The fault as an entry of its list, which must be the list of its plane."""
+        """Return the fault as an entry of its list, which must be the list of its plane."""
         holder = re.sub(r"\[\d+\]$", "", path).rpartition(".")[2]
         family = next(one for one in FAMILIES.values() if one.plane == value.plane)
         if holder != family.name:
@@ -98,7 +98,7 @@ class Builder:
         return f"{_INLINE_CALLABLES}:{self._choose_name(value)}"
 
     def _choose_name(self, value: Any) -> str:
-        """A name for this spec, the same each time that it is built."""
+        """Return a name for this spec, the same each time that it is built."""
         own = re.sub(r"\W+", "_", str(getattr(value, "__name__", type(value).__name__))).strip("_") or "given"
         name, number = own, 1
         while self.functions.setdefault(name, value) is not value:
@@ -180,7 +180,7 @@ SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
 
 
 def load_source(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
-    """The spec of a source with the options applied; SpecError with every problem if it cannot be used."""
+    """Return the spec of a source with the options applied; SpecError with every problem if it cannot be used."""
     _check_options(options, part)
     if isinstance(source, LoadedSpec):
         return _reload(source, options, part)
@@ -228,7 +228,7 @@ def _check_options(options: RunOptions, part: PartAsked | None) -> None:
 
 
 def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
-    """A loaded spec with other options: it must be unchanged."""
+    """Return a loaded spec with other options: it must be unchanged."""
     before = source.spec
     wanted = replace(options, part=part or source.part or "contract")
     wanted = replace(
@@ -247,7 +247,7 @@ def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> 
 
 
 def _choose_part(path: Path, options: RunOptions, text: Any) -> PartAsked:
-    """The default part: the contract of a file; without a contract, what `holdfast run` runs."""
+    """Return the default part: the contract of a file; without a contract, what `holdfast run` runs."""
     from holdfast.spec import LoadOptions, check
 
     load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)

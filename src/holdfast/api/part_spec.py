@@ -15,7 +15,7 @@ from holdfast.model.when import is_applicable
 
 
 def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """The spec with its tasks, and warnings."""
+    """Return the spec with its tasks, and warnings."""
     if spec.part == "replay":
         return _build_replay(spec, environ)
     if spec.part != "mutation":
@@ -30,7 +30,7 @@ def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunW
 
 
 def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
-    """Mutation types that no rule judges in the weather of this run: the agent is not asked."""
+    """Warn about mutation types that no rule judges in the weather of this run: the agent is not asked."""
     rules = [rule for rule in spec.invariants if any(is_applicable(rule.when, one) for one in spec.scenarios)]
     idle = Counter(
         task.variation.mutation
@@ -43,7 +43,7 @@ def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
 
 
 def _build_replay(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """The sessions of the file, and of its sources that are imported at each run."""
+    """Return the sessions of the file, and of its sources that are imported at each run."""
     from datetime import UTC, datetime
 
     from holdfast.replay.derived_spec import derive_spec

@@ -83,7 +83,7 @@ class RunResult:
         return self.run.warnings
 
     def cell(self, invariant: str, scenario: str, **params: Any) -> CellRow:
-        """One cell; UsageError if the run has no such cell."""
+        """Return one cell; UsageError if the run has no such cell."""
         for row in self.cells:
             if (row.cell.invariant, row.cell.scenario, row.cell.params) == (invariant, scenario, params):
                 return row
@@ -119,7 +119,7 @@ class RunResult:
         return format_summary(self.run, width=100, color=False)
 
     def _repr_html_(self) -> str:
-        """The output in a notebook."""
+        """Return the output in a notebook."""
         from holdfast.report.page.static import render_fragment
 
         return render_fragment(self.run)

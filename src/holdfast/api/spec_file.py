@@ -79,7 +79,7 @@ class SpecFile:
         """For a file without items: why, and which command runs it."""
 
     def list_items(self) -> list[FileItem]:
-        """Every item, in the order of the plan; SpecError or UsageError if the file cannot be used.
+        """Return every item, in the order of the plan; SpecError or UsageError if the file cannot be used.
 
         Empty for a file with only mutations, chaos or replays: `no_items` says why.
         """
@@ -100,7 +100,7 @@ class SpecFile:
         return self._items
 
     def decide(self, item: FileItem, wanted: Sequence[FileItem], *, fail_fast: bool = False) -> ItemOutcome:
-        """The result of an item. If it is not known yet, all wanted items of its part are run."""
+        """Return the result of an item. If it is not known yet, all wanted items of its part are run."""
         if item.part in self._broken:
             return self._broken[item.part]
         if _build_key(item) not in self._decided:
@@ -116,7 +116,7 @@ class SpecFile:
         return Caller(str(self._path), 1)
 
     def _choose_parts(self) -> tuple[Literal["contract", "scenario"], ...]:
-        """What pytest runs of a file: its task in every scenario, and a contract that asks something else."""
+        """Choose the parts that pytest runs: the task in every scenario, and a contract with other prompts."""
         first, _ = load_part(self._path, replace(self._options, part="ci"))
         if "scenario" in first.declares:
             return ("scenario", "contract") if "contract" in first.declares and first.has_golden else ("scenario",)
@@ -135,7 +135,7 @@ class SpecFile:
                 yield _build_item("case", "scenario", scenario.name, "", params, line)
 
     def _list_cells(self) -> Iterator[FileItem]:
-        """The cells that no case decides: for a task, those of rules with their own trials."""
+        """Yield the cells that no case decides: for a task, those of rules with their own trials."""
         for part, made in self._plans.items():
             spec = made.spec
             shared = {rule.id for rule in select_case_rules(spec)} if part == "scenario" else set()
@@ -166,7 +166,7 @@ class SpecFile:
         self._asked.add(part)
 
     def _select_cells(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
-        """The cells of these items, and all that are judged on the same trials anyway."""
+        """Yield the cells of these items, and all that are judged on the same trials anyway."""
         cells: dict[SelectedCell, None] = {}
         for item in items:
             shared = [rule.id for rule in select_case_rules(self._plans[item.part].spec)]

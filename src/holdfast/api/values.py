@@ -44,7 +44,7 @@ class CheckValue(Struct, frozen=True):
 
 
 def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
-    """A fault of a plane: `fault("tool", "error", tool="find_item")`. It takes the same settings as in a file.
+    """Return a fault of a plane: `fault("tool", "error", tool="find_item")`. It takes the same settings as in a file.
 
     Raises SpecError for an unknown mode or setting, or a bad value.
     """
@@ -62,7 +62,7 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
 
 
 def check(type: str, /, **written_settings: Any) -> CheckValue:
-    """A check of that type: `check("contains", value="cannot see the stock")`.
+    """Return a check of that type: `check("contains", value="cannot see the stock")`.
 
     Raises SpecError for an unknown type or setting, or a bad value.
     """

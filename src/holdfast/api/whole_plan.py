@@ -51,7 +51,7 @@ class WholePlan(Struct, frozen=True):
 
 
 def return_no_warnings(spec: Spec, options: RunOptions) -> Iterable[RunWarning]:
-    """No warnings."""
+    """Return no warnings."""
     return ()
 
 
@@ -98,7 +98,7 @@ def plan_whole(
 
 
 def _find_baseline(baseline: str | None, spec: Spec, whole: RunDir | None) -> tuple[RunDir | None, str]:
-    """The run to compare with, or why there is none although one was requested."""
+    """Return the run to compare with, or why there is none although one was requested."""
     if baseline is None:
         return None, ""
     before = find_baseline(get_runs_folder(spec.file).absolute(), baseline, spec, whole)
@@ -123,14 +123,14 @@ def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir
 
 
 def _find_spec_file(whole: RunDir) -> Path:
-    """The spec file of a run, as the user wrote it if it is still the same file."""
+    """Return the spec file of a run, as the user wrote it if it is still the same file."""
     manifest = whole.read_manifest()
     named = Path(manifest.spec_path)
     return named if named.resolve() == manifest.original else manifest.original
 
 
 def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
-    """The parts to run; a scenario with the contract's tasks yields both from the same trials.
+    """Return the parts to run; a scenario with the contract's tasks yields both from the same trials.
 
     Known causes are tried first; shards do not divide them.
     """
@@ -167,5 +167,5 @@ def build_part_options(part: Part, spec: Spec, options: RunOptions) -> RunOption
 
 
 def get_min_score(options: RunOptions, spec: Spec) -> float | None:
-    """The minimum of the overall score: from the command line, otherwise from the file."""
+    """Return the minimum of the overall score: from the command line, otherwise from the file."""
     return options.min_score if options.min_score is not None else spec.scoring.min_score

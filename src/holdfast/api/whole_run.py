@@ -152,7 +152,7 @@ def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutco
 def _apply_budgets(
     prepared: PreparedJob, before: dict[Part, RunOutcome], options: RunOptions, took_s: float
 ) -> tuple[PreparedJob, str]:
-    """A later part with the remaining budgets, and the option that is used up, if one is.
+    """Return a later part with the remaining budgets, and the option that is used up, if one is.
 
     The agent has been reached, so the preflight is skipped, and its findings are reused.
     """
@@ -176,7 +176,7 @@ def _apply_budgets(
 def _compare_runs(
     plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]
 ) -> tuple[Sequence[Reason], Sequence[str]]:
-    """What the run is compared with: the named baseline, otherwise the last good run of each part."""
+    """Compare the run with the named baseline, otherwise with the last good run of each part."""
     if plan.options.select.shard is not None:
         return [], []  # a single shard decides nothing yet
     if plan.baseline is not None:
@@ -187,7 +187,7 @@ def _compare_runs(
 
 
 def _list_stops(outcomes: dict[Part, RunOutcome]) -> list[str]:
-    """What a budget left out of each part."""
+    """List what a budget left out of each part."""
     return [f"{part}: {outcome.run.stopped}" for part, outcome in outcomes.items() if outcome.run.stopped]
 
 
@@ -203,7 +203,7 @@ def _discard(whole: RunDir, new: bool) -> None:
 
 
 def load_whole(whole: RunDir) -> WholeOutcome:
-    """A stored run of several parts, each as far as it got."""
+    """Return a stored run of several parts, each as far as it got."""
     from holdfast.runner.past.stored import load_run
     from holdfast.runner.start import load_stored_spec
 

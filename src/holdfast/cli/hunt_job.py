@@ -94,7 +94,7 @@ def _set_max_trials(asked: RunOptions) -> RunOptions:
 
 
 def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOptions) -> PreparedJob:
-    """The job of a stored hunt. Its budgets stay as they were, unless they are given again."""
+    """Return the job of a stored hunt. Its budgets stay as they were, unless they are given again."""
     prepared = prepare(config, resume, force, asked, ())
     run, job = prepared.rundir, prepared.job
     assert run is not None
@@ -190,7 +190,7 @@ def _format_scenarios(scenarios: Sequence[dict[str, Any]]) -> str:
 
 
 def _read_causes(path: Path) -> list[dict[str, Any]]:
-    """The scenarios that the file has; UsageError if more could not be added to it."""
+    """Return the scenarios that the file has; UsageError if more could not be added to it."""
     import yaml
 
     if not path.exists() or not path.stat().st_size:

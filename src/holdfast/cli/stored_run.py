@@ -95,7 +95,7 @@ def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
 
 
 def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
-    """A run of several parts."""
+    """Return a run of several parts."""
     from holdfast.api.whole_run import load_whole
     from holdfast.cli.whole_run import show_overall, write_overall
     from holdfast.report.formats.whole_files import check_output

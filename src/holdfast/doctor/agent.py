@@ -65,14 +65,14 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
 
 
 def _list_printed(body: str) -> tuple[str, ...]:
-    """The last lines that the agent printed before Holdfast gave up on it."""
+    """Return the last lines that the agent printed before Holdfast gave up on it."""
     return tuple([f"it printed: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
 
 
 def describe_trial(
     spec: Spec, models: ModelOptions, prompt: str, observation: Observation, targets: Sequence[str] = ()
 ) -> AskedAgent:
-    """The findings of the one trial."""
+    """Return the findings of the one trial."""
     last = observation.turns[-1] if observation.turns else None
     calls = count_calls(observation.trace)
     findings = (
@@ -137,7 +137,7 @@ def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
 
 
 def _check_gateway(spec: Spec, observation: Observation) -> Iterator[DoctorFinding]:
-    """An agent started without the gateway's variables still answers, but no fault reaches it."""
+    """Yield an agent started without the gateway's variables still answers, but no fault reaches it."""
     if spec.agent.gateway and not observation.trace and not observation.error:
         yield DoctorFinding("agent.gateway", "not", "gateway-bypassed", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
 
@@ -152,7 +152,7 @@ def _find_rejected_certificates(trace: Iterable[TraceEvent]) -> Iterator[DoctorF
 
 # -- what was called ------------------------------------------------------------------------------
 def get_target(event: TraceEvent) -> str:
-    """The tool, model or URL of a call; a URL without its query, which may hold a key."""
+    """Return the tool, model or URL of a call; a URL without its query, which may hold a key."""
     return event.tool.partition(" ")[2].partition("?")[0] if event.plane == "http" else event.tool
 
 
@@ -172,7 +172,7 @@ def _count_calls(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSe
 
 
 def list_watched_planes(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
-    """The planes on which Holdfast can see this agent's calls."""
+    """Return the planes on which Holdfast can see this agent's calls."""
     agent = spec.agent
     mcp = ("mcp",) if agent.mcp_config is not None else ()
     if agent.launched or agent.gateway:
@@ -276,7 +276,7 @@ def _count_matching(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -
 
 
 def _get_first_due(fault: Injection) -> int:
-    """The number of the first call on which the schedule lets the fault fire."""
+    """Return the number of the first call on which the schedule lets the fault fire."""
     plan = fault.schedule
     return plan.on_call or (plan.after_calls or 0) + (plan.every or 1)
 

@@ -144,7 +144,7 @@ class ApiFormat(Struct, frozen=True):
     """The path for streams, if the API has one; otherwise the body asks for a stream."""
 
     def request(self, base: str, stream: bool) -> tuple[str, bytes]:
-        """The URL and the body of a request."""
+        """Return the URL and the body of a request."""
         if self.stream_path:
             return base + (self.stream_path if stream else self.path), msgspec.json.encode(self.body)
         return base + self.path, msgspec.json.encode({**self.body, "stream": stream})

@@ -184,7 +184,7 @@ _IDLE = "nothing here is known to need it"
 
 
 def list_required_routes(spec: Spec | None, models: ModelOptions) -> Container[str]:
-    """The routes that this agent's faults and its world depend on."""
+    """Return the routes that this agent's faults and its world depend on."""
     if spec is None:
         return _OURS
     boxed = () if spec.world is None else (SANDBOX,)

@@ -26,7 +26,7 @@ CONNECT_S = 3.0
 async def check_models(
     spec: Spec, agent: AgentSpec, environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
-    """A finding for each entry of `models:`, or for each provider that has a key or an address."""
+    """Return a finding for each entry of `models:`, or for each provider that has a key or an address."""
     if models.replay is not None:
         return (_check_recording(models.replay),)
     root = Path(spec.path).resolve().parent
@@ -56,7 +56,7 @@ async def check_connection(url: str) -> str:
 
 
 def format_address(url: str) -> str:
-    """The scheme, host and port of a URL, without credentials, path and query."""
+    """Return the scheme, host and port of a URL, without credentials, path and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -96,7 +96,7 @@ def _check_script(name: str, script: str, root: Path) -> DoctorFinding:
 
 
 def _find_key_variables(model: ModelSpec, environ: Mapping[str, str]) -> str:
-    """The variables that an entry's own key refers to; empty unless all are set."""
+    """Return the variables that an entry's own key refers to; empty unless all are set."""
     referred = find_names(model.api_key or "").variables
     return ", ".join(referred) if referred and all(environ.get(one) for one in referred) else ""
 
@@ -150,7 +150,7 @@ def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding
 
 
 def _find_key_variable(provider: str, environ: Mapping[str, str]) -> str:
-    """The variable that holds a key for the provider; empty if none does."""
+    """Return the variable that holds a key for the provider; empty if none does."""
     if find_own_key(provider, environ) is None:
         return ""
     return next(name for name, _, _ in HOSTS[provider].key_variables if environ.get(name))

@@ -39,7 +39,7 @@ _STANDBY = "start `holdfast gateway` with this spec, then start the agent with t
 
 
 async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
-    """A finding for each program, port and server that the agent needs."""
+    """Return a finding for each program, port and server that the agent needs."""
     root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
     found = []
     if agent.launched:
@@ -84,7 +84,7 @@ async def _check_program(agent: AgentSpec, root: Path, environ: Mapping[str, str
 
 
 def find_program_word(command: str) -> str:
-    """The program that a shell command starts with; empty if only the shell can tell."""
+    """Return the program that a shell command starts with; empty if only the shell can tell."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -150,7 +150,7 @@ async def _check_servers(agent: AgentSpec, root: Path, environ: Mapping[str, str
 
 
 def _list_servers(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The servers of the configuration; a run rejects entries that are not maps."""
+    """Yield the servers of the configuration; a run rejects entries that are not maps."""
     source = agent.mcp_config
     config = read_config(root / source) if isinstance(source, str) else source or {}
     for section in ("mcpServers", "servers"):
@@ -224,7 +224,7 @@ def _build_lookup(shown: Mapping[str, Path], links: Mapping[str, str]) -> Progra
 
 
 def _find_inside(word: str, path: str, inside: ProgramLookup) -> str:
-    """The program's path in the sandbox; empty if it cannot be executed there.
+    """Return the program's path in the sandbox; empty if it cannot be executed there.
 
     The workspace does not exist yet, so a relative path is taken on trust.
     """

@@ -68,7 +68,7 @@ class ProbeSite(Struct, frozen=True):
 
 
 def build_context(name: str, *injections: Injection) -> LiveContext:
-    """The context of a trial with these faults and without an agent."""
+    """Return the context of a trial with these faults and without an agent."""
     return LiveContext(Trial(f"doctor {name}", "contract", Scenario(name, injections), Task((name,))))
 
 
@@ -124,7 +124,7 @@ async def start_program(argv: Sequence[str], environ: Mapping[str, str]) -> Asyn
 
 
 async def read_output(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
-    """A program's stdout and stderr."""
+    """Return a program's stdout and stderr."""
     async with start_program(argv, environ) as process:
         out, err = await process.communicate()
         return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

@@ -24,7 +24,7 @@ from holdfast.spec.rules.replays import read_contract
 
 
 def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """The derived spec with its warnings; raises NothingProven if no rule judges any session."""
+    """Return the derived spec with its warnings; raises NothingProven if no rule judges any session."""
     warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
@@ -65,7 +65,7 @@ _FAILURE = Injection("tool", "*", "recorded")
 
 
 def build_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -> Spec:
-    """The spec that replays the sessions; sessions that no rule judges get no task.
+    """Return the spec that replays the sessions; sessions that no rule judges get no task.
 
     A rule with probes sends its own prompts, so it judges no session.
     """
@@ -84,13 +84,13 @@ def build_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -
 
 
 def list_unjudged(derived: Spec, sessions: Iterable[RecordedSession]) -> tuple[str, ...]:
-    """The sessions that no rule judges, by id."""
+    """Return the sessions that no rule judges, by id."""
     judged = {task.recording.session for task in derived.tasks if task.recording is not UNSET}
     return tuple(session.id for session in sessions if session.id not in judged)
 
 
 def build_task(session: RecordedSession, *, live: bool) -> Task:
-    """The task that replays a session."""
+    """Return the task that replays a session."""
     where = _build_scenario(session).name
     more = (session.name, session.expected_failure, where, session.seed, session.fired)
     recording = Recording(session.id, session.responses, live, *more)
@@ -98,7 +98,7 @@ def build_task(session: RecordedSession, *, live: bool) -> Task:
 
 
 def _build_scenario(session: RecordedSession) -> Scenario:
-    """The scenario of a session: calm unless the session has faults."""
+    """Return the scenario of a session: calm unless the session has faults."""
     if session.scenario is None or session.scenario.calm:
         return Scenario(REPLAY)
     return replace(session.scenario, name=f"{REPLAY}/{session.id}")
@@ -123,7 +123,7 @@ def _format_place(session: RecordedSession) -> str:
 
 
 def _build_rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
-    """The rules of all contracts, each with the sessions that it judges."""
+    """Yield the rules of all contracts, each with the sessions that it judges."""
     used: set[str] = set()
     for group in groups:
         for rule in group.rules:
@@ -146,7 +146,7 @@ def _does_apply(rule: Invariant, session: RecordedSession) -> bool:
 
 
 def _make_unique(id: str, label: str, used: set[str]) -> str:
-    """The id, as `no-leak [Finance]` if another contract already has a rule with that id."""
+    """Return the id, as `no-leak [Finance]` if another contract already has a rule with that id."""
     named, n = id, 1
     while named in used:
         named = f"{id} [{label}]" if n == 1 else f"{id} [{label} {n}]"
@@ -191,7 +191,7 @@ def _make_relative(rule: Invariant, folder: Path, root: Path) -> Invariant:
 
 
 def _find_contract(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
-    """The file of a session's contract; None for the spec's own contract."""
+    """Return the file of a session's contract; None for the spec's own contract."""
     if not session.contract or session.contract == spec.name:
         return None
     folder = Path(session.file).resolve().parent if session.file else root
@@ -204,7 +204,7 @@ def _find_contract(spec: Spec, session: RecordedSession, root: Path) -> Path | N
 
 
 def _suggest(named: str, own: str, folder: Path) -> str:
-    """A suggestion of the closest name, or of the possible values."""
+    """Return a suggestion of the closest name, or of the possible values."""
     place = folder / named
     neighbours = []
     if os.path.isdir(place.parent):

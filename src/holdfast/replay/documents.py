@@ -28,7 +28,7 @@ class ForeignDocument(Struct, frozen=True):
 
 
 def read_documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
-    """The values of a file, one at a time: a file of lines may be larger than memory."""
+    """Yield the values of a file, one at a time: a file of lines may be larger than memory."""
     try:
         with open(path, "rb") as file:
             packed = file.read(len(SIGNATURE)) == SIGNATURE
@@ -119,7 +119,7 @@ _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
 
 
 def read_archive(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
-    """Each sample as a log with only that sample, and its name; UserError if it is not such an archive."""
+    """Yield each sample as a log with only that sample, and its name; UserError if it is not such an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _read_samples(path, archive)

@@ -15,7 +15,7 @@ _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 def read_at(value: Any, *path: str) -> Any:
-    """The value at a path of keys; None if there is none."""
+    """Return the value at a path of keys; None if there is none."""
     for key in path:
         if not isinstance(value, dict):
             return None
@@ -24,7 +24,7 @@ def read_at(value: Any, *path: str) -> Any:
 
 
 def read_text(value: Any, *path: str) -> str:
-    """The same as text; empty if there is none."""
+    """Return the same as text; empty if there is none."""
     value_at = read_at(value, *path)
     if isinstance(value_at, str):
         return value_at
@@ -32,18 +32,18 @@ def read_text(value: Any, *path: str) -> str:
 
 
 def read_list(value: Any, *path: str) -> list[Any]:
-    """The same as a list; empty if it is not one."""
+    """Return the same as a list; empty if it is not one."""
     value_at = read_at(value, *path)
     return value_at if isinstance(value_at, list) else []
 
 
 def read_first(value: Any, *keys: str) -> Any:
-    """The first non-empty value among these keys."""
+    """Return the first non-empty value among these keys."""
     return next((value_at for key in keys if (value_at := read_at(value, key)) not in (None, "", [], {})), None)
 
 
 def decode_json(value: Any) -> Any:
-    """The map or list that a text holds as JSON; otherwise the value itself."""
+    """Return the map or list that a text holds as JSON; otherwise the value itself."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
@@ -53,7 +53,7 @@ def decode_json(value: Any) -> Any:
 
 
 def unpack_json(value: Any) -> Any:
-    """The JSON in a text, repeatedly: exporters nest JSON in strings again and again."""
+    """Return the JSON in a text, repeatedly: exporters nest JSON in strings again and again."""
     for _ in range(_PACKED):
         quoted = isinstance(value, str) and value[:1] == '"' and value[-1:] == '"'
         if not quoted:
@@ -66,7 +66,7 @@ def unpack_json(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """A value in the form of a recorded response."""
+    """Return a value in the form of a recorded response."""
     return encode(value).decode()
 
 
@@ -95,7 +95,7 @@ def _parse_date(value: str) -> float | None:
 
 
 def to_iso(value: float | None) -> str:
-    """The time in a session's format."""
+    """Return the time in a session's format."""
     if value is None or not -6e10 < value < 2.5e11:
         return ""
     return datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")

@@ -55,7 +55,7 @@ class AskedQuestion(Struct, frozen=True):
 
 
 def read_messages(value: Any) -> list[ForeignMessage]:
-    """The messages of a list; empty if it is not a list of messages."""
+    """Return the messages of a list; empty if it is not a list of messages."""
     value = decode_json(value)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]  # LangChain wraps a batch of one
@@ -66,7 +66,7 @@ def read_messages(value: Any) -> list[ForeignMessage]:
 
 
 def find_question(value: Any) -> AskedQuestion | None:
-    """The question in a trace's input of any shape; None if there is none."""
+    """Return the question in a trace's input of any shape; None if there is none."""
     value = decode_json(value)
     if isinstance(value, str):
         spoken = _parse_transcript(value)
@@ -97,13 +97,13 @@ def find_question(value: Any) -> AskedQuestion | None:
 
 
 def find_messages(value: Any) -> list[ForeignMessage]:
-    """The messages of a list, or of a request that contains one."""
+    """Return the messages of a list, or of a request that contains one."""
     value = decode_json(value)
     return read_messages(value) or read_messages(read_first(value, "messages", "contents", "input"))
 
 
 def list_after_question(messages: Sequence[ForeignMessage]) -> list[ForeignMessage]:
-    """What followed the user's last message."""
+    """Return the messages after the user's last one."""
     last = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=-1)
     return list(messages[last + 1 :])
 
@@ -124,7 +124,7 @@ def _find_last_question(messages: Sequence[ForeignMessage]) -> AskedQuestion | N
 
 
 def _parse_transcript(value: str) -> list[ForeignMessage]:
-    """The messages of a transcript, in which each begins with its speaker; empty for any other text."""
+    """Return the messages of a transcript, in which each begins with its speaker; empty for any other text."""
     if _SPEAKER.match(value) is None:
         return []
     parts = _SPEAKER.split(value)[1:]
@@ -163,7 +163,7 @@ def _find_attachment(parts: Any) -> str:
 
 
 def join_content(value: Any) -> str:
-    """The text of a message's content: a text, or its parts joined."""
+    """Return the text of a message's content: a text, or its parts joined."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -215,6 +215,6 @@ def _list_results(content_parts: Any, role: _Role, value: dict[str, Any]) -> Ite
 
 
 def _flatten(value: Any) -> Any:
-    """A list of text parts as its text."""
+    """Return a list of text parts as its text."""
     plain = isinstance(value, list) and value and all(read_text(one, "type") == "text" for one in value)
     return join_content(value) if plain else value

@@ -62,7 +62,7 @@ Found = RecordedSession | LeftOutTrace
 
 
 def build_session(trace: ForeignTrace) -> Found:
-    """The session of a trace, or the reason why there is none."""
+    """Return the session of a trace, or the reason why there is none."""
     question = _find_first_question(trace.asked)
     if question is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
@@ -86,7 +86,7 @@ def build_session(trace: ForeignTrace) -> Found:
 
 
 def build_response(use: ToolUse) -> RecordedResponse:
-    """The recorded response of a tool; an error without output becomes the response itself."""
+    """Return the recorded response of a tool; an error without output becomes the response itself."""
     latency = use.latency_ms if 0 <= use.latency_ms < _LONGEST else 0.0
     recorded_status = use.status if use.status is not None and 0 <= use.status <= 599 else None
     if not use.error:
@@ -97,7 +97,7 @@ def build_response(use: ToolUse) -> RecordedResponse:
 
 
 def find_status(error: str) -> int:
-    """The status code in an error message; 0 if the server was not reached, 500 if it has none."""
+    """Return the status code in an error message; 0 if the server was not reached, 500 if it has none."""
     status = _STATUS.search(error)
     if status is not None:
         return int(status[1])
@@ -105,7 +105,7 @@ def find_status(error: str) -> int:
 
 
 def shorten_error(error: str) -> str:
-    """The error in one line: the last line of a traceback, otherwise the first line."""
+    """Return the error in one line: the last line of a traceback, otherwise the first line."""
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     if not lines:
         return ""
@@ -114,7 +114,7 @@ def shorten_error(error: str) -> str:
 
 
 def list_tool_uses(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
-    """The tool results found in the messages of a conversation."""
+    """Return the tool results found in the messages of a conversation."""
     names = {id: name for one in messages for id, name in one.calls}
     uses = [
         ToolUse(name or names.get(id, ""), _decode(answer), began=float(n))

@@ -41,7 +41,7 @@ class TraceReader(Struct, frozen=True):
 
 
 def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
-    """The sessions of a file; without `format` it is guessed. UserError if no format fits."""
+    """Return the sessions of a file; without `format` it is guessed. UserError if no format fits."""
     if format in (None, "holdfast") and _is_session_file(path):
         return SessionsFound(read_sessions(path))
     chosen = _choose_format(path, format)
@@ -53,7 +53,7 @@ def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
 
 
 def import_files(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
-    """The sessions of several files; of two sessions with one id, the later gets a number."""
+    """Return the sessions of several files; of two sessions with one id, the later gets a number."""
     files = [import_file(path, format) for path in paths]
     left_out = [one for each in files for one in each.left_out]
     return _number_sessions((one for each in files for one in each.sessions), left_out)
@@ -146,7 +146,7 @@ def _read_each(read: Callable[[Any, str], Iterator[Found]], documents: Iterable[
 
 
 def _join_documents(documents: Iterable[ForeignDocument]) -> Any:
-    """The lines of one file as one list: the spans of a trace may be in several of them."""
+    """Return the lines of one file as one list: the spans of a trace may be in several of them."""
     values = [one.value for one in documents]
     if len(values) == 1:
         return values[0]

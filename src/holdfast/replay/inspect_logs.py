@@ -30,7 +30,7 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
-    """A session for every sample; UserError for a log of a later format, or without samples."""
+    """Yield a session for every sample; UserError for a log of a later format, or without samples."""
     if document["version"] > VERSION:
         raise UserError(
             f"{name}: a log of format {document['version']}, and {VERSION} is the latest that is known",
@@ -79,7 +79,7 @@ def _build_tool_use(event: Any) -> ToolUse:
 
 
 def _format_failure(scores: Any) -> str:
-    """The first scorer with a bad score, as a sentence."""
+    """Return the first scorer with a bad score, as a sentence."""
     for name, score in scores.items() if isinstance(scores, dict) else ():
         value = read_at(score, "value")
         if isinstance(value, str | int | float) and value in _WRONG:
@@ -88,7 +88,7 @@ def _format_failure(scores: Any) -> str:
 
 
 def _resolve_attachments(value: Any, attached: Any, depth: int = 0) -> Any:
-    """The value with references replaced by their texts: Inspect stores long ones separately."""
+    """Return the value with references replaced by their texts: Inspect stores long ones separately."""
     if not isinstance(attached, dict) or not attached or depth > _DEEPEST:
         return value
     if isinstance(value, str) and value.startswith(_ATTACHED):

@@ -37,7 +37,7 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any) -> Iterator[Found]:
-    """A session for every trace in the document."""
+    """Yield a session for every trace in the document."""
     loose: defaultdict[str, list[Any]] = defaultdict(list)
     for one in _list_entries(document):
         if _is_observation(one):
@@ -56,7 +56,7 @@ def read(document: Any) -> Iterator[Found]:
 
 
 def _list_entries(document: Any) -> list[Any]:
-    """The traces or observations of a list, an API page or a Langfuse session, or the single document."""
+    """Return the traces or observations of a list, an API page or a Langfuse session, or the single document."""
     if isinstance(document, list):
         return document
     return read_list(document, "data") or read_list(document, "traces") or [document]
@@ -117,7 +117,7 @@ def _list_tools(inside: list[Any]) -> Iterator[ToolUse]:
 
 
 def _read_tool(one: Any) -> ToolUse | None:
-    """The tool call that an observation describes; None if it is not a tool call."""
+    """Return the tool call that an observation describes; None if it is not a tool call."""
     known = _merge_attributes(one)
     output = unpack_json(read_first(one, "output"))
     if output in (None, "", {}, []):
@@ -156,7 +156,7 @@ def _list_tools_in_messages(generations: list[Any]) -> tuple[ToolUse, ...]:
 
 
 def _merge_attributes(one: Any) -> dict[str, Any]:
-    """The metadata of an observation, merged with the attributes of its span."""
+    """Return the metadata of an observation, merged with the attributes of its span."""
     known = unpack_json(read_at(one, "metadata"))
     inner = unpack_json(read_at(known, "attributes"))
     return {**(known if isinstance(known, dict) else {}), **(inner if isinstance(inner, dict) else {})}

@@ -54,13 +54,13 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any) -> Iterator[Found]:
-    """A session for every trace among the runs."""
+    """Return a session for every trace among the runs."""
     listed = document if isinstance(document, list) else read_list(document, "runs") or [document]
     return build_sessions(run for one in listed for run in _flatten_runs(one, ""))
 
 
 def build_sessions(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
-    """A session for every root among the runs: one whose parent is missing."""
+    """Yield a session for every root among the runs: one whose parent is missing."""
     known = {run.id: run for run in runs}
     below: defaultdict[str, list[LangSmithRun]] = defaultdict(list)
     for run in known.values():
@@ -107,7 +107,7 @@ def _build_tool_use(run: LangSmithRun) -> ToolUse:
 
 
 def _unwrap_output(outputs: Any) -> Any:
-    """A tool's result: LangChain wraps it as `output`, and that in a message."""
+    """Return a tool's result: LangChain wraps it as `output`, and that in a message."""
     unwrapped = outputs["output"] if isinstance(outputs, dict) and set(outputs) == {"output"} else outputs
     inner = read_at(unwrapped, "kwargs") or unwrapped
     if isinstance(inner, dict) and "content" in inner and (inner.get("type") == "tool" or "tool_call_id" in inner):
@@ -116,7 +116,7 @@ def _unwrap_output(outputs: Any) -> Any:
 
 
 def _flatten_runs(value: Any, parent: str) -> Iterator[LangSmithRun]:
-    """A run and its children, which an export may nest."""
+    """Yield a run and its children, which an export may nest."""
     waiting = [(value, parent)]
     while waiting:
         one, above = waiting.pop()
@@ -252,7 +252,7 @@ def _query(source: SessionSource, now: datetime) -> dict[str, Any]:
 
 
 def _fetch_tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
-    """The root with every run below it."""
+    """Yield the root with every run below it."""
     yield _read_run(root, is_root=True)
     below: Iterable[Any] = client.list_runs(project_id=root.session_id, trace_id=root.trace_id, is_root=False)
     own = str(root.id)

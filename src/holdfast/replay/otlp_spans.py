@@ -50,7 +50,7 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any) -> Iterator[Found]:
-    """A session for every trace in it."""
+    """Return a session for every trace in it."""
     return build_sessions(
         span for one in (document if isinstance(document, list) else [document]) for span in _list_spans(one)
     )
@@ -123,7 +123,7 @@ def _list_tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
 
 
 def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
-    """Where a span's input messages may be, newest convention first."""
+    """Yield the places where a span's input messages may be, newest convention first."""
     known = span.attributes
     yield known.get("gen_ai.input.messages")
     for name, body in span.events:
@@ -189,7 +189,7 @@ def _find_exception(one: dict[str, Any]) -> str:
 
 
 def _read_event(event: Any) -> dict[str, Any]:
-    """Its attributes, and its body's fields if it was a log record."""
+    """Return its attributes, and its body's fields if it was a log record."""
     body = _convert_value(read_at(event, "body"))
     return {**(body if isinstance(body, dict) else {}), **_read_attributes(event)}
 
@@ -199,7 +199,7 @@ def _read_attributes(holder: Any) -> dict[str, Any]:
 
 
 def _convert_value(value: Any) -> Any:
-    """A typed OTLP value as a plain one."""
+    """Return a typed OTLP value as a plain one."""
     if not isinstance(value, dict):
         return value
     if "arrayValue" in value:

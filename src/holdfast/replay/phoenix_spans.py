@@ -23,7 +23,7 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any) -> Iterator[Found]:
-    """A session for every trace among the spans."""
+    """Yield a session for every trace among the spans."""
     traces: defaultdict[str, list[Any]] = defaultdict(list)
     for span in _list_spans(document):
         traces[_read_context(span, "trace_id")].append(span)
@@ -103,7 +103,7 @@ def _read_context(span: Any, key: str) -> str:
 
 
 def _read_attribute(span: Any, name: str) -> Any:
-    """An attribute by its dotted name: flat, nested, or a column of a table."""
+    """Return an attribute by its dotted name: flat, nested, or a column of a table."""
     if isinstance(span, dict) and f"{_COLUMN}{name}" in span:
         return span[f"{_COLUMN}{name}"]
     held = decode_json(read_at(span, "attributes"))
@@ -127,7 +127,7 @@ def _read_input_messages(span: Any) -> list[Any]:
 
 
 def _build_message(flat: dict[str, Any]) -> dict[str, Any]:
-    """A message from flat keys: its text may be in parts, its tool calls are numbered."""
+    """Return a message from flat keys: its text may be in parts, its tool calls are numbered."""
     parts = [value for key, value in sorted(flat.items()) if key.startswith("contents.") and key.endswith(".text")]
     made = {key: value for key, value in flat.items() if "." not in key}
     calls: defaultdict[str, dict[str, Any]] = defaultdict(dict)

@@ -42,7 +42,7 @@ class WrittenFiles(Struct, frozen=True):
 
 
 def dump_session(session: RecordedSession) -> str:
-    """The session as YAML that reads back as the same session; values that look like keys are masked."""
+    """Return the session as YAML that reads back as the same session; values that look like keys are masked."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -57,7 +57,7 @@ def dump_session(session: RecordedSession) -> str:
 
 
 def build_file_name(id: str) -> str:
-    """A safe file name for a session, the same for the same id."""
+    """Return a safe file name for a session, the same for the same id."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", id).strip("-.")[:_NAME]
     mark = "" if safe == id else f"-{digest(id.encode('utf-8', 'replace'), 4)}"
     return f"{safe or 'session'}{mark}.yaml"
@@ -108,7 +108,7 @@ def _read_content(path: Path) -> bytes:
 
 
 def _build_map(session: RecordedSession) -> dict[str, Any]:
-    """The keys of the session file, without empty ones."""
+    """Return the keys of the session file, without empty ones."""
     turns = session.turns
     made: dict[str, Any] = {
         "id": session.id,
@@ -166,7 +166,7 @@ def _represent_text(dumper: Any, text: str) -> Any:
 
 
 def add_session(text: str, file: str) -> str | None:
-    """The spec's text with `file` added to its sessions; None if adding lines is not enough."""
+    """Return the spec's text with `file` added to its sessions; None if adding lines is not enough."""
     root, problems = parse(text.removeprefix("\ufeff"))
     if root is None or root.kind != "map" or problems:
         return None
@@ -205,7 +205,7 @@ def _insert_file(text: str, root: Node, file: str) -> str | None:
 
 
 def _append_entry(lines: list[str], listed: Node, entry: str) -> str | None:
-    """The text with a line added after the last item of a block list."""
+    """Return the text with a line added after the last item of a block list."""
     if listed.kind != "list" or not listed.items:
         return None
     last = listed.items[-1]

@@ -40,7 +40,7 @@ class ListedSessions(Struct, frozen=True):
 
 
 def read_path(path: Path) -> tuple[RecordedSession, ...]:
-    """The sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
+    """Return the sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
     if not path.is_dir():
         return read_sessions(path)
     files = sorted(one for one in path.rglob("*") if _is_candidate(one, path))
@@ -73,7 +73,7 @@ def _is_spec_or_contract(file: Path) -> bool:
 
 
 def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
-    """The sessions of a spec, including those of sources with `auto_import`."""
+    """Return the sessions of a spec, including those of sources with `auto_import`."""
     if spec.replays is None:
         raise UserError(
             f"{spec.path} has no replays section, so there is no session to replay",

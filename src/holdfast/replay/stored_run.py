@@ -67,7 +67,7 @@ def read_run_sessions(
 
 
 def read_stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTrial:
-    """The trial of a run, or of one of its parts, with this id."""
+    """Return the trial of a run, or of one of its parts, with this id."""
     for part in run.parts or (run,):
         with closing(load_run(part, environ=environ)) as outcome:
             traced = next((one for one in outcome.cells.read_traced() if one.trial.id == id), None)
@@ -94,7 +94,7 @@ def _note_other_rules(sessions: SessionsFound, part: Part) -> Iterator[str]:
 
 
 def find_contract(spec: Path, folder: Path) -> str:
-    """The path of the spec's contract relative to the folder; empty if it has none, or is gone."""
+    """Return the path of the spec's contract relative to the folder; empty if it has none, or is gone."""
     if not spec.is_file():
         return ""
     root, _ = parse(spec.read_text(encoding="utf-8", errors="replace"))
@@ -103,7 +103,7 @@ def find_contract(spec: Path, folder: Path) -> str:
 
 
 def read_report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
-    """The failed trials of a JSON report's run, which must be stored here."""
+    """Return the failed trials of a JSON report's run, which must be stored here."""
     document = _read_report(path)
     id = read_text(document, "run_id")
     whole, _, part = id.partition("/")

@@ -21,7 +21,7 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
-    """A session for the document, or for each that it lists; `name` is for those without an id."""
+    """Yield a session for the document, or for each that it lists; `name` is for those without an id."""
     listed = document if isinstance(document, list) else [document]
     for n, one in enumerate(listed, 1):
         yield build_session(_build_trace(one, name if len(listed) == 1 else f"{name}-{n}"))
@@ -44,7 +44,7 @@ def _build_trace(one: Any, name: str) -> ForeignTrace:
 
 
 def _add_context(one: Any) -> Any:
-    """An input with the turns before it, which a session calls context."""
+    """Return an input with the turns before it, which a session calls context."""
     if not isinstance(one, dict):
         return one
     history = read_first(one, "messages", "context", "chat_history", "history")

@@ -38,13 +38,13 @@ class TrialSession(Struct, frozen=True):
 
 
 def list_failed_rules(traced: TracedTrial) -> dict[str, str]:
-    """The rules that a trial failed, each with the reason."""
+    """Return the rules that a trial failed, each with the reason."""
     reasons = {one.invariant: one.reason for one in traced.verdicts if one.outcome == "fail"}
     return reasons | {f"forbidden {one.rule}": "; ".join(one.details) for one in traced.seen.forbidden if one.violated}
 
 
 def list_failures(traced: TracedTrial) -> tuple[str, ...]:
-    """The reasons for a trial's failure, rule by rule; empty if it passed."""
+    """Return the reasons for a trial's failure, rule by rule; empty if it passed."""
     return tuple(f"{rule}: {reason}" for rule, reason in list_failed_rules(traced).items())
 
 
@@ -65,7 +65,7 @@ def build_session(
     contract: str = "",
     known: Mapping[str, RecordedResponse] = MappingProxyType({}),
 ) -> TrialSession | LeftOutTrace:
-    """The session of a trial with its scenario and its id, or the reason why there is none.
+    """Return the session of a trial with its scenario and its id, or the reason why there is none.
 
     `known` has tool results of other trials of the run, by the identity of the call.
     """
@@ -96,7 +96,7 @@ def build_session(
 
 
 def _find_obstacle(traced: TracedTrial) -> str:
-    """Why a session cannot hold this trial; empty if it can."""
+    """Return why a session cannot hold this trial; empty if it can."""
     task, scenario = traced.trial.task, traced.trial.scenario
     if has_only_obeyed(traced):
         return "it failed because the agent obeyed an attack, which no contract judges"
@@ -108,7 +108,7 @@ def _find_obstacle(traced: TracedTrial) -> str:
 
 
 def list_replies(observation: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
-    """Each call that a tool answered, in order, with the recorded response."""
+    """Yield each call that a tool answered, in order, with the recorded response."""
     for event in _list_answered(observation.trace):
         response = _build_response(event, observation)
         if response is not None:
@@ -140,7 +140,7 @@ def _list_spares(observation: Observation, known: Mapping[str, RecordedResponse]
 
 
 def explain_unstorable(response: RecordedResponse) -> str:
-    """Why a session cannot store a tool's result; empty if it can."""
+    """Return why a session cannot store a tool's result; empty if it can."""
     lost, tool = read_lost(response.response), response.tool
     if lost is not None:
         return _UNKEPT[lost.code].format(tool=tool, kind=lost.kind, most=f"{REPLY_KEPT:,}")
@@ -163,14 +163,14 @@ _UNKEPT: dict[LossCode, str] = {
 
 
 def _list_firings(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiring, ...] | None:
-    """The calls on which faults with a probability fired; None if no fault has one."""
+    """Return the calls on which faults with a probability fired; None if no fault has one."""
     if all(one.schedule.probability >= 1.0 for one in scenario.injections):
         return None
     return tuple(dict.fromkeys(RecordedFiring(one.index + 1, one.nth) for one in ledger if one.nth))
 
 
 def _list_prompts(traced: TracedTrial) -> tuple[str, ...]:
-    """The prompts before any attack on them; for a simulated user, the messages it sent."""
+    """Return the prompts before any attack on them; for a simulated user, the messages it sent."""
     trial = traced.trial
     if trial.task.user is not UNSET and traced.seen.turns:
         return tuple(turn.asked for turn in traced.seen.turns)
@@ -178,7 +178,7 @@ def _list_prompts(traced: TracedTrial) -> tuple[str, ...]:
 
 
 def _list_answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
-    """Each tool call once, in order.
+    """Yield each tool call once, in order.
 
     Services are left out because they also run in the replay.
     """
@@ -217,7 +217,7 @@ def _build_response(event: TraceEvent, observation: Observation) -> RecordedResp
 
 
 def _find_original_reply(event: TraceEvent, ledger: Iterable[FaultMet]) -> str:
-    """The result that the innermost fault on a call received; empty if none received one."""
+    """Return the result that the innermost fault on a call received; empty if none received one."""
     target = _get_target(event)
     planes = ("tool", "context") if event.plane == "tool" else (event.plane,)
     on_call = [one for one in ledger if (one.target, one.call) == (target, event.n) and one.plane in planes]
@@ -232,7 +232,7 @@ def _get_status(event: TraceEvent) -> int:
 
 
 def _get_target(event: TraceEvent) -> str:
-    """The tool's name or the URL; ids and times in a URL, which differ between attempts, become `*`."""
+    """Return the tool's name or the URL; ids and times in a URL, which differ between attempts, become `*`."""
     if event.event_type != "http_call":
         return event.tool
     url = event.tool.partition(" ")[2]
@@ -241,7 +241,7 @@ def _get_target(event: TraceEvent) -> str:
 
 
 def _read_arguments(event: TraceEvent) -> str:
-    """The arguments of the call as JSON; empty if the trace is incomplete."""
+    """Return the arguments of the call as JSON; empty if the trace is incomplete."""
     arguments = decode_response(event.input)
     if event.event_type == "http_call":
         method, _, url = event.tool.partition(" ")
@@ -251,7 +251,7 @@ def _read_arguments(event: TraceEvent) -> str:
 
 
 def _read_value(event: TraceEvent) -> Any:
-    """The result of a tool: decoded if the trace stores it as JSON, otherwise its text."""
+    """Return the result of a tool: decoded if the trace stores it as JSON, otherwise its text."""
     text = event.output
     return (
         decode_response(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text

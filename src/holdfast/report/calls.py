@@ -16,7 +16,7 @@ PLACES = 6
 
 
 def format_call(event: TraceEvent) -> str:
-    """One call on one line: `0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`."""
+    """Return one call on one line: `0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`."""
     parts = (
         f"{event.ts:.3f} s",
         f"{event.plane} {event.tool}".strip(),
@@ -32,7 +32,7 @@ def format_call(event: TraceEvent) -> str:
 
 
 def format_ending(event: TraceEvent) -> str:
-    """How a call ended; empty if that is unremarkable."""
+    """Format how a call ended; empty if that is unremarkable."""
     phase = "" if event.phase == "done" else event.phase
     return " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part)
 
@@ -45,7 +45,7 @@ def format_script(trace: Sequence[TraceEvent]) -> str:
 
 
 def format_rest(trace: Sequence[TraceEvent]) -> str:
-    """How many calls are not shown, and where they are."""
+    """Format how many calls are not shown, and where they are."""
     more = len(trace) - SHOWN
     return f"and {more} more in the run's folder" if more > 0 else ""
 
@@ -74,7 +74,7 @@ def format_attack_success(score: Score) -> str:
 
 
 def format_percent(interval: Interval) -> str:
-    """The interval of a rate, such as `95 %: 6–51 %`."""
+    """Return the interval of a rate, such as `95 %: 6–51 %`."""
     return f"95 %: {100 * interval.low:.0f}–{100 * interval.high:.0f} %"
 
 

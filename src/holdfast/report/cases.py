@@ -23,7 +23,7 @@ ROOM = 200
 
 
 def format_conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") -> Iterator[tuple[str, str]]:
-    """The name, question and answer of each turn; `answer` replaces the answer of the deciding turn."""
+    """Yield the name, question and answer of each turn; `answer` replaces the answer of the deciding turn."""
     listed_turns = [n for n in range(len(turns)) if n < SHOWN - 1 or n in (decided, len(turns) - 1)]
     before = -1
     for n in listed_turns:
@@ -35,7 +35,7 @@ def format_conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str
 
 
 def format_turn_answer(turn: Turn) -> str:
-    """The answer on one line, or the ending if there is none."""
+    """Return the answer on one line, or the ending if there is none."""
     ending = "" if turn.ending == "answered" else f"({turn.ending}{': ' + turn.detail if turn.detail else ''})"
     text = " ".join(part for part in (_shorten_text(turn.text or ""), to_one_line(ending)) if part)
     return text or "(nothing: the answer is empty)"
@@ -52,7 +52,7 @@ ONE_SAMPLE = "1 sample per case: results may vary, try --replicas 5"
 
 
 def format_head(case: Case) -> str:
-    """The scenario with its params; a mutation by its type, a session by its id."""
+    """Return the scenario with its params; a mutation by its type, a session by its id."""
     if case.variation is not None:
         return format_mutation(case.variation)
     return case.session or wording.format_head(case.scenario, case.params)
@@ -74,12 +74,12 @@ def format_mutation(made: Variation) -> str:
 
 
 def get_noun(run: Run) -> str:
-    """The word for a case of this run."""
+    """Return the word for a case of this run."""
     return {"mutation": "mutation", "replay": "session"}.get(run.part, "case")
 
 
 def format_composite(value: float | None) -> str:
-    """Three decimals, or – if there is none."""
+    """Format a composite with three decimals, or – if there is none."""
     return "–" if value is None else f"{value:.3f}"
 
 
@@ -96,18 +96,18 @@ def format_counts(run: Run) -> str:
 
 
 def find_telling(row: CaseRow) -> ReplicaRow | None:
-    """The trial that best explains the case."""
+    """Return the trial that best explains the case."""
     at = next((n for n, one in enumerate(row.case.replicas) if one.status == row.case.status), 0)
     return row.replicas[at] if len(row.replicas) else None
 
 
 def get_outcome(case: Case) -> Outcome:
-    """The outcome of the case, with harness errors distinguished from unproven cases."""
+    """Return the outcome of the case, with harness errors distinguished from unproven cases."""
     return "unproven" if case.unproven_only else case.status
 
 
 def get_replica_outcome(one: ReplicaRow) -> Outcome:
-    """The outcome of one trial: an error if the harness failed in it."""
+    """Return the outcome of one trial: an error if the harness failed in it."""
     broke = (
         one.seen.error or any(v.outcome == "error" for v in one.verdicts) or any(f.error for f in one.seen.forbidden)
     )
@@ -122,12 +122,12 @@ def is_imperfect(case: Case) -> bool:
 
 
 def list_unpassed(one: ReplicaRow) -> list[Verdict]:
-    """The rules of a trial that did not pass, or not fully."""
+    """Return the rules of a trial that did not pass, or not fully."""
     return [v for v in one.verdicts if v.outcome != "pass" or v.score < FULL]
 
 
 def list_violations(one: ReplicaRow) -> Iterator[str]:
-    """What the agent did against the spec, and what could not be determined."""
+    """Yield what the agent did against the spec, and what could not be determined."""
     for rule in one.seen.forbidden:
         if rule.error:
             yield f"{rule.rule} is undecided: {rule.error}"
@@ -136,7 +136,7 @@ def list_violations(one: ReplicaRow) -> Iterator[str]:
 
 
 def format_exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """A bad ending, and what was asked and answered, turn by turn in a conversation."""
+    """Yield a bad ending, and what was asked and answered, turn by turn in a conversation."""
     if bad := format_ending(one):
         yield "ended", bad
     if len(one.seen.turns) > 1:
@@ -148,7 +148,7 @@ def format_exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str
 
 
 def format_answer(one: ReplicaRow, room: int = 600) -> str:
-    """The last answer on one line; without one, the ending or the harness error."""
+    """Return the last answer on one line; without one, the ending or the harness error."""
     turn = one.seen.turns[-1] if one.seen.turns else None
     text = (turn.text or "") if turn else ""
     line = to_one_line(text[:room]) + (" …" if len(text) > room else "")
@@ -158,7 +158,7 @@ def format_answer(one: ReplicaRow, room: int = 600) -> str:
 
 
 def format_ending(one: ReplicaRow) -> str:
-    """A bad ending on one line; empty for a good one."""
+    """Return a bad ending on one line; empty for a good one."""
     detail = next((turn.detail for turn in one.seen.turns if turn.detail), "")
     return wording.format_ending("error" if one.seen.error else one.seen.ending, detail, one.seen.calls_made)
 
@@ -189,7 +189,7 @@ class RuleFacts:
 
 
 def build_reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
-    """Everything that reproduces the trial."""
+    """Return everything that reproduces the trial."""
     return {
         "spec_file": run.spec_path,
         "spec_digest": run.spec_digest,
@@ -202,20 +202,20 @@ def build_reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
 
 
 def list_troubled(run: Run) -> Sequence[CaseRow]:
-    """Cases that need explaining: failed, then broken, then those that did not pass fully."""
+    """List the cases that need explaining: failed, then broken, then those that did not pass fully."""
     order = {"fail": 0, "error": 1, "pass": 2}
     rows = [row for row in run.cases if is_imperfect(row.case)]
     return sorted(rows, key=lambda row: order[row.case.status])
 
 
 def list_explained(run: Run) -> frozenset[str]:
-    """The trials whose failures the explanation of a case covers."""
+    """Return the trials whose failures the explanation of a case covers."""
     rows = (row.case for row in run.cases if row.case.status != "pass")
     return frozenset(one.trial for case in rows for one in case.replicas)
 
 
 def format_obedience(one: ReplicaRow) -> str:
-    """A note that the agent obeyed the attack in this replica; empty if it did not."""
+    """Return a note that the agent obeyed the attack in this replica; empty if it did not."""
     if all(cause.code != OBEYED for cause in one.replica.causes):
         return ""
     return "the attack succeeded: its canary or action is in the agent's answer or calls"

@@ -84,7 +84,7 @@ def _list_case_reasons(
 
 
 def _build_reason_key(verdict: Verdict, one: ReplicaRow) -> tuple[str, ...]:
-    """What makes two verdicts of a trial one reason: a bad ending that fails both, otherwise the rule itself."""
+    """Build the key that makes two verdicts one reason: a bad ending that fails both, otherwise the rule itself."""
     ended = bool(cases.format_ending(one)) and verdict.outcome == "fail"
     return (verdict.outcome, verdict.code, *verdict.key) if ended else (verdict.outcome, "", verdict.invariant)
 
@@ -111,7 +111,7 @@ def _list_script(trace: Sequence[TraceEvent]) -> Facts:
 
 
 def _list_details(known: str, trace: Sequence[TraceEvent]) -> Iterator[tuple[str, str]]:
-    """Its entries in public lists, and one line for each call."""
+    """Yield its entries in public lists, and one line for each call."""
     if known:
         yield "known as", known
     for n, event in enumerate(trace[: calls.SHOWN]):
@@ -121,7 +121,7 @@ def _list_details(known: str, trace: Sequence[TraceEvent]) -> Iterator[tuple[str
 
 
 def _list_exchange(trial: TrialRow, room: int) -> Iterator[tuple[str, str]]:
-    """A bad ending, and what was asked and answered, turn by turn in a conversation."""
+    """Yield a bad ending, and what was asked and answered, turn by turn in a conversation."""
     if ended := wording.format_ending(trial.ending, trial.detail, trial.calls_made):
         yield "ended", ended
     if len(trial.turns) > 1:
@@ -132,7 +132,7 @@ def _list_exchange(trial: TrialRow, room: int) -> Iterator[tuple[str, str]]:
 
 
 def _format_cell_reason(row: CellRow, trial: TrialRow | None) -> str:
-    """The reason, with its turn if there are several."""
+    """Return the reason, with its turn if there are several."""
     if trial is None or row.cell.outcome != "fail" or not trial.reason:
         return wording.format_reason(row)
     in_turn = len(trial.turns) > 1 and trial.outcome == "fail"
@@ -140,7 +140,7 @@ def _format_cell_reason(row: CellRow, trial: TrialRow | None) -> str:
 
 
 def _format_excerpt(trial: TrialRow, room: int) -> str:
-    """The answer on one line; a long one is cut around the words that decided."""
+    """Return the answer on one line; a long one is cut around the words that decided."""
     text = wording.format_answer(trial)
     if len(text) <= room:
         return to_one_line(text)

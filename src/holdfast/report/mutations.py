@@ -21,7 +21,7 @@ def format_headline(score: Score) -> str:
 
 
 def format_robustness(made: MutationScore) -> str:
-    """0 to 1 with two decimals, or –."""
+    """Format the robustness, 0 to 1, with two decimals, or –."""
     return "–" if made.robustness is None else f"{made.robustness:.2f}"
 
 
@@ -31,7 +31,7 @@ def format_share(one: Share) -> str:
 
 
 def format_judged(score: Score) -> str:
-    """How many of the mutations the score covers."""
+    """Format how many of the mutations the score covers."""
     types = score.mutation.types if score.mutation else ()
     judged, total = sum(one.judged for one in types), sum(one.judged + one.undecided for one in types)
     probes = score.total - total
@@ -40,7 +40,7 @@ def format_judged(score: Score) -> str:
 
 
 def build_table(made: MutationScore) -> list[tuple[str, ...]]:
-    """One row per type: name, effect, weight, passes, and undecided ones."""
+    """Return one row per type: name, effect, weight, passes, and undecided ones."""
     rows = [("type", "kind", "weight", "passed", ""), *(_build_row(one) for one in made.types)]
     return rows if any(row[-1] for row in rows) else [row[:-1] for row in rows]
 
@@ -52,7 +52,7 @@ def _build_row(one: TypeShare) -> tuple[str, ...]:
 
 
 def format_table(made: MutationScore) -> Iterator[str]:
-    """The table as aligned text."""
+    """Yield the table as aligned text."""
     rows = build_table(made)
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     for row in rows:

@@ -27,17 +27,17 @@ _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not ru
 
 
 def format_verdict(whole: Overall) -> str:
-    """The verdict in one word; a shard without failures has no verdict of its own."""
+    """Return the verdict in one word; a shard without failures has no verdict of its own."""
     return "SHARD" if whole.shard and not whole.exit_code else wording.VERDICTS.get(whole.exit_code, "ERROR")
 
 
 def format_word(part: PartResult, whole: Overall) -> str:
-    """A part's verdict in one word."""
+    """Return a part's verdict in one word."""
     return format_verdict(replace(whole, exit_code=part.exit_code)) if part.ran else "not run"
 
 
 def get_sign(part: PartResult, whole: Overall) -> str:
-    """The sign of a part's verdict."""
+    """Return the sign of a part's verdict."""
     return _SIGNS.get(format_word(part, whole), "!")
 
 
@@ -49,12 +49,12 @@ def format_score(part: PartResult) -> str:
 
 
 def format_share(part: PartResult) -> str:
-    """Its weight in the overall score."""
+    """Return its weight in the overall score."""
     return f"{part.share * 100:.0f} %" if part.share else "–"
 
 
 def format_result(part: PartResult) -> str:
-    """The result, or why the part did not run."""
+    """Return the result, or why the part did not run."""
     if not part.ran:
         return f"not run: {part.skipped}"
     coded = zip_longest(part.reasons, part.reason_codes, fillvalue="") if part.exit_code else ()
@@ -63,7 +63,7 @@ def format_result(part: PartResult) -> str:
 
 
 def build_rows(whole: Overall) -> list[tuple[str, ...]]:
-    """A row for each part that ran, without colour."""
+    """Return a row for each part that ran, without colour."""
     head = ("", "part", "score", "share", "")
     ran = (part for part in whole.parts if part.ran)
     return [
@@ -89,7 +89,7 @@ def format_summary(
     sandbox: str = "",
     running: bool = False,
 ) -> str:
-    """Every part, the verdict and notes, for a terminal or a pipe."""
+    """Return every part, the verdict and notes, for a terminal or a pipe."""
     paint = get_painter(color)
     failed = [f"{get_sign(part, whole)} {part.part}" for part in whole.parts if part.ran and part.exit_code]
     lines = failed if quiet else [*_format_table(whole), ""]
@@ -110,7 +110,7 @@ def format_summary(
 
 
 def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning]:
-    """The warnings of the parts on at most three lines, the last for the rest; all of them with `verbose`."""
+    """Return the warnings of the parts on at most three lines, the last for the rest; all of them with `verbose`."""
     warnings = [one for one in whole.warnings if verbose or not one.ignored]
     if verbose or len(warnings) <= _WARNINGS:
         return warnings
@@ -149,7 +149,7 @@ def _format_table(whole: Overall) -> Iterator[str]:
 
 
 def build_document(whole: Overall) -> dict[str, Any]:
-    """The overall score for programs, then each part."""
+    """Return the overall score for programs, then each part."""
     return {
         "format": JSON,
         "score": whole.score,
@@ -191,7 +191,7 @@ def _build_part(part: PartResult, whole: Overall) -> dict[str, Any]:
 
 
 def format_markdown(whole: Overall) -> str:
-    """A table for a CI job's page."""
+    """Return a table for a CI job's page."""
     from holdfast.report.formats.markdown import escape_inline
 
     bold = format_headline(whole)

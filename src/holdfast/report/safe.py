@@ -22,21 +22,21 @@ def _show(match: re.Match[str]) -> str:
 
 
 def make_visible(text: str, *, keep: str = "") -> str:
-    """The text with every control, bidi and invisible character spelled out, except those in `keep`."""
+    """Return the text with every control, bidi and invisible character spelled out, except those in `keep`."""
     if text.isprintable():
         return text
     return re.sub(_HIDDEN, lambda m: m[0] if m[0] in keep else _show(m), text)
 
 
 def to_one_line(text: str) -> str:
-    """The text on one line: line breaks become ↵, other hidden characters are spelled out."""
+    """Return the text on one line: line breaks become ↵, other hidden characters are spelled out."""
     if text.isprintable():
         return text.strip()
     return make_visible(re.sub(r"\s*\r?\n\s*", " ↵ ", text.strip()).replace("\t", " "))
 
 
 def escape_commands(text: str) -> str:
-    """The text without workflow commands, which GitHub's runner would execute: an answer may contain one."""
+    """Return the text without workflow commands, which GitHub's runner would execute: an answer may contain one."""
     return re.sub(_COMMAND, lambda match: match[0] + "\\", text)
 
 
@@ -53,17 +53,17 @@ def can_show_signs(encoding: str | None) -> bool:
 
 
 def to_ascii(text: str) -> str:
-    """The text in ASCII: Holdfast's signs by similar characters, others by number."""
+    """Return the text in ASCII: Holdfast's signs by similar characters, others by number."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def make_encodable(text: str) -> str:
-    """The text without lone surrogates, which no encoding can represent."""
+    """Return the text without lone surrogates, which no encoding can represent."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def count_columns(text: str) -> int:
-    """The width of the text on a terminal, in columns."""
+    """Return the width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(map(_count_char_columns, text))
@@ -76,7 +76,7 @@ def _count_char_columns(char: str) -> int:
 
 
 def shorten(text: str, room: int) -> str:
-    """The text in at most `room` columns, cut with … if it is longer."""
+    """Return the text in at most `room` columns, cut with … if it is longer."""
     if count_columns(text) <= room:
         return text
     characters, used = [], 1
@@ -89,7 +89,7 @@ def shorten(text: str, room: int) -> str:
 
 
 def pad(text: str, room: int, *, centre: bool = False) -> str:
-    """The text padded with blanks to `room` columns."""
+    """Return the text padded with blanks to `room` columns."""
     gap = max(0, room - count_columns(text))
     left = gap // 2 if centre else 0
     return " " * left + text + " " * (gap - left)

@@ -11,7 +11,7 @@ from holdfast.report.safe import count_columns, make_visible, shorten
 
 
 def shorten_names(names: Iterable[str], room: int) -> dict[str, str]:
-    """Each name in at most `room` columns, all different if there is room for … and a number.
+    """Return each name in at most `room` columns, all different if there is room for … and a number.
 
     A name is cut at its end. If two would look the same, they are cut in the middle, so the difference stays visible;
     if that does not help, they end in a number.
@@ -33,7 +33,7 @@ def shorten_names(names: Iterable[str], room: int) -> dict[str, str]:
 
 
 def shorten_middle(text: str, room: int) -> str:
-    """The text in at most `room` columns, cut with … in the middle: names often differ at their end."""
+    """Return the text in at most `room` columns, cut with … in the middle: names often differ at their end."""
     if count_columns(text) <= room:
         return text
     if room < 3:
@@ -54,7 +54,7 @@ def _accept_unique(
 
 
 def _group_by_prefix(names: dict[str, str], room: int) -> list[dict[str, str]]:
-    """The names in groups with a common beginning."""
+    """Return the names in groups with a common beginning."""
     groups: dict[str, dict[str, str]] = {}
     for name, text in names.items():
         groups.setdefault(shorten(text, room), {})[name] = text
@@ -62,7 +62,7 @@ def _group_by_prefix(names: dict[str, str], room: int) -> list[dict[str, str]]:
 
 
 def _cut_before(text: str, begin: int, room: int) -> str:
-    """The name's beginning, and the part where it differs from others."""
+    """Return the name's beginning, and the part where it differs from others."""
     if room < 5:
         return shorten(text, room)
     head = _take_first(text, (room - 1) // 4)
@@ -70,7 +70,7 @@ def _cut_before(text: str, begin: int, room: int) -> str:
 
 
 def _add_number(text: str, number: int, room: int, used: set[str]) -> str:
-    """The name's beginning with the first number, from this one on, that makes it unique."""
+    """Return the name's beginning with the first number, from this one on, that makes it unique."""
     for n in count(number):
         end = f"…{n}"
         made = _take_first(text, room - len(end)) + end
@@ -81,7 +81,7 @@ def _add_number(text: str, number: int, room: int, used: set[str]) -> str:
 
 
 def _count_shared(one: str, other: str) -> int:
-    """The length of the common prefix."""
+    """Return the length of the common prefix."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

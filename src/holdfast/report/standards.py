@@ -19,7 +19,7 @@ from holdfast.report.wording import find_telling
 
 
 def list_for_run(run: Run) -> tuple[StandardEntry, ...]:
-    """The entries for all its scenarios, rules and mutations."""
+    """Return the entries for all its scenarios, rules and mutations."""
     return tuple(dict.fromkeys(_iterate_run(run)))
 
 
@@ -33,7 +33,7 @@ def _iterate_run(run: Run) -> Iterator[StandardEntry]:
 
 
 def list_for_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
-    """The entries for faults, without repeats. A ledger does not record the plane of a fault's declaration."""
+    """Return the entries for faults, without repeats. A ledger does not record the plane of a fault's declaration."""
     return tuple(dict.fromkeys(entry for mode in modes for entry in _list_for_mode(mode)))
 
 
@@ -47,20 +47,20 @@ def _list_for_mode(mode: str) -> tuple[StandardEntry, ...]:
 
 
 def list_for_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
-    """The entries for the faults of a scenario."""
+    """Return the entries for the faults of a scenario."""
     match = next((one for one in run.scenarios if one.name == scenario), None)
     return list_for_modes(one.mode for one in (match.injections if match else ()))
 
 
 def list_for_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
-    """The entries for a rule's check."""
+    """Return the entries for a rule's check."""
     match = next((one for one in run.invariants if one.id == rule), None)
     check = plugins.find("checks", match.check) if match else None
     return find_entries(check.traits.standards) if check is not None else ()
 
 
 def list_for_case(case: Case) -> tuple[StandardEntry, ...]:
-    """The entries for the mutation of a case."""
+    """Return the entries for the mutation of a case."""
     return find_entries(MUTATIONS.get(case.variation.mutation, ())) if case.variation is not None else ()
 
 
@@ -69,7 +69,7 @@ def list_for_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
 
 
 def list_for_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
-    """The entries for the rules of a cause, and for the faults of its cells."""
+    """Return the entries for the rules of a cause, and for the faults of its cells."""
     trial = find_telling(cause.first)
     met = list_for_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
     modes = list_for_modes(name.mode for faults, _ in cause.faults for name in faults)
@@ -77,7 +77,7 @@ def list_for_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
 
 
 def list_for_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:
-    """The entries for the mutations of all its cases, and for the faults met in its most telling trial."""
+    """Return the entries for the mutations of all its cases, and for the faults met in its most telling trial."""
     one = replica_telling(cause.first)
     mutations = [entry for row in cause.members for entry in list_for_case(row.case)]
     return tuple(dict.fromkeys((*mutations, *(list_for_faults(one.seen.met) if one is not None else ()))))
@@ -93,5 +93,5 @@ def list_ids(standards: Iterable[StandardEntry]) -> list[str]:
 
 
 def build_entries(standards: Iterable[StandardEntry]) -> list[dict[str, Any]]:
-    """The entries as JSON."""
+    """Return the entries as JSON."""
     return [{"id": one.id, "title": one.title, "list": one.list, "url": one.url} for one in standards]

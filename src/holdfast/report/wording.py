@@ -44,19 +44,19 @@ def format_running(paint: Paint) -> str:
 
 
 def format_verdict(score: Score) -> str:
-    """The run's verdict in one word; a shard without failures has no verdict of its own."""
+    """Return the run's verdict in one word; a shard without failures has no verdict of its own."""
     if score.shard and not score.exit_code:
         return "SHARD"
     return VERDICTS.get(score.exit_code, "ERROR")
 
 
 def get_verdict_sign(score: Score) -> str:
-    """The sign for the verdict."""
+    """Return the sign for the verdict."""
     return {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?"}.get(format_verdict(score), "!")
 
 
 def format_number(value: float | None) -> str:
-    """A score as it is always printed: two decimals, or – if there is none."""
+    """Return a score as it is always printed: two decimals, or – if there is none."""
     return "–" if value is None else f"{value:.2f}"
 
 
@@ -85,7 +85,7 @@ def is_to_come(run: Run, cell: Cell) -> bool:
 
 
 def format_resume(run: Run) -> str:
-    """The command that resumes an interrupted run."""
+    """Return the command that resumes an interrupted run."""
     return f"{PART_COMMANDS[run.part]} --resume {quote(format_name(Path(run.path)))}"
 
 
@@ -101,7 +101,7 @@ def format_interval(interval: Interval | None, scale: float = 1.0) -> str:
 
 
 def list_calm_and_chaos(score: Score) -> list[tuple[str, str]]:
-    """The scores in calm and under chaos, each with its name."""
+    """Return the scores in calm and under chaos, each with its name."""
     both = (("calm", score.calm), ("under chaos", score.chaos))
     return [(name, format_number(value)) for name, value in both if value is not None]
 
@@ -133,7 +133,7 @@ def format_paired(score: Score) -> str:
 
 
 def format_warning(warning: RunWarning) -> str:
-    """A warning on one line; document 001 prints the one about state with a capital letter."""
+    """Return a warning on one line; document 001 prints the one about state with a capital letter."""
     return f"{'Warning' if warning.code == STATEFUL else 'warning'}: {to_one_line(warning.text)}"
 
 
@@ -143,7 +143,7 @@ def format_count(count: int, noun: str) -> str:
 
 
 def format_judged(score: Score) -> str:
-    """How much of the contract the score covers."""
+    """Format how much of the contract the score covers."""
     absent = score.counts.get("n/a", 0)
     return f"{score.judged} of {format_count(score.total, 'cell')} judged" + (f" ({absent} n/a)" if absent else "")
 
@@ -154,12 +154,12 @@ def format_params(values: Mapping[str, Any]) -> str:
 
 
 def format_head(scenario: str, values: Mapping[str, Any]) -> str:
-    """The heading of a column of the matrix: a scenario, with its params if it has any."""
+    """Return the heading of a column of the matrix: a scenario, with its params if it has any."""
     return f"{scenario} [{format_params(values)}]" if values else scenario
 
 
 def format_column(cell: Cell) -> str:
-    """The column heading of a cell."""
+    """Return the column heading of a cell."""
     return format_head(cell.scenario, cell.params)
 
 
@@ -172,13 +172,13 @@ def format_tally(cell: Cell) -> str:
 
 
 def list_marks(cell: Cell) -> list[str]:
-    """The remarks on a cell, such as flaky."""
+    """Return the remarks on a cell, such as flaky."""
     known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
     return [word for word, true in zip(_MARKS, known, strict=True) if true] if any(known) else []
 
 
 def format_fault(met: FaultMet) -> str:
-    """One firing on one line: `tool search, call 1: error, injected 503 (the tool was not called)`."""
+    """Return one firing on one line: `tool search, call 1: error, injected 503 (the tool was not called)`."""
     place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
     change = met.change or " → ".join(part for part in (met.would, met.got) if part)
     parts = [met.mode, change, met.note, _EFFECTS.get(met.effect, "")]
@@ -187,12 +187,12 @@ def format_fault(met: FaultMet) -> str:
 
 
 def filter_met(faults: Iterable[FaultMet]) -> list[FaultMet]:
-    """The firings that the agent observed."""
+    """Return the firings that the agent observed."""
     return [fault for fault in faults if fault.effect == "met"]
 
 
 def format_ending(ending: str, detail: str, calls_made: str) -> str:
-    """A bad ending of the agent on one line, with its progress; empty for a good one, and for harness errors."""
+    """Return a bad ending of the agent on one line, with its progress; empty for a good one, and for harness errors."""
     if ending in ("answered", "error"):
         return ""
     made = f"; {calls_made}" if calls_made else ""
@@ -200,7 +200,7 @@ def format_ending(ending: str, detail: str, calls_made: str) -> str:
 
 
 def format_answer(trial: TrialRow) -> str:
-    """The answer; without one, the ending or the harness error."""
+    """Return the answer; without one, the ending or the harness error."""
     if trial.ending == "error":
         return f"{trial.answer or ''} (error: {trial.detail})".strip()
     if trial.answer:
@@ -209,12 +209,12 @@ def format_answer(trial: TrialRow) -> str:
 
 
 def find_telling(row: CellRow) -> TrialRow | None:
-    """The trial that best explains the cell: the first one of a prompt that decided."""
+    """Return the trial that best explains the cell: the first one of a prompt that decided."""
     return min(find_deciding(row) or row.trials[:1], key=lambda t: t.aside, default=None)
 
 
 def split_by_cause(row: CellRow) -> Iterator[CellRow]:
-    """The cell once for each cause of its outcome, with the reason, code, key and ending of that cause."""
+    """Yield the cell once for each cause of its outcome, with the reason, code, key and ending of that cause."""
     if not row.cell.causes:
         yield row
     for one in row.cell.causes:
@@ -223,7 +223,7 @@ def split_by_cause(row: CellRow) -> Iterator[CellRow]:
 
 
 def find_deciding(row: CellRow) -> list[TrialRow]:
-    """The trials with the cell's outcome; if the cell has several causes, those with the cause of `row`."""
+    """Return the trials with the cell's outcome; if the cell has several causes, those with the cause of `row`."""
     cell = row.cell
     same = [trial for trial in row.trials if trial.outcome == cell.outcome]
     if not cell.causes:
@@ -251,7 +251,7 @@ class Places:
 
 
 def format_next_step(run: Run, row: CellRow) -> str:
-    """What to do about a cell that is unproven or an error; empty if its reason is enough."""
+    """Return what to do about a cell that is unproven or an error; empty if its reason is enough."""
     cell = row.cell
     if cell.outcome == "error":
         return "Holdfast failed, not the agent: fix the cause and run it again"
@@ -290,7 +290,7 @@ def format_next_step(run: Run, row: CellRow) -> str:
 
 
 def _list_targets(run: Run, scenario: str) -> list[str]:
-    """What the agent has to call to meet the scenario's faults."""
+    """List what the agent has to call to meet the scenario's faults."""
     called = [
         i for i in _find_faults(run, scenario) if i.plane != "world" and (i.plane, i.target) != ("context", "input")
     ]
@@ -310,12 +310,12 @@ def _format_callee(fault: Injection) -> str:
 
 
 def build_sort_key(row: CellRow) -> tuple[int, bool, float]:
-    """The sort key of cells that need explaining."""
+    """Return the sort key of cells that need explaining."""
     return TROUBLE[row.cell.outcome], not row.cell.critical, -row.cell.weight
 
 
 def format_reason(row: CellRow) -> str:
-    """The reason of a cell for people; its trials are read only if it has none."""
+    """Return the reason of a cell for people; its trials are read only if it has none."""
     if row.cell.reason:
         return row.cell.reason
     trial = find_telling(row)

@@ -47,7 +47,7 @@ def digest_agent(spec: Spec, files: Mapping[str, str]) -> str:
 
 
 def _list_modules(spec: Spec) -> list[str]:
-    """The modules named in the agent section."""
+    """Return the modules named in the agent section."""
     agent = spec.agent
     paths = [ref.path for ref in (*agent.tools, *agent.llm)]
     paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
@@ -56,7 +56,7 @@ def _list_modules(spec: Spec) -> list[str]:
 
 
 def _find_command_files(spec: Spec, root: Path) -> Iterator[Path]:
-    """The files next to the spec that a command names, and those that define its models, servers and users."""
+    """Yield the files next to the spec that a command names, and those that define its models, servers and users."""
     agent = spec.agent
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
     read = [model.script for model in spec.models.values() if model.script]

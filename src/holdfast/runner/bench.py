@@ -47,7 +47,7 @@ class Bench:
         """By scenario, for trials that serve every rule."""
 
     def select_rules(self, trial: Trial) -> JudgingRules:
-        """The rules that judge this trial."""
+        """Return the rules that judge this trial."""
         known, name = (
             (self._shared, trial.scenario.name) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
         )
@@ -59,7 +59,7 @@ class Bench:
         return served
 
     def get_control(self, trial: Trial) -> Observation | None:
-        """The control that this trial is compared with, if there is one."""
+        """Return the control that this trial is compared with, if there is one."""
         control = self._plan.get_control(trial) if self._plan.controls else None
         return None if control is None else self.controls.get(control.id)
 

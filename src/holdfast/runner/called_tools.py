@@ -40,7 +40,7 @@ class CalledTools:
             del self._unmatched[key]
 
     def build_warnings(self) -> Iterator[RunWarning]:
-        """One warning for each rule and tool that no trial called."""
+        """Yield one warning for each rule and tool that no trial called."""
         called = f"tools called: {list_names(sorted(self._names))}" if self._names else "no tool was called"
         for rule, tool in self._unmatched:
             if (rule, tool) in self._forbidden and find_misspelt(tool, self._names) is None:

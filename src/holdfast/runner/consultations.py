@@ -55,7 +55,7 @@ class Consultations:
         return any(rule.id in self._asking for rule in rules)
 
     def select_rules(self, rules: Iterable[Invariant], observation: Observation) -> list[Invariant]:
-        """The rules that ask a model about this observation; none if a harness error came before the answer."""
+        """Return the rules that ask a model about this observation; none if a harness error came before the answer."""
         if not self._asking or (observation.error and not observation.turns):
             return []
         return [rule for rule in rules if rule.id in self._asking]

@@ -68,7 +68,7 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
 
 
 def count_user_calls(task: Task) -> int:
-    """The most model calls that one conversation can make without cached replies."""
+    """Return the most model calls that one conversation can make without cached replies."""
     return 0 if task.user is UNSET or not task.user.model else task.max_turns - len(task.turns)
 
 

@@ -113,13 +113,13 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
 
 
 def _build_url(target: str) -> str:
-    """The collector's address; `/v1/traces` is added to a bare host."""
+    """Return the collector's address; `/v1/traces` is added to a bare host."""
     parts = urlsplit(target)
     return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else target
 
 
 def _strip_secrets(url: str) -> str:
-    """The address without parts that may be secret."""
+    """Return the address without parts that may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

@@ -23,7 +23,7 @@ _map = create_decoder(FaultMap)
 
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
-    """What a hunt found; None if it was not concluded. UserError if its files were changed since."""
+    """Read the result of a hunt; None if it was not concluded. UserError if its files were changed since."""
     ended, path = rundir.read_end(), rundir.path / HUNT
     if ended is None or path.name not in ended.sealed:
         return None
@@ -32,7 +32,7 @@ def read_hunt(rundir: RunDir) -> HuntResult | None:
 
 
 def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, found: HuntResult | None) -> Run:
-    """The run with the verdict of its hunt, and its causes next to the calm cells."""
+    """Return the run with the verdict of its hunt, and its causes next to the calm cells."""
     path = rundir.path / MAP
     if path.is_file():
         run = replace(run, map=to_builtins(read_json(path, _map)))
@@ -74,7 +74,7 @@ def _set_verdict(score: Score, *reasons: Reason) -> Score:
 
 
 def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
-    """Why the hunt exits as it does, the deciding reason first."""
+    """Yield the reasons for the hunt's exit code, the deciding one first."""
     if found.exit_code == INTERRUPTED:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     if found.refused:
@@ -98,7 +98,7 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
 
 
 def _build_rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[CellRow]:
-    """A failed cell for each rule that the cause breaks, with the trial that shows it."""
+    """Yield a failed cell for each rule that the cause breaks, with the trial that shows it."""
     again = f"holdfast hunt {quote(run.spec_path)} --cause {cause.id}"
     for rule in (one for one in run.invariants if one.id in cause.rules):
         trial = cells.files.read_row(cause.trial, rule.id) if cause.trial else None

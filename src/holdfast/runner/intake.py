@@ -254,7 +254,7 @@ class Intake:
                 self._listen(events.CellDecided(self.tally.build_cell(position)))
 
     def take_judged(self, batch: Sequence[Trial]) -> tuple[JudgedTrial, ...]:
-        """What the planner learns about a batch, in the batch's order, because the order of endings is random."""
+        """Return the judged trials of a batch in the batch's order, because the order of endings is random."""
         judged = self.judged
         if judged is None:
             return ()

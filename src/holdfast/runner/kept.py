@@ -31,7 +31,7 @@ class KeptWorlds:
     def open_keeper(
         self, mask: Callable[[str], str], wants: Callable[[Trial, Observation], bool]
     ) -> WorldKeeper | None:
-        """Where worlds are kept; None if they are not."""
+        """Open the keeper of worlds; None if worlds are not kept."""
         if not self.wanted:
             return None
         from holdfast.world.kept_world import WorldKeeper

@@ -76,7 +76,7 @@ class ClusterRun:
 
 
 def _list_excluded(job: Job) -> list[str]:
-    """What stays here of the spec's folder: what no worker needs, stored runs, and files with secrets."""
+    """List the files that are not sent to workers: those that no worker needs, stored runs, and files with secrets."""
     root, runs = Path(job.spec.path).resolve().parent, get_runs_folder(job.spec.file).resolve()
     stored = [path.relative_to(root) for path in list_stored_files(runs) if path.is_relative_to(root)]
     left_out = (*EXCLUDED, *map(str, stored))
@@ -101,7 +101,7 @@ def refuse_outside(spec: Spec, root: Path) -> None:
 
 
 def _list_named_files(spec: Spec) -> Iterator[str]:
-    """The paths of files in the spec, as written."""
+    """Yield the paths of files in the spec, as written."""
     yield from digest_agent_files(spec)
     if spec.agent.dir:
         yield spec.agent.dir
@@ -149,7 +149,7 @@ def check_cluster(spec: Spec, options: RunOptions) -> None:
 
 
 def _read_needs(spec: Spec) -> WorkerNeeds:
-    """A world's declared needs, or one core."""
+    """Return a world's declared needs, or one core."""
     if spec.world is None:
         return WorkerNeeds()
     resources = spec.world.resources
@@ -179,7 +179,7 @@ def _build_order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder
 
 
 def _select_variables(job: Job) -> dict[str, str]:
-    """The values of the variables that the spec refers to, and the keys of providers."""
+    """Return the values of the variables that the spec refers to, and the keys of providers."""
     spec, environ = job.spec, job.environ
     named = [*find_variables(spec.secrets, environ), *find_variables(spec.passed_on, environ), *PROVIDER_KEYS]
     if spec.world is not None:

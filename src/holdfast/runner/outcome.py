@@ -83,7 +83,7 @@ def conclude(
 
 
 def apply_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = None) -> RunOutcome:
-    """The outcome of a hunt, by what it found; without that, by its stored result."""
+    """Return the outcome of a hunt, by what it found; without that, by its stored result."""
     from holdfast.runner.hunt_view import add_hunt, read_hunt  # other runs do not need it
 
     run = add_hunt(outcome.run, rundir, outcome.cells, found or read_hunt(rundir))
@@ -115,7 +115,7 @@ def _compute_score(
 
 
 def _build_repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetition:
-    """The command that runs a cell again."""
+    """Return the command that runs a cell again."""
     again = build_run_command(
         spec.path,
         part=spec.part,
@@ -134,7 +134,7 @@ def _build_repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Re
 
 
 def list_unrun_cases(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
-    """The cases of a plan that never started because the preflight failed."""
+    """Yield the cases of a plan that never started because the preflight failed."""
     planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.by_cases else ()
     first = {(one.scenario.name, one.task, encode_canonical(one.params)): one for one in planned}
     for one in first.values():
@@ -147,7 +147,7 @@ def store_score(rundir: RunDir, score: Score) -> None:
 
 
 def build_score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreOptions:
-    """The options that the verdict depends on besides cells and spec."""
+    """Return the options that the verdict depends on besides cells and spec."""
     return ScoreOptions(
         min_score=options.min_score,
         strict=options.strict,
@@ -201,7 +201,7 @@ def _build_view(
 
 
 def _build_notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:
-    """Notes about the spec and the options of the run."""
+    """Yield notes about the spec and the options of the run."""
     yield from _note_faults(spec)
     yield from _note_replay(options)
     yield from _note_script(score)
@@ -217,7 +217,7 @@ def _note_self_reported(spec: Spec) -> Iterator[Isolation]:
 
 
 def _note_missing_isolation(ended: RunEnd) -> Iterator[RunNote]:
-    """Isolation features that the worlds of single trials lacked, unless the sandbox's own note names them.
+    """Note isolation features that the worlds of single trials lacked, unless the sandbox's own note names them.
 
     A limit that nobody set is not missing.
     """
@@ -277,7 +277,7 @@ def _note_undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
 
 
 def _note_faults(spec: Spec) -> Iterator[RunNote]:
-    """Notes on what the faults of this spec could not do to its agent."""
+    """Yield notes on what the faults of this spec could not do to its agent."""
     if spec.agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
         yield RunNote("simulated", "simulated: tool and model faults damaged the answer, not the agent's own calls")
     for scenario in spec.scenarios:
@@ -288,7 +288,7 @@ def _note_faults(spec: Spec) -> Iterator[RunNote]:
 
 
 def _note_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
-    """Notes on how far to trust the observations of this agent."""
+    """Yield notes on how far to trust the observations of this agent."""
     if spec.world is None:
         text = "no sandbox: the agent ran with your rights, your environment and your network"
         yield RunNote("no-sandbox", text)
@@ -337,6 +337,6 @@ def describe_isolation(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
 
 
 def shorten_path(path: Path) -> str:
-    """The path relative to the current folder, if that is shorter."""
+    """Return the path relative to the current folder, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)

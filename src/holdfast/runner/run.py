@@ -49,7 +49,7 @@ class Budget:
         """The option that ended the run; empty if none has."""
 
     def limit_trials(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """The trials that the budget allows."""
+        """Return the trials that the budget allows."""
         limits = (self._options.max_trials, self._options.max_cost, self._options.max_time_s)
         return iter(trials) if limits == (None, None, None) else self._count_trials(iter(trials))
 
@@ -167,7 +167,7 @@ class RunInProgress:
             self.log.warn(warning.code, mask(warning.text))
 
     def _compare_calm_answers(self) -> CalmAnswers | None:
-        """Compares calm answers of fresh agents; None if the preflight asks twice instead."""
+        """Start comparing calm answers of fresh agents; None if the preflight asks twice instead."""
         job = self.job
         first = [job.preflight_trial] if job.preflight_trial is not None else []
         return start_comparison(job.spec, [*first, *job.plan.controls], self.intake.controls)
@@ -201,7 +201,7 @@ class RunInProgress:
         return FailFastPlanner(stored.left, concurrency) if options.fail_fast else OncePlanner(stored.left)
 
     def _build_budget(self, done: int) -> Budget | None:
-        """The run's budget; None if it has none."""
+        """Return the run's budget; None if it has none."""
         options, tally = self.job.options, self.intake.tally
         if (options.max_cost, options.max_trials, options.max_time_s) == (None, None, None):
             return None

@@ -99,7 +99,7 @@ def _keep_spec(spec: Spec, copy: Path) -> bool:
 def resume_job(
     run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]
 ) -> Job:
-    """The job of an interrupted run; a changed spec or agent is rejected unless forced."""
+    """Return the job of an interrupted run; a changed spec or agent is rejected unless forced."""
     manifest = run.read_manifest()
     _check_command(run, manifest, options)
     if manifest.built:
@@ -135,7 +135,7 @@ def resume_job(
 
 
 def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
-    """A warning if the file is not the copy that the run continues with: its user may expect the new text."""
+    """Return a warning if the file is not the copy that the run continues with: its user may expect the new text."""
     if not original.is_file() or original.read_bytes() == (run.path / "spec.yaml").read_bytes():
         return ()
     what = f"{original.name} was edited after run {run.id} began: the run continues with its own copy of the old text"
@@ -186,13 +186,13 @@ def _check_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None
 
 
 def _get_part(manifest: Manifest) -> Part:
-    """The part that the run was started for."""
+    """Return the part that the run was started for."""
     part = manifest.options.part
     return "scenario" if part == "run" or part == "ci" or part == "verify" else part
 
 
 def _find_spec_copy(run: RunDir, manifest: Manifest) -> Path:
-    """The run's copy of the spec; if that lacks secrets, the original file, provided it is unchanged."""
+    """Return the run's copy of the spec; if that lacks secrets, the original file, provided it is unchanged."""
     original = manifest.original
     if (
         manifest.masked

@@ -35,7 +35,7 @@ _RULES = "a top-level list, invariants: [{type: completes}]"
 
 
 def describe_missing(part: Part, spec: Spec) -> str:
-    """What to add to this file to declare the part."""
+    """Return what to add to this file to declare the part."""
     if not spec.has_golden or part not in ("mutation", "chaos"):
         return NOT_DECLARED[part]
     if part == "mutation":
@@ -48,7 +48,7 @@ ORDER: tuple[Part, ...] = ("hunt", "scenario", "contract", "mutation", "chaos", 
 
 
 def build_part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tuple[PartResult, ...]:
-    """The result of a run of one part; a scenario with a matrix also yields the contract."""
+    """Return the result of a run of one part; a scenario with a matrix also yields the contract."""
     run, score = outcome.run, outcome.score
     page = os.path.relpath(run.page, whole.path) if run.page else ""
     if run.part == "hunt":
@@ -131,7 +131,7 @@ def _describe_cases(cases: Sequence[Case]) -> str:
 
 
 def build_skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:
-    """A part that did not run; with an exit code if the reason lies outside the file."""
+    """Return a part that did not run; with an exit code if the reason lies outside the file."""
     return PartResult(part, weight=get_part_weight(part, weights), skipped=why, exit_code=exit_code)
 
 
@@ -216,7 +216,7 @@ def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:
 
 
 def get_single_part(run: RunDir) -> RunDir:
-    """The run, or its only part. UsageError if it has several parts, UserError if one of them was removed."""
+    """Return the run, or its only part. UsageError if it has several parts, UserError if one of them was removed."""
     if run.read_manifest().parts:
         read_overall(run)
     return run.get_single()

@@ -57,7 +57,7 @@ def list_names() -> list[str]:
 
 @cache
 def read_recipe(name: str) -> Recipe:
-    """The recipe of that name; UsageError with the near miss and all names where there is none."""
+    """Return the recipe of that name; UsageError with the near miss and all names where there is none."""
     import msgspec
     import yaml
 
@@ -75,7 +75,7 @@ def read_recipe(name: str) -> Recipe:
 
 
 def read_files(name: str) -> dict[str, bytes]:
-    """The files that are written, by their path."""
+    """Return the files that are written, by their path."""
     return dict(sorted(_read_below(_get_home() / name, "")))
 
 
@@ -95,7 +95,7 @@ def _get_home() -> Traversable:
 
 # -- installed -------------------------------------------------------------------------------------
 def find_version(recipe: Recipe) -> str | None:
-    """Its version; empty if the version is unknown, None if it is not installed."""
+    """Return its version; empty if the version is unknown, None if it is not installed."""
     if not recipe.program:
         return _find_library_version(recipe.package)
     import os

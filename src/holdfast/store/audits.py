@@ -25,7 +25,7 @@ _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def store_audit(run: RunDir, observation: Observation) -> Observation:
-    """The observation to store: its complete audit log is in the file, and only its length is here."""
+    """Return the observation to store: its complete audit log is in the file, and only its length is here."""
     if not observation.audit or not is_id(observation.trial):
         return observation
     data = b"".join(encode(event) + b"\n" for event in observation.audit)
@@ -41,7 +41,7 @@ def store_audit(run: RunDir, observation: Observation) -> Observation:
 
 
 def read_details(run: RunDir, observation: Observation) -> Observation:
-    """The observation with its trace and audit log; an incomplete one may not be judged."""
+    """Return the observation with its trace and audit log; an incomplete one may not be judged."""
     return _add_audit(run, add_trace(run, observation)) if observation.events or observation.audited else observation
 
 
@@ -58,7 +58,7 @@ def _add_audit(run: RunDir, observation: Observation) -> Observation:
 
 
 def _read_lines(run: RunDir, observation: Observation) -> list[bytes]:
-    """The lines of the trial's audit file; none if the file was changed."""
+    """Return the lines of the trial's audit file; none if the file was changed."""
     if not is_id(observation.trial):
         return []
     lines = list(islice(read_lines(_get_file(run.path / "audit", observation.trial)), observation.audited + 1))

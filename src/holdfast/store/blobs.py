@@ -33,7 +33,7 @@ _MARK = b'{"blob":'
 
 
 def pack(observation: Observation, folder: Path) -> bytes:
-    """The observation as one line; its large texts are written to blobs first."""
+    """Return the observation as one line; its large texts are written to blobs first."""
     line = encode(observation)
     if len(line) <= LIMIT:
         return line  # then every text in it is short, too
@@ -41,7 +41,7 @@ def pack(observation: Observation, folder: Path) -> bytes:
 
 
 def unpack(line: bytes, folder: Path) -> Observation:
-    """The observation of a line, with its blobs."""
+    """Return the observation of a line, with its blobs."""
     if _MARK not in line:
         return _observations.decode(line)
     try:
@@ -51,7 +51,7 @@ def unpack(line: bytes, folder: Path) -> Observation:
 
 
 def unpack_lines(lines: bytes) -> list[Observation]:
-    """The observations of many lines; ValueError if one has blobs."""
+    """Return the observations of many lines; ValueError if one has blobs."""
     if _MARK in lines:
         raise ValueError("a line has blobs")
     return _observations.decode_lines(lines)
@@ -87,7 +87,7 @@ def _fetch(value: Any, folder: Path) -> Any:
 
 
 def _read(path: Path) -> str:
-    r"""The original text: in text mode it would lose its \r and depend on the locale."""
+    r"""Return the original text: in text mode it would lose its \r and depend on the locale."""
     try:
         data = path.read_bytes() if path.is_file() else b""
     except OSError as broken:

@@ -75,7 +75,7 @@ class StoredReplicas(Sequence[ReplicaRow]):
         return ReplicaRow(replica, prompt, traced.seen, verdicts, self._files.format_command(replica.trial))
 
     def _mark_unproven(self, verdict: Verdict) -> Verdict:
-        """The verdict in its case: a rule that passed without meeting its fault is unproven, as in its cell."""
+        """Return the verdict in its case: a rule that passed without meeting its fault is unproven, as in its cell."""
         if verdict.outcome != "pass" or verdict.invariant not in self._unmet:
             return verdict
         return replace(verdict, outcome="unproven", score=0.0, reason=UNMET.reason, code=UNMET.code, key=())

@@ -28,7 +28,7 @@ class GitCommit(Struct, frozen=True):
 
 
 def find_commit(folder: Path) -> GitCommit:
-    """The commit and branch of the folder's repository; both empty if there is none."""
+    """Return the commit and branch of the folder's repository; both empty if there is none."""
     try:
         own = _find_git_folder(folder.absolute())
         return GitCommit() if own is None else _read_head(own)
@@ -46,7 +46,7 @@ def is_dirty(folder: Path, files: Sequence[str]) -> bool:
 
 
 def _run_git(folder: Path, *words: str) -> str:
-    """The output of git; empty if it fails. It takes no lock and starts no file watcher in the repository."""
+    """Return the output of git; empty if it fails. It takes no lock and starts no file watcher in the repository."""
     import subprocess
 
     # Variables such as GIT_DIR would make git look at another repository than the one whose commit was read.
@@ -62,13 +62,13 @@ def _run_git(folder: Path, *words: str) -> str:
 
 
 def get_repository_path(path: Path) -> str:
-    """The path of a file in its git repository; empty if it is in none."""
+    """Return the path of a file in its git repository; empty if it is in none."""
     top = next((folder for folder in path.parents if os.path.exists(folder / ".git")), None)
     return path.relative_to(top).as_posix() if top is not None else ""
 
 
 def _find_git_folder(folder: Path) -> Path | None:
-    """The `.git` of the nearest folder above that has one; in a worktree, the folder that the file names."""
+    """Return the `.git` of the nearest folder above that has one; in a worktree, the folder that the file names."""
     for place in (folder, *folder.parents):
         git = place / ".git"
         if os.path.isdir(git):
@@ -90,13 +90,13 @@ def _read_head(own: Path) -> GitCommit:
 
 
 def _find_common_folder(own: Path) -> Path:
-    """The folder with the refs of all worktrees."""
+    """Return the folder with the refs of all worktrees."""
     named = own / "commondir"
     return own / _read_text(named).strip() if os.path.isfile(named) else own
 
 
 def _resolve_ref(own: Path, common: Path, name: str) -> str:
-    """The commit of a ref; a loose ref comes before a packed one."""
+    """Return the commit of a ref; a loose ref comes before a packed one."""
     for _ in range(_LINKS):
         if not name.startswith("refs/") or ".." in name.split("/"):
             return ""

@@ -85,11 +85,11 @@ class History:
         return bool(stale or gone or others != self._others)
 
     def read_runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
-        """Every run, newest first; with the cells of the named runs, or of all."""
+        """Return every run, newest first; with the cells of the named runs, or of all."""
         return history_table.read_rows(self._db, cells_of=cells_of)
 
     def run(self, id: str) -> PastRun | None:
-        """One run with its cells."""
+        """Return one run with its cells."""
         return next((run for run in self.read_runs(cells_of=[id]) if run.id == id), None)
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ def _list_runs(runs: Path) -> Iterator[Path]:
 
 
 def _build_stamp(run: Path) -> str:
-    """A fingerprint of a run's files: sizes and times, and the format that this version reads."""
+    """Return a fingerprint of a run's files: sizes and times, and the format that this version reads."""
     folder, parts = str(run), [__version__]  # joined as text: a project may have ten thousand runs
     names = [f"{folder}/{name}" for name in _STAMPED]
     if run.parent.name == PARTS:

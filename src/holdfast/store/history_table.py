@@ -161,12 +161,12 @@ def remove_run(db: sqlite3.Connection, id: str) -> None:
 
 
 def read_stamps(db: sqlite3.Connection) -> dict[str, str]:
-    """By id: the fingerprint of the run's files when its row was written."""
+    """Return the fingerprint of each run's files when its row was written, by id."""
     return dict(db.execute("SELECT id, stamp FROM runs").fetchall())
 
 
 def read_rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
-    """Every run, newest first; with the cells of the named runs, or of all."""
+    """Return every run, newest first; with the cells of the named runs, or of all."""
     runs = [_read_run(row) for row in db.execute(f"SELECT {_quote_names(_RUN)} FROM runs")]  # noqa: S608  # our own names
     wanted = {run.id for run in runs} if cells_of is None else set(cells_of)
     made = [replace(run, cells=_read_cells(db, run.id)) if run.id in wanted else run for run in runs]
@@ -188,12 +188,12 @@ def _read_cells(db: sqlite3.Connection, run: str) -> tuple[PastCell, ...]:
 
 
 def _make_storable(value: object) -> object:
-    """A text that SQLite can store: a path may have bytes that are not UTF-8."""
+    """Return a text that SQLite can store: a path may have bytes that are not UTF-8."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _quote_names(names: Iterable[str]) -> str:
-    """In brackets: SQLite takes an unknown quoted name for a text."""
+    """Quote names with brackets: SQLite would read an unknown name in double quotes as a string."""
     return ", ".join(f"[{name}]" for name in names)
 
 

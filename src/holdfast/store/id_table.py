@@ -33,7 +33,7 @@ class IdTable:
         return len(self._keys)
 
     def find(self, id: str) -> int | None:
-        """The id's number; None if it was not added."""
+        """Return the id's number; None if it was not added."""
         key = _parse_key(id)
         if key == _NONE:
             return None

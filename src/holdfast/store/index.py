@@ -34,7 +34,7 @@ class TrialNumbers:
         return self._count
 
     def add(self, id: str) -> int:
-        """The id's number; a new one if it has none."""
+        """Return the id's number; a new one if it has none."""
         key = _parse_key(id)
         if key is None:
             known = self._odd.setdefault(id, self._count)
@@ -51,7 +51,7 @@ class TrialNumbers:
         return self._count - 1
 
     def find(self, id: str) -> int | None:
-        """The id's number, None if it has none."""
+        """Return the id's number, None if it has none."""
         key = _parse_key(id)
         if key is None:
             return self._odd.get(id)
@@ -62,7 +62,7 @@ class TrialNumbers:
         return self._numbers[at] if stored else None
 
     def _find_slot(self, key: int) -> int:
-        """The slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
+        """Return the slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
         keys, mask = self._keys, self._mask
         at = key & mask
         while (stored := keys[at]) and stored != key:
@@ -84,7 +84,7 @@ class TrialNumbers:
 
 
 def _parse_key(id: str) -> int | None:
-    """The id as a number other than 0; None if Holdfast did not write it."""
+    """Return the id as a number other than 0; None if Holdfast did not write it."""
     return int(id, 16) + 1 if len(id) == 12 and not id.strip(_DIGITS) else None
 
 
@@ -120,13 +120,13 @@ class Chains:
         self._before = array("I")
 
     def add(self, owner: int) -> None:
-        """The next verdict belongs to the owner; NONE: to nobody."""
+        """Add the next verdict to the owner's chain; with NONE, to none."""
         self._before.append(NONE if owner == NONE else self._last[owner])
         if owner != NONE:
             self._last[owner] = len(self._before) - 1
 
     def list_owned(self, owner: int) -> list[int]:
-        """The owner's verdicts, in order."""
+        """Return the owner's verdicts, in order."""
         numbers, at = [], self._last[owner]
         while at != NONE:
             numbers.append(at)
@@ -158,7 +158,7 @@ class RunIndex:
         self._read_verdicts()
 
     def find_number(self, id: str) -> int | None:
-        """The trial's number, if it was begun and observed."""
+        """Return the trial's number, if it was begun and observed."""
         at = self._numbers.find(id)
         return at if at is not None and self.is_observed(at) else None
 
@@ -167,11 +167,11 @@ class RunIndex:
         return self._seen_at[number] != _NOWHERE
 
     def get_position(self, number: int) -> int:
-        """The position of the trial; of one that was begun twice, the last."""
+        """Return the position of the trial; of one that was begun twice, the last."""
         return self._begun[number]
 
     def get_observation_position(self, number: int) -> tuple[str, int]:
-        """The position of a trial's last observation without a harness error, otherwise of the last one."""
+        """Return the position of a trial's last observation without a harness error, otherwise of the last one."""
         return self._files[self._seen_in[number]], self._seen_at[number]
 
     @cached_property
@@ -183,7 +183,7 @@ class RunIndex:
         return chains
 
     def list_observed(self) -> Iterator[int]:
-        """Every observed trial, in the order in which they were begun."""
+        """Return every observed trial, in the order in which they were begun."""
         return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
 
     # -- construction ----------------------------------------------------------------------------

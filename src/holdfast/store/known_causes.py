@@ -38,7 +38,7 @@ class KnownCause(Struct, frozen=True, omit_defaults=True):
     """A digest of the other fields: an edited cause would be another experiment under the same name."""
 
     def sealed(self) -> KnownCause:
-        """The cause with the seal for its current content."""
+        """Return the cause with the seal for its current content."""
         return replace(self, seal=digest(encode(replace(self, seal=""))))
 
 
@@ -55,7 +55,7 @@ FORMAT = 1
 
 
 def get_causes_folder(spec: Spec) -> Path:
-    """The folder with the causes of a spec: two files may contain contracts of the same name."""
+    """Return the folder with the causes of a spec: two files may contain contracts of the same name."""
     own = get_own_folder(spec.file)
     return (
         own / HUNTS / _build_file_name(spec.name if spec.file is None else _get_path_below(own.parent, Path(spec.file)))
@@ -63,14 +63,14 @@ def get_causes_folder(spec: Spec) -> Path:
 
 
 def _get_path_below(folder: Path, file: Path) -> str:
-    """The file without its suffix, relative to the folder if it is there: the same on every machine."""
+    """Return the file without its suffix, relative to the folder if it is there: the same on every machine."""
     plain = file.resolve().with_suffix("")
     root = folder.resolve()
     return str(plain.relative_to(root) if plain.is_relative_to(root) else plain)
 
 
 def read_known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
-    """The stored causes by rule, for rules that the spec still has."""
+    """Return the stored causes by rule, for rules that the spec still has."""
     rules = {rule.id for rule in spec.invariants}
     folder = get_causes_folder(spec)
     files = [_read(path) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
@@ -78,7 +78,7 @@ def read_known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
 
 
 def _read(path: Path) -> CauseFile:
-    """The causes in a file; UserError if someone changed them. Whole causes may be removed."""
+    """Return the causes in a file; UserError if someone changed them. Whole causes may be removed."""
     try:
         data = path.read_bytes()
         number = create_decoder(FormatNumber).decode(data).format
@@ -142,6 +142,6 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _build_file_name(name: str) -> str:
-    """A name that every file system accepts; a changed one keeps a digest of the original."""
+    """Return a name that every file system accepts; a changed one keeps a digest of the original."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80]
     return plain if plain == name else f"{plain}-{digest(name.encode())[:6]}"

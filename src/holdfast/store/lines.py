@@ -21,7 +21,7 @@ class LineReader:
         self._block = b""
 
     def read_line(self, start: int) -> bytes:
-        """The line that starts there, without its newline."""
+        """Return the line that starts there, without its newline."""
         at = start - self._start
         if 0 <= at < len(self._block):
             end = self._block.find(b"\n", at)
@@ -86,7 +86,7 @@ class JsonLines:
         self._lines += lines
 
     def seal(self) -> tuple[Seal, str]:
-        """The file's seal, and a note if another program wrote to it: it is then restored if possible.
+        """Return the file's seal, and a note if another program wrote to it: it is then restored if possible.
 
         Call it when no agent is running any more.
         """
@@ -110,7 +110,7 @@ class JsonLines:
         temporary.replace(self.path)
 
     def _skip_foreign(self, start: int) -> None:
-        """The next write begins here: bytes in between are foreign."""
+        """Record that the next write begins here: another program wrote the bytes in between."""
         if start > self._end:
             self._others.append((self._end, start))
             self._end = start

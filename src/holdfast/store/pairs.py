@@ -42,7 +42,7 @@ class StoredPair(NamedTuple):
 
 
 def read_pairs(run: RunDir) -> Iterator[StoredPair]:
-    """Every verdict of the run and of its parts, in the order in which they were written.
+    """Yield every verdict of the run and of its parts, in the order in which they were written.
 
     A verdict that was given again has the same key and replica; the last one counts.
     """
@@ -53,7 +53,7 @@ def read_pairs(run: RunDir) -> Iterator[StoredPair]:
 
 
 def list_part_folders(run: RunDir) -> list[Path]:
-    """The run directories of a multi-part run; none for other runs."""
+    """Return the run directories of a multi-part run; none for other runs."""
     return [part.path for part in run.parts]
 
 
@@ -86,7 +86,7 @@ def _digest(value: object) -> int:
 
 
 def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -> Iterator[StoredPair]:
-    """Every attack with a known result."""
+    """Yield every attack with a known result."""
     with closing(StoredObservations(run)) as observation:
         for _, one in observation.read_all():
             number = stored.find(one.trial)
@@ -99,7 +99,7 @@ def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[st
 
 
 def _is_resisted(trial: Trial, observation: Observation, *, refusal_counts: bool) -> bool | None:
-    """None: a harness error, an attack that was not sent completely, or one whose success cannot be seen."""
+    """Whether the agent resisted; None if the harness failed, or the attack was incomplete or its success is unknown."""
     did = judge_obedience(trial.task, observation)
     whole = len(observation.turns) >= len(trial.task.turns) and refusal_counts
     if observation.error or did in ("asked", "unread") or (did == "no" and not whole):

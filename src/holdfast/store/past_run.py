@@ -25,7 +25,7 @@ class Regression(Struct, frozen=True):
 
 
 def find_last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None = None) -> str | None:
-    """The id of the newest complete, passing run of that part of that file; `before` a run."""
+    """Return the id of the newest complete, passing run of that part of that file; `before` a run."""
     limit = None if before is None else PastRun(before).order
     good = [run for run in runs if run.spec == spec and run.part == part and run.good]
     good = [run for run in good if limit is None or run.order < limit]
@@ -33,7 +33,7 @@ def find_last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | 
 
 
 def compare_runs(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()) -> tuple[Regression, ...]:
-    """What passed in the one and fails in the other; errors and unproven rules are not regressions.
+    """Return what passed in one run and fails in the other; errors and unproven rules are not regressions.
 
     The cases of a scenario are named if none of its rules is. Runs `between` the two, of the same part and file, show
     when it began.
@@ -60,7 +60,7 @@ def _is_same_part(run: PastRun, other: PastRun) -> bool:
 
 
 def _find_first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
-    """The run since which it failed wherever it was decided."""
+    """Return the run since which it failed wherever it was decided."""
     first = line[-1]
     for run in reversed(line):
         outcome = next((c.outcome for c in run.cells if (c.rule, c.scenario) == (cell.rule, cell.scenario)), None)

@@ -47,7 +47,7 @@ class StoredAdvice:
         self._places = {(one.trial, one.invariant): start for start, one in placed}  # the last of several counts
 
     def get(self, trial: str, rule: str) -> Evidence | None:
-        """The answer for a rule of a trial; None if there is none."""
+        """Return the answer for a rule of a trial; None if there is none."""
         start = self._places.get((trial, rule))
         if start is None:
             return None
@@ -76,13 +76,13 @@ class TrialRecord(Struct, frozen=True, omit_defaults=True, gc=False):
     seed: int = 0
 
     def build_trial(self, scenarios: Mapping[str, Scenario]) -> Trial:
-        """The trial; a scenario that is not among `scenarios` has no known faults."""
+        """Return the trial; a scenario that is not among `scenarios` has no known faults."""
         scenario = scenarios.get(self.scenario) or Scenario(self.scenario)
         return Trial(self.id, self.kind, scenario, self.task, self.replica, self.params, self.invariant, self.seed)
 
 
 def build_record(trial: Trial) -> TrialRecord:
-    """The trial as it is stored."""
+    """Return the trial as it is stored."""
     name, task = trial.scenario.name, trial.task
     return TrialRecord(trial.id, trial.kind, name, task, trial.replica, trial.params, trial.invariant, trial.seed)
 
@@ -170,7 +170,7 @@ class RunRecord:
             self._verdicts.write_lines(_encode_verdicts(held), len(held))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
-        """The files' seals by name, and notes on those that other programs wrote to; no agent is running."""
+        """Return the files' seals by name, and notes on those that other programs wrote to; no agent is running."""
         try:
             self.flush()
             seals = {lines.path.name: lines.seal() for lines in self._files}
@@ -196,33 +196,33 @@ def _encode_verdicts(held: Sequence[Verdict]) -> bytes:
 
 
 def read_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scenario]:
-    """The scenarios of a run by name: those `written` in its spec, and those that a planner invented."""
+    """Return the scenarios of a run by name: those `written` in its spec, and those that a planner invented."""
     invented = read_records(run.get_scenario_file(), _scenarios.decode, _scenarios.decode_lines)
     return {one.name: one for one in (*(scenario for _, scenario in invented), *written)}
 
 
 def read_trials(run: RunDir) -> Iterator[TrialRecord]:
-    """Every trial that was begun; a repeated one appears again."""
+    """Return every trial that was begun; a repeated one appears again."""
     return (trial for _, trial in read_placed_trials(run))
 
 
 def read_placed_trials(run: RunDir) -> Iterator[tuple[int, TrialRecord]]:
-    """The same, each with the offset of its line."""
+    """Return the same, each with the offset of its line."""
     return read_records(get_trial_file(run), _trials.decode, _trials.decode_lines)
 
 
 def get_trial_file(run: RunDir) -> Path:
-    """The file with a run's trials."""
+    """Return the file with a run's trials."""
     return run.path / "trials.jsonl"
 
 
 def read_trial(line: bytes) -> TrialRecord:
-    """The trial of a line."""
+    """Return the trial of a line."""
     return _trials.decode(line)
 
 
 def read_observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
-    """Every stored observation; without traces and audit logs if they are not needed."""
+    """Return every stored observation; without traces and audit logs if they are not needed."""
     return (observation for _, observation in StoredObservations(run).read_all(traces=traces))
 
 
@@ -236,20 +236,20 @@ class StoredObservations:
         self._open: dict[int, LineReader] = {}
 
     def read_all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
-        """In the order in which they were stored."""
+        """Yield the observations in the order in which they were stored."""
         for number, path in enumerate(self._files):
             for start, observation in read_records(path, lambda line: unpack(line, self._blobs), unpack_lines):
                 yield start * len(self._files) + number, self.read_details(observation) if traces else observation
 
     def read_at(self, place: int) -> Observation:
-        """The complete observation at a position."""
+        """Return the complete observation at a position."""
         start, number = divmod(place, len(self._files))
         if number not in self._open:
             self._open[number] = LineReader(self._files[number])
         return self.read_details(unpack(self._open[number].read_line(start), self._blobs))
 
     def read_details(self, observation: Observation) -> Observation:
-        """The observation with its trace and its audit log."""
+        """Return the observation with its trace and its audit log."""
         return read_details(self._run, observation)
 
     def close(self) -> None:
@@ -259,5 +259,5 @@ class StoredObservations:
 
 
 def read_verdicts(path: Path) -> Iterator[Verdict]:
-    """The verdicts of one file."""
+    """Return the verdicts of one file."""
     return (verdict for _, verdict in read_records(path, _verdicts.decode, _verdicts.decode_lines))

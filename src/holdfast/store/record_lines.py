@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Every complete line; a torn last one is dropped."""
+    """Return every complete line; a torn last one is dropped."""
     return (line for _, lines in _read_blocks(path) for line in lines)
 
 
 def read_records(
     path: Path, decode: Callable[[bytes], T], decode_lines: Callable[[bytes], Sequence[T]]
 ) -> Iterator[tuple[int, T]]:
-    """Every record, with the offset of its line; UserError names a line that is not a record."""
+    """Yield every record, with the offset of its line; UserError names a line that is not a record."""
     number = 1
     for start, lines in _read_blocks(path):
         starts = accumulate(map(len, lines), initial=start)
@@ -40,12 +40,12 @@ def read_records(
 
 
 def build_unreadable_error(where: str, broken: Exception, hint: str) -> UserError:
-    """The error for a position that Holdfast did not write; the user has to fix it."""
+    """Return the error for a position that Holdfast did not write; the user has to fix it."""
     return UserError(f"{where}: not a record of a run: {broken}", hint=hint, code="run-damaged")
 
 
 def _read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Complete lines, some at a time, with the offset of the first."""
+    """Yield blocks of complete lines, each with the offset of its first line."""
     if not path.is_file():  # reading a pipe at this path would never end
         return
     start = 0
@@ -62,7 +62,7 @@ def _read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _decode_block(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
-    """The records of the lines, if each is one: Holdfast writes exactly one record per line."""
+    """Return the records of the lines, if each is one: Holdfast writes exactly one record per line."""
     block = b"".join(lines)
     ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
     if not ours:

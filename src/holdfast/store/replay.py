@@ -41,7 +41,7 @@ class GivenVerdicts:
         self._lines = LineReader(path) if self._starts else None
 
     def read_verdicts(self, trial: int) -> dict[str, Verdict]:
-        """The verdicts on a trial by rule; the last of several counts."""
+        """Return the verdicts on a trial by rule; the last of several counts."""
         verdicts: list[Verdict] = []
         at = self._last[trial]
         while at >= 0:
@@ -136,7 +136,7 @@ class _StoredReading:
             self._add_trial(place, at, observation)
 
     def build_stored_run(self) -> StoredRun:
-        """What there is."""
+        """Build the stored part of the run from what was read."""
         done, every = self._done, self._plan.trials
         left = every
         if any(done):

@@ -36,7 +36,7 @@ def _is_listed(table: str, about: os.stat_result) -> bool:
 
 
 def _is_held(lock: Path) -> bool:
-    """Without such a table: whether a shared lock would have to wait. It is released immediately."""
+    """Whether a shared lock would have to wait, for kernels without such a table. It is released immediately."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

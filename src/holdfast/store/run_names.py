@@ -17,7 +17,7 @@ _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "ov
 
 
 def format_name(path: Path) -> str:
-    """The run's name for a command in this folder: its id if runs are looked up here, otherwise its path."""
+    """Return the run's name for a command in this folder: its id if runs are looked up here, otherwise its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
     if runs.absolute() == get_local_runs_folder().absolute():
         return get_id(path)
@@ -25,7 +25,7 @@ def format_name(path: Path) -> str:
 
 
 def list_stored_runs(runs: Path) -> list[Path]:
-    """The folders of stored runs by number, newest last; a folder without run.json does not count."""
+    """Return the folders of stored runs by number, newest last; a folder without run.json does not count."""
     try:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
@@ -40,7 +40,7 @@ def list_stored_files(runs: Path) -> list[Path]:
 
 
 def list_damaged_runs(runs: Path) -> list[Path]:
-    """Folders named like runs that are incomplete, or that may not be read."""
+    """List folders named like runs that are incomplete or cannot be read."""
     try:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
@@ -50,7 +50,7 @@ def list_damaged_runs(runs: Path) -> list[Path]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether an incomplete run is there; a run that is just starting does not count."""
+    """Whether the folder contains an incomplete run; a run that is just starting does not count."""
     if not path.name.isdigit() or is_run(path):
         return False
     try:
@@ -65,7 +65,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def list_parts(run: Path) -> list[Path]:
-    """The folders of a run's parts, by name; none if it has no parts."""
+    """Return the folders of a run's parts, by name; none if it has no parts."""
     folder = f"{run}/{PARTS}"
     try:
         names = sorted(os.listdir(folder))
@@ -75,7 +75,7 @@ def list_parts(run: Path) -> list[Path]:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a run is there, as far as can be told."""
+    """Whether the folder seems to contain a run."""
     return os.path.isfile(path / "run.json")  # false if it may not be read
 
 
@@ -85,13 +85,13 @@ def get_id(path: Path) -> str:
 
 
 def get_run_folder(runs: Path, id: str) -> Path:
-    """The folder of the run with that id."""
+    """Return the folder of the run with that id."""
     number, _, part = id.partition("/")
     return runs / number / PARTS / part if part else runs / number
 
 
 def get_single_run(run: Path) -> Path:
-    """The folder of the run, or of its only part; UsageError if it has several."""
+    """Return the folder of the run, or of its only part; UsageError if it has several."""
     parts = list_parts(run)
     if len(parts) > 1:
         names = ", ".join(map(get_id, parts))
@@ -102,7 +102,7 @@ def get_single_run(run: Path) -> Path:
 
 
 def find_run(runs: Path, name: str) -> Path:
-    """The folder of the run with that name; UsageError lists the existing ones."""
+    """Return the folder of the run with that name; UsageError lists the existing ones."""
     head, _, part = name.partition("/")
     stored = list_stored_runs(runs)
     places = [stored[-1]] if head in NEWEST and stored else [runs / head, runs / head.zfill(4)]

@@ -106,7 +106,7 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """Of this file itself: a digest of all that is above."""
 
     def compute_seal(self) -> str:
-        """The seal for its current content."""
+        """Return the seal for its current content."""
         return digest(encode(replace(self, seal="")), SIZE)
 
 
@@ -159,7 +159,7 @@ class RunDir:
         return tuple(map(RunDir, list_parts(self.path)))
 
     def get_part(self, name: str) -> RunDir:
-        """The folder of a part of this run."""
+        """Return the folder of a part of this run."""
         return RunDir(self.path / PARTS / name)
 
     @property
@@ -168,7 +168,7 @@ class RunDir:
         return get_own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
 
     def get_single(self) -> RunDir:
-        """The run, or its only part; UsageError if it has several."""
+        """Return the run, or its only part; UsageError if it has several."""
         path = get_single_run(self.path)
         return self if path == self.path else RunDir(path)
 
@@ -191,7 +191,7 @@ class RunDir:
 
     @classmethod
     def find(cls, runs: Path, name: str) -> RunDir:
-        """A run by its id, `latest` or `last`, a part as `0007/contract`, or by a path to its folder."""
+        """Return a run by its id, `latest` or `last`, a part as `0007/contract`, or by a path to its folder."""
         return cls(find_run(runs, name))
 
     def lock(self) -> None:
@@ -258,15 +258,15 @@ class RunDir:
         write_json(self.path / "ended.json", replace(ended, seal=ended.compute_seal()))
 
     def get_verdict_file(self, number: int = 1) -> Path:
-        """A file of verdicts; the first is the run's own, the others come from rejudging."""
+        """Return a file of verdicts; the first is the run's own, the others come from rejudging."""
         return self.path / f"verdicts-{number}.jsonl"
 
     def get_evidence_file(self) -> Path:
-        """The models' answers for the run's own verdicts; only if any was asked."""
+        """Return the models' answers for the run's own verdicts; only if any was asked."""
         return self.path / "evidence-0.jsonl"
 
     def get_scenario_file(self) -> Path:
-        """Scenarios that a planner invented, each once; only if a trial ran in one."""
+        """Return the file of scenarios that a planner invented; it exists only if a trial ran in one."""
         return self.path / "scenarios.jsonl"
 
     def list_observation_files(self) -> list[Path]:
@@ -274,7 +274,7 @@ class RunDir:
 
 
 HUNT = "hunt.json"
-"""What a hunt found; only if it was concluded."""
+"""Return the file with the result of a hunt; it exists only if the hunt was concluded."""
 
 
 def seal_hunt(run: RunDir) -> None:
@@ -293,25 +293,25 @@ def forget_hunt(run: RunDir) -> None:
 
 
 def list_verdict_files(run: RunDir) -> list[Path]:
-    """All files of verdicts, newest last."""
+    """Return all files of verdicts, newest last."""
     files = (path for path in run.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
     return sorted(files, key=get_number)
 
 
 def list_record_files(run: RunDir) -> list[Path]:
-    """Everything that a verdict is based on: the manifest, the spec, and the records."""
+    """Return everything that a verdict is based on: the manifest, the spec, and the records."""
     optional = [path for path in (run.get_evidence_file(), run.get_scenario_file()) if path.is_file()]
     lines = [run.path / "trials.jsonl", *run.list_observation_files(), run.get_verdict_file()]
     return [*list_documents(run), *lines, *optional]
 
 
 def seal_documents(run: RunDir) -> dict[str, Seal]:
-    """The current seals of the documents."""
+    """Return the current seals of the documents."""
     return {path.name: seal for path in list_documents(run) if (seal := compute_seal(path)) is not None}
 
 
 def list_documents(run: RunDir) -> list[Path]:
-    """What is written before the first trial."""
+    """List the files that are written before the first trial."""
     part = run.path / "part.json"
     return [run.path / "run.json", run.path / "spec.yaml", *([part] if part.is_file() else ())]
 
@@ -325,5 +325,5 @@ def is_in_progress(run: RunDir) -> bool:
 
 
 def get_number(verdicts: Path) -> int:
-    """The number of a file of verdicts."""
+    """Return the number of a file of verdicts."""
     return int(verdicts.stem.rpartition("-")[2])

@@ -41,7 +41,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
 
 
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
-    """The files that are missing, and those that changed."""
+    """Return the files that are missing, and those that changed."""
     paths = {path.name: path for path in list_record_files(run)}
     if HUNT in sealed:  # a result that is not sealed is not read
         paths[HUNT] = run.path / HUNT

@@ -28,7 +28,7 @@ class Seal(Struct, frozen=True):
 
 
 def compute_seal(path: Path) -> Seal | None:
-    """The seal for a file's current content; None if it does not exist."""
+    """Return the seal for a file's current content; None if it does not exist."""
     if not path.is_file():
         return None
     digest, lines = blake2b(digest_size=SIZE), 0

@@ -52,16 +52,16 @@ class RecordsInMemory:
                 yield self._trials[id], read_details(self._run, observed), verdict
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Every observed trial with its verdicts, in the order in which they were begun."""
+        """Return every observed trial with its verdicts, in the order in which they were begun."""
         return (self.read_trial(id) for id in self._trials if id in self._seen)
 
     def read_trial(self, id: str) -> TracedTrial:
-        """One observed trial with its verdicts; KeyError if it is missing."""
+        """Return one observed trial with its verdicts; KeyError if it is missing."""
         verdicts = self._group_by_trial.get(id, {})
         return TracedTrial(self._trials[id], read_details(self._run, self._seen[id]), tuple(verdicts.values()))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     def _group_by_cell(self, plan: Plan) -> dict[int, dict[str, Verdict]]:
         cells: dict[int, dict[str, Verdict]] = {}
@@ -76,7 +76,7 @@ class RecordsInMemory:
 
     @cached_property
     def _group_by_trial(self) -> dict[str, dict[str, Verdict]]:
-        """By trial and rule: the last of several counts."""
+        """Group the verdicts by trial and rule; the last of several counts."""
         by_trial: dict[str, dict[str, Verdict]] = {}
         for verdict in self._verdicts:
             by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
@@ -103,7 +103,7 @@ _trials = create_decoder(TrialRecord)
 
 
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
-    """The records of a run; a small, undamaged one without large values is read now."""
+    """Return the records of a run; a small, undamaged one without large values is read now."""
     files = [run.path / "trials.jsonl", *run.list_observation_files(), verdicts]
     if sum(file.stat().st_size for file in files if file.is_file()) <= MOST_AT_ONCE:
         try:
@@ -135,11 +135,11 @@ class StoredRecords:
         return ((*self._read_trial(trial), verdict) for (trial, _), verdict in zip(observed, verdicts, strict=True))
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Every observed trial with its verdicts, in the order in which they were begun."""
+        """Return every observed trial with its verdicts, in the order in which they were begun."""
         return map(self._read_traced, self._index.list_observed())
 
     def read_trial(self, id: str) -> TracedTrial:
-        """One observed trial with its verdicts."""
+        """Return one observed trial with its verdicts."""
         number = self._index.find_number(id)
         if number is None:
             raise KeyError(id)
@@ -158,7 +158,7 @@ class StoredRecords:
         return read_scenarios(self._run, self._plan.spec.scenarios)
 
     def _read_traced(self, number: int) -> TracedTrial:
-        """The last of several verdicts by one rule counts."""
+        """Return the last of several verdicts by one rule counts."""
         verdicts = {
             verdict.invariant: verdict for verdict in self._read_verdicts(self._index.by_trial.list_owned(number))
         }

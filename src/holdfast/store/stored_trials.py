@@ -33,11 +33,11 @@ class StoredTrials:
         return ((n, one.build_trial(self._scenarios)) for n, one in records if self._ids.find(one.id) == n)
 
     def find(self, id: str) -> int | None:
-        """The number of a trial; None if there is none with this id."""
+        """Return the number of a trial; None if there is none with this id."""
         return self._ids.find(id)
 
     def read_at(self, number: int) -> Trial:
-        """A trial by its number."""
+        """Return a trial by its number."""
         assert self._lines is not None
         return read_trial(self._lines.read_line(self._starts[number])).build_trial(self._scenarios)
 

@@ -67,7 +67,7 @@ class Traces:
         written.changed = written.changed or changed
 
     def finish(self, observation: Observation) -> Observation:
-        """The observation to store: its complete trace is in the file, and only its length is here.
+        """Return the observation to store: its complete trace is in the file, and only its length is here.
 
         A repeated trial has events of an earlier attempt in its file: it is then rewritten. It is also rewritten if an
         event could not be written as it came, which raises UnicodeEncodeError until the observation can be stored.
@@ -109,12 +109,12 @@ def is_id(trial: str) -> bool:
 
 
 def get_trace_file(folder: Path, trial: str) -> Path:
-    """The path of a trial's trace in the run's folder of traces."""
+    """Return the path of a trial's trace in the run's folder of traces."""
     return folder / f"{trial}.jsonl"
 
 
 def add_trace(run: RunDir, observation: Observation) -> Observation:
-    """The observation with its trace; one without its complete trace may not be judged."""
+    """Return the observation with its trace; one without its complete trace may not be judged."""
     if not observation.events:
         return observation
     try:
@@ -127,7 +127,7 @@ def add_trace(run: RunDir, observation: Observation) -> Observation:
 
 
 def _read_lines(run: RunDir, observation: Observation) -> list[bytes]:
-    """The lines of the trial's trace file; none if the file was changed."""
+    """Return the lines of the trial's trace file; none if the file was changed."""
     if not is_id(observation.trial):
         return []
     lines = list(islice(read_lines(get_trace_file(run.path / "traces", observation.trial)), observation.events + 1))

@@ -34,13 +34,13 @@ class Repetition(Struct, frozen=True):
     """A hunt repeats its calm trials, or the trials of a cause, but no other trial alone."""
 
     def format_trial(self, id: str, rule: str = "") -> str:
-        """One trial; `rule` judges it."""
+        """Return one trial; `rule` judges it."""
         if self.hunts:
             return f"{self.command} --rule {shlex.quote(rule)}" if rule else self.command
         return self._call(f"trials=[{id!r}]") if self.python else f"{self.command} --trial {id}"
 
     def format_cell(self, rule: str, scenario: str) -> str:
-        """One rule in one scenario."""
+        """Return one rule in one scenario."""
         if self.python:
             return self._call(f"invariants=[{rule!r}], scenarios=[{scenario!r}]")
         return f"{self.command} --invariant {shlex.quote(rule)} --scenario {shlex.quote(scenario)}"
@@ -72,7 +72,7 @@ class StoredCells(Sequence[CellRow]):
         return map(self._build_row, self._tally.iter_cells())
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Every observed trial, in the order in which they were begun, one at a time."""
+        """Return every observed trial, in the order in which they were begun, one at a time."""
         return self.files.read_traced()
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class Files:
         self._opened: RunRecords | None = None
 
     def read_rows(self, cell: Cell) -> list[TrialRow]:
-        """The trials of a cell; for a repeated trial, the last verdict."""
+        """Return the trials of a cell; for a repeated trial, the last verdict."""
         place = self._plan.get_position(cell.invariant, cell.scenario, self._plan.get_params_index(cell.params))
         rows = []
         deciding, tasks = self._deciding(place), self._plan.get_tasks(cell.invariant)
@@ -145,15 +145,15 @@ class Files:
         return [row for _, row in rows]
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Every observed trial with its verdicts; for a large run only their positions are in memory."""
+        """Return every observed trial with its verdicts; for a large run only their positions are in memory."""
         return self._records.read_traced()
 
     def read_trial(self, id: str) -> TracedTrial:
-        """One observed trial with its verdicts."""
+        """Return one observed trial with its verdicts."""
         return self._records.read_trial(id)
 
     def read_row(self, id: str, rule: str) -> TrialRow | None:
-        """One observed trial as that rule judged it; None if the run does not have both."""
+        """Return one observed trial as that rule judged it; None if the run does not have both."""
         try:
             traced = self.read_trial(id)
         except KeyError:
@@ -162,7 +162,7 @@ class Files:
         return self._build_row(traced.trial, traced.seen, judged[rule], aside=False) if rule in judged else None
 
     def format_command(self, id: str) -> str:
-        """The command that repeats a trial that serves every rule."""
+        """Return the command that repeats a trial that serves every rule."""
         return self._repetition.format_trial(id)
 
     def close(self) -> None:
@@ -207,14 +207,14 @@ class Files:
         )
 
     def _build_command(self, trial: Trial, verdict: Verdict) -> str:
-        """A trial made for another rule would not show this one: then the command runs the cell."""
+        """Return a trial made for another rule would not show this one: then the command runs the cell."""
         if trial.invariant in ("*", verdict.invariant):
             return self._repetition.format_trial(trial.id, verdict.invariant)
         return self._repetition.format_cell(verdict.invariant, trial.scenario.name)
 
 
 def _find_detail(turns: Sequence[Turn]) -> str:
-    """The first detail of a turn."""
+    """Return the first detail of a turn."""
     for turn in turns:
         if turn.detail:
             return turn.detail
@@ -235,7 +235,7 @@ def build_run_command(
     sessions: str | None = None,
     live: bool = False,
 ) -> str:
-    """The command that repeats a trial, without its id."""
+    """Return the command that repeats a trial, without its id."""
     words = PART_COMMANDS[part].split()
     if sessions is not None:
         words.append(shlex.quote(sessions))

@@ -81,7 +81,7 @@ async def start(place: Sandbox, argv: Sequence[str], *, stdout: int = -1) -> Sta
 
 
 async def start_listening(place: Sandbox, *, accepts: bool) -> tuple[Started, int]:
-    """A Python program inside that listens, and its port; unless it `accepts`, it never accepts a connection."""
+    """Return a Python program inside that listens, and its port; unless it `accepts`, it never accepts a connection."""
     reads, writes = os.pipe()
     try:
         program = await start(place, [sys.executable, "-c", _LISTEN if accepts else _DEAF], stdout=writes)
@@ -94,7 +94,7 @@ async def start_listening(place: Sandbox, *, accepts: bool) -> tuple[Started, in
 
 
 async def read(place: Sandbox, path: str) -> bytes:
-    """A file of the workspace; None if there is none."""
+    """Return a file of the workspace; None if there is none."""
     file = place.find(path)
     return b"" if file is None else file.read_bytes()
 

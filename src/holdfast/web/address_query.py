@@ -21,7 +21,7 @@ class AddressQuery:
         return self._values.get(name, "")
 
     def get_number(self, name: str, default: int, most: int) -> int:
-        """A whole number from 0 to `most`; UsageError if it is not one."""
+        """Return a whole number from 0 to `most`; UsageError if it is not one."""
         text = self._values.get(name)
         if not text:
             return default

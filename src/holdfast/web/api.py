@@ -139,7 +139,7 @@ class Api:
         return build_json_reply(self._project.opened.use(id, build))
 
     def _build_failed_part(self, part: PartResult) -> dict[str, Any]:
-        """The causes and the matrix of a failed part."""
+        """Return the causes and the matrix of a failed part."""
         return self._project.opened.use(part.run, lambda opened: build_failed_part(part, opened.outcome.run))
 
     def _build_row(self, id: str) -> dict[str, Any]:

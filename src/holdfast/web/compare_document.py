@@ -82,7 +82,7 @@ def _build_cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[
 
 
 def _read_outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, str]:
-    """The outcome of every cell. A cell has a part only if both runs have several."""
+    """Return the outcome of every cell. A cell has a part only if both runs have several."""
     both = bool(run.parts and other.parts)
     outcomes: dict[_Place, str] = {}
     for one in _select_parts(run, other):
@@ -91,7 +91,7 @@ def _read_outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Plac
 
 
 def _select_parts(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
-    """The parts of a multi-part run; next to a run of one part, the matching part."""
+    """Return the parts of a multi-part run; next to a run of one part, the matching part."""
     if not run.parts:
         return (run,)
     wanted = None if other.parts else other.read_manifest().options.part

@@ -24,7 +24,7 @@ QUEUED = 256
 
 
 def encode_event(name: str, data: Any) -> bytes:
-    """One event in the browser's format. The JSON contains no line breaks."""
+    """Return one event in the browser's format. The JSON contains no line breaks."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), encode_json(data))
 
 
@@ -113,7 +113,7 @@ class EventHub:
             await asyncio.sleep(LOOK_S)
 
     def _skip_repeated(self, run: str, progress: bytes) -> list[bytes]:
-        """The progress, if it differs from the last one sent."""
+        """Return the progress, if it differs from the last one sent."""
         if self._last.get(run) == progress:
             return []
         self._last[run] = progress
@@ -142,7 +142,7 @@ class EventHub:
 
 
 def _find_running_part(run: RunDir) -> RunDir | None:
-    """The run itself, or the part of it that is being written."""
+    """Return the run itself, or the part of it that is being written."""
     if not run.read_manifest().parts:
         return run
     return next((part for part in run.parts if is_in_progress(part)), None)

@@ -22,7 +22,7 @@ class FileTail:
         self._inode = 0
 
     def read_lines(self) -> list[bytes]:
-        """The complete lines; an unfinished one is left for the next call."""
+        """Return the complete lines; an unfinished one is left for the next call."""
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe at this path must not block
         except OSError:

@@ -42,7 +42,7 @@ def format_verdict(run: PastRun) -> str:
 
 
 def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
-    """The row of the run in the list."""
+    """Return the row of the run in the list."""
     state, note = get_state(run, runs), notes.get(run.id)
     return {
         "id": run.id,
@@ -78,7 +78,7 @@ POINTS = 500
 
 
 def build_listing(project: Project, query: AddressQuery) -> dict[str, Any]:
-    """A page of the requested runs, newest first."""
+    """Return a page of the requested runs, newest first."""
     known = project.list.get_known()
     whole = known.whole
     notes = project.notes.read_all()
@@ -131,7 +131,7 @@ def _build_point(run: PastRun) -> dict[str, Any]:
 
 
 def _build_filter(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[PastRun], bool]:
-    """A filter for the requested runs."""
+    """Return a filter for the requested runs."""
     spec, verdict, mark = query.get_text("spec"), query.get_text("verdict"), query.get_text("mark")
     text = query.get_text("q").casefold()
     tests: list[Callable[[PastRun], bool]] = []

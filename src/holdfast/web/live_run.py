@@ -80,13 +80,13 @@ class LiveRun:
             self._read()
 
     def build_outcome(self) -> RunOutcome:
-        """The run so far."""
+        """Return the run so far."""
         ended = RunEnd(False, self._compute_elapsed())
         concluded = conclude(self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=ended)
         return replace(concluded, run=replace(concluded.run, running=True))
 
     def build_progress(self) -> dict[str, Any]:
-        """The progress in numbers."""
+        """Return the progress in numbers."""
         spending = (self._tally.spending, self._tally.control_spending)
         known = [
             spent.cost_usd for spent in (one.build_result() for one in spending) if spent and spent.cost_usd is not None
@@ -110,7 +110,7 @@ class LiveRun:
         return LiveNews(cells, trials[:TOLD])
 
     def get_pending(self, id: str) -> Trial | None:
-        """A trial that was begun and has no stored observation yet."""
+        """Return a trial that was begun and has no stored observation yet."""
         return self._pending.get(id)
 
     # -- reading --------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class LiveRun:
                     return
 
     def read_calls(self, id: str) -> list[TraceEvent]:
-        """The calls of a running trial so far."""
+        """Return the calls of a running trial so far."""
         try:
             lines = list(read_lines(get_trace_file(self._run.path / "traces", id)))
         except OSError:
@@ -256,7 +256,7 @@ def _decode(decode: Callable[[bytes], Any], line: bytes) -> Any:
 
 
 def _build_ended_trial(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
-    """A trial that has ended, with the verdict that most needs explaining."""
+    """Return a trial that has ended, with the verdict that most needs explaining."""
     order = (*wording.TROUBLE, "pass", "n/a")
     worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)
     return {

@@ -54,7 +54,7 @@ _texts, _lines = create_decoder(NoteText), create_decoder(_NoteLine)
 
 
 def read_text(body: bytes) -> NoteText:
-    """The request's content; UsageError if it is not a note."""
+    """Return the request's content; UsageError if it is not a note."""
     try:
         sent = _texts.decode(body)
     except (MsgspecError, ValueError, RecursionError) as wrong:

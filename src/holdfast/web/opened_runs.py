@@ -51,7 +51,7 @@ class OpenedRuns:
         self._live: dict[str, LiveRun] = {}
 
     def find_folder(self, id: str) -> RunDir:
-        """The run's folder; NotThere if there is none."""
+        """Return the run's folder; NotThere if there is none."""
         path = get_run_folder(self._runs, id)
         if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
             raise NotFound(f"there is no run {id}", hint="the list of runs says which there are")
@@ -74,7 +74,7 @@ class OpenedRuns:
             self._open.clear()
 
     def find_live(self, id: str) -> LiveRun | None:
-        """The run, if it is running; None if it has ended or was killed."""
+        """Return the run, if it is running; None if it has ended or was killed."""
         run = self.find_folder(id)
         with self._lock:
             opening = self._opening.setdefault(id, threading.Lock())
@@ -125,7 +125,7 @@ class OpenedRuns:
 
 
 def build_stamp(run: RunDir) -> tuple[object, ...]:
-    """A fingerprint of a run: the sizes and times of its files."""
+    """Return a fingerprint of a run: the sizes and times of its files."""
     stamp: list[object] = []
     for path in (run.path / "ended.json", *list_record_files(run)):
         try:

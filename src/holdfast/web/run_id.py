@@ -22,7 +22,7 @@ def is_trial_id(text: str) -> bool:
 
 
 def split_id(words: list[str]) -> tuple[str, list[str]]:
-    """The run's id at the start of a path, and the rest; the id is empty if there is none."""
+    """Return the run's id at the start of a path, and the rest; the id is empty if there is none."""
     for length in (2, 1):
         id = "/".join(words[:length])
         if len(words) >= length and is_run_id(id):

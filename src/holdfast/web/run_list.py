@@ -56,7 +56,7 @@ class KnownRuns(Struct, frozen=True):
         return [run for run in self.runs if "/" not in run.id]
 
     def list_parts(self, id: str) -> list[PastRun]:
-        """The parts of a run, in the order in which they run."""
+        """Return the parts of a run, in the order in which they run."""
         return [self.by_id[part] for part in (f"{id}/{name}" for name in ORDER) if part in self.by_id]
 
 
@@ -78,7 +78,7 @@ class RunList:
         self._thread.start()
 
     def get_known(self) -> KnownRuns:
-        """The runs known by now; the first caller waits a moment."""
+        """Return the runs known by now; the first caller waits a moment."""
         self._asked_at = time.monotonic()
         if not self._done.is_set():
             self._done.wait(FIRST_S)
@@ -91,7 +91,7 @@ class RunList:
         self._wake.set()
 
     def note_listener(self) -> None:
-        """Somebody is still listening."""
+        """Note that a client is still listening."""
         self._asked_at = time.monotonic()
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class RunList:
             every, glance = max(SCAN_S, 20 * (scanned_at - began)), self._build_fingerprint()
 
     def _build_fingerprint(self) -> tuple[int, frozenset[tuple[str, str]]]:
-        """A fingerprint that changes when a run begins, ends or is killed."""
+        """Return a fingerprint that changes when a run begins, ends or is killed."""
         try:
             folder = os.stat(self._folder).st_mtime_ns
         except OSError:

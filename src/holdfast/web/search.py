@@ -63,7 +63,7 @@ class Needle:
         return self._bytes.decode().casefold() in line.decode("utf-8", "replace").casefold()
 
     def find_excerpt(self, text: str) -> tuple[str, tuple[int, int]] | None:
-        """The words with their context, and their position in it; None if they are missing."""
+        """Return the words with their context, and their position in it; None if they are missing."""
         folded = text.casefold()
         at = folded.find(self._text)
         if at < 0:
@@ -94,7 +94,7 @@ def search(
     notes: Mapping[str, KeptNote],
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """The places with the words: notes, then the newest run first. `more`: there are further places."""
+    """Return the places with the words: notes, then the newest run first. `more`: there are further places."""
     needle, until = Needle(text), clock() + SECONDS
     noted = list(_search_notes(notes, needle))
     hits, cut = noted[:limit], len(noted) > limit
@@ -135,7 +135,7 @@ class _ResultLimit:
 
 
 def _search_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
-    """Every match; None for a line without one, so the caller can stop."""
+    """Yield every match; None for a line without one, so the caller can stop."""
     with suppress(OSError):
         for line in read_lines(run.get_verdict_file()):
             yield _search_verdict(line, needle) if needle.may_contain(line) else None
@@ -191,7 +191,7 @@ def _add_columns(run: RunDir, hits: list[FoundText]) -> list[dict[str, Any]]:
 
 
 def _read_columns(run: RunDir, trials: set[str]) -> dict[str, str]:
-    """The scenario and params of the trials."""
+    """Return the scenario and params of the trials."""
     columns: dict[str, str] = {}
     wanted = {f'"id":"{id}"'.encode(): id for id in trials}
     with suppress(OSError):

@@ -22,7 +22,7 @@ _MAIN = "<noscript><p>This page needs scripts. The report.html of each run can b
 
 
 def read_static_file(name: str) -> WebReply | None:
-    """A file of the page; None if there is none with that name."""
+    """Return a file of the page; None if there is none with that name."""
     if not name:
         body, suffix = f'<script src="{BELOW}page.js"></script>'.join(build_shell(_HEAD, _MAIN)).encode(), ".html"
     elif name.startswith(BELOW) and name.removeprefix(BELOW) in FILES:

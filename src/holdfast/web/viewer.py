@@ -210,7 +210,7 @@ class Viewer:
             self._hub.remove_listener(one)
 
     async def _await_event(self, exchange: Exchange, one: Listening) -> bytes:
-        """The next event; a comment if there is none for a while, which detects a client that left."""
+        """Return the next event; a comment if there is none for a while, which detects a client that left."""
         self._project.list.note_listener()
         waiting = asyncio.ensure_future(one.queue.get())
         leaving = asyncio.ensure_future(exchange.connection.wait_closed())
@@ -229,7 +229,7 @@ class Viewer:
             raise ConnectionResetError("the client does not read") from None
 
     def _report_changes(self, ids: list[str]) -> None:
-        """The list changed; called from the thread that reads it."""
+        """Send the changed ids to the clients; called from the thread that reads the list."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._hub.list_changed, ids[:NAMED])
 

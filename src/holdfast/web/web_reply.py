@@ -27,7 +27,7 @@ class WebReply(Struct, frozen=True):
     """For a file: the browser may cache it, and asks whether it is still the same."""
 
     def compress(self) -> bytes:
-        """The body compressed with gzip; equal bodies give equal bytes."""
+        """Return the body compressed with gzip; equal bodies give equal bytes."""
         press = zlib.compressobj(4, wbits=31)
         return press.compress(self.body) + press.flush()
 
@@ -37,7 +37,7 @@ def build_json_reply(value: Any, status: int = 200) -> WebReply:
 
 
 def build_refusal(status: int, error: str, hint: str = "") -> WebReply:
-    """An error, with what to do next."""
+    """Return an error, with what to do next."""
     return build_json_reply({"error": error, "hint": hint}, status)
 
 
@@ -50,7 +50,7 @@ NOTHING = WebReply(404, b"not found\n", "text/plain; charset=utf-8")
 
 
 def create_token() -> str:
-    """192 bits: nobody guesses it."""
+    """Create a random token of 192 bits."""
     return secrets.token_urlsafe(24)
 
 
@@ -66,7 +66,7 @@ class Gate(Struct, frozen=True):
         return (f"127.0.0.1:{self.port}", f"localhost:{self.port}", f"[::1]:{self.port}")
 
     def enter(self, head: RequestHead) -> str | WebReply:
-        """The path below the token, query included; or why access is denied."""
+        """Return the path below the token, query included; or why access is denied."""
         if head.get("host") not in self.hosts or len([1 for name, _ in head.headers if name.lower() == b"host"]) != 1:
             return build_refusal(
                 403, "this address goes by another name", "open the address that holdfast view printed"

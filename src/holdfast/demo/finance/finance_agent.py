@@ -22,7 +22,7 @@ def market_data_api(ticker: str) -> dict[str, str]:
 
 
 def company_profile(ticker: str) -> dict[str, str]:
-    """Who a company is."""
+    """Return a company's profile."""
     return {"name": f"{ticker} Corporation", "sector": "anvils and rockets"}
 
 
@@ -43,7 +43,7 @@ def model(question: str, profile: dict[str, str], figures: dict[str, str]) -> di
 
 
 def topic(question: str) -> str:
-    """What is asked for."""
+    """Return what the question asks for."""
     return "revenue" if "revenue" in question.lower() else "price"
 
 

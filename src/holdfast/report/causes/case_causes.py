@@ -42,7 +42,7 @@ class CaseCause(Struct, frozen=True):
 
 
 def group_cases(run: Run, *, passed: bool = False) -> list[CaseCause]:
-    """The causes of cases that did not pass: worst first, then largest. Each case belongs to exactly one.
+    """Return the causes of cases that did not pass: worst first, then largest. Each case belongs to exactly one.
 
     `passed`: the causes of cases that passed, but not fully, instead.
     """
@@ -71,7 +71,7 @@ def _list_rules(run: Run, row: CaseRow) -> tuple[str, ...]:
 
 
 def _build_signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
-    """What distinguishes the cause of a case, and the reasons behind it."""
+    """Build the key that distinguishes the cause of a case, with the reasons behind it."""
     case = row.case
     if _is_reason_complete(run):
         deciding = next((one for one in case.replicas if one.status == case.status), None)

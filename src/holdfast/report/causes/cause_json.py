@@ -12,7 +12,7 @@ from holdfast.report.causes.cell_causes import Cause, group_cells
 
 
 def build_entries(run: Run) -> Iterator[dict[str, Any]]:
-    """The causes of all cells, worst first, then those of the cases."""
+    """Yield the causes of all cells, worst first, then those of the cases."""
     every_cause = group_cells(run)[::-1] if wording.has_cells(run) else []
     while every_cause:  # each is released once it is written, with the trials read for it
         yield _build_cell_cause(run.part if run.part in ("chaos", "hunt") else "contract", every_cause.pop())
@@ -44,7 +44,7 @@ def _build_cell_cause(part: str, cause: Cause) -> dict[str, Any]:
 
 
 def _build_faults(cause: Cause | CaseCause) -> list[dict[str, Any]]:
-    """The sets of faults under which it occurred, with the number of cells or cases for each."""
+    """Return the sets of faults under which it occurred, with the number of cells or cases for each."""
     noun = "cells" if isinstance(cause, Cause) else "cases"
     return [{"faults": [name._asdict() for name in names], noun: count} for names, count in cause.faults]
 

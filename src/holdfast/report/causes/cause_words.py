@@ -27,7 +27,7 @@ def format_start(cause: Cause) -> str:
 
 
 def format_subject(cause: Cause) -> str:
-    """The rules, or how many an ending broke: `answers, ? true-price`, `4 rules, ? 1 more`."""
+    """Return the rules, or how many an ending broke: `answers, ? true-price`, `4 rules, ? 1 more`."""
     if len(cause.rules) <= _NAMED:
         return ", ".join(mark_rules(cause))
     alike = sum(cause.outcomes[rule] == cause.outcome for rule in cause.rules)
@@ -37,7 +37,7 @@ def format_subject(cause: Cause) -> str:
 
 
 def mark_rules(cause: Cause) -> list[str]:
-    """The rules, first those with the outcome of the cause; the others with their own sign."""
+    """Return the rules, first those with the outcome of the cause; the others with their own sign."""
     rules = sorted(cause.rules, key=lambda rule: wording.TROUBLE[cause.outcomes[rule]])
     signs = {
         rule: "" if outcome == cause.outcome else f"{wording.SIGNS[outcome]} "
@@ -72,20 +72,20 @@ def format_faults(cause: Cause | CaseCause) -> str:
 
 
 def format_because(cause: Cause) -> str:
-    """What to add to the shown reason; for an ending nothing, because each rule words it differently."""
+    """Return what to add to the shown reason; for an ending nothing, because each rule words it differently."""
     text = format_also(cause)
     return f"   ({text})" if text else ""
 
 
 def format_also(cause: Cause) -> str:
-    """How many other reasons the cells give."""
+    """Format how many other reasons the cells give."""
     if len(cause.rules) > 1 and not cause.mixed:
         return ""
     return format_others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
 
 
 def format_others(first: str, reasons: Iterable[str], noun: str = "other wording") -> str:
-    """The number of reasons other than the shown one, with an example if it differs in more than numbers."""
+    """Return the number of reasons other than the shown one, with an example if it differs in more than numbers."""
     rest = [reason for reason in dict.fromkeys(reasons) if reason != first]
     if not rest:
         return ""
@@ -94,12 +94,12 @@ def format_others(first: str, reasons: Iterable[str], noun: str = "other wording
 
 
 def _keep_letters(reason: str) -> str:
-    """The letters of a reason: differences in numbers do not count."""
+    """Return the letters of a reason: differences in numbers do not count."""
     return "".join(filter(str.isalpha, reason))
 
 
 def list_facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The facts of a cause, around those of its first cell."""
+    """Yield the facts of a cause, around those of its first cell."""
     if len(cause.rules) > _NAMED:
         yield "rules", to_one_line(", ".join(mark_rules(cause)))
     elif cause.description:

@@ -37,7 +37,7 @@ class FaultName(NamedTuple):
 
 
 def list_fault_names(run: Run) -> dict[str, tuple[FaultName, ...]]:
-    """The faults of each scenario."""
+    """Return the faults of each scenario."""
     return {
         scenario.name: tuple(dict.fromkeys(FaultName(i.plane, i.target, i.mode) for i in scenario.injections))
         for scenario in run.scenarios
@@ -109,7 +109,7 @@ class Cause(Struct, frozen=True):
 
 
 def group_cells(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
-    """The causes of the troubled cells among `rows`, or among all, worst first.
+    """Return the causes of the troubled cells among `rows`, or among all, worst first.
 
     A troubled cell has one cause, or several if its trials failed in several ways. The result does not depend on the
     order of the cells.
@@ -168,7 +168,7 @@ class Causes:
             self._groups[of] = {_MANY: _join_groups(groups.values())}
 
     def sort_causes(self) -> list[Cause]:
-        """The causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
+        """Return the causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
         rules = self._rules
         known = sorted(
             self._build_causes(),

@@ -19,7 +19,7 @@ _FAMILY = "reporters"
 
 
 def find_reporter(path: Path) -> Reporter:
-    """The reporter for that path; UsageError if there is none, so call this before a long run."""
+    """Return the reporter for that path; UsageError if there is none, so call this before a long run."""
     suffix = path.suffix.lower()
     for name in _list_names():
         if suffix and get_suffix(name) == suffix:
@@ -33,7 +33,7 @@ def find_reporter(path: Path) -> Reporter:
 
 
 def warn_shadowed(path: Path) -> RunWarning | None:
-    """A warning if a plug-in's reporter has the same suffix and the built-in one is used."""
+    """Return a warning if a plug-in's reporter has the same suffix and the built-in one is used."""
     rivals = [name for name in _list_names() if _has_suffix(name, path.suffix.lower())]
     if len(rivals) < 2:
         return None
@@ -50,7 +50,7 @@ def _has_suffix(name: str, suffix: str) -> bool:
 
 
 def get_reporter(name: str) -> Reporter:
-    """The reporter of that name."""
+    """Return the reporter of that name."""
     plugin = plugins.find(_FAMILY, name)
     if plugin is None:
         raise UsageError(
@@ -63,7 +63,7 @@ def get_reporter(name: str) -> Reporter:
 
 
 def get_suffix(name: str) -> str:
-    """The suffix of that reporter's files."""
+    """Return the suffix of that reporter's files."""
     if name in plugins.SUFFIXES:
         return plugins.SUFFIXES[name]
     suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # a third-party class may raise anything
@@ -76,12 +76,12 @@ def get_suffix(name: str) -> str:
 
 
 def list_suffixes() -> list[str]:
-    """Every suffix that a report's name can have."""
+    """Return every suffix that a report's name can have."""
     return list(dict.fromkeys(map(get_suffix, _list_names())))
 
 
 def _list_names() -> Iterator[str]:
-    """Built-in reporters come first: a plug-in that is broken, or has the same suffix, does not replace them."""
+    """Yield the names, built-in reporters first: a broken plug-in, or one with the same suffix, does not replace them."""
     own = plugins.BUILT_IN[_FAMILY]
     yield from own
     yield from (name for name in plugins.list_names(_FAMILY) if name not in own)

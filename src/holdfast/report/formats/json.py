@@ -37,7 +37,7 @@ def _render(run: Run) -> Iterable[bytes]:
 
 
 def build_document(run: Run) -> dict[str, Any]:
-    """The report as plain values; causes, cells and cases are iterators, evaluated while they are written."""
+    """Return the report as plain values; causes, cells and cases are iterators, evaluated while they are written."""
     score = run.score
     return {
         "format": JSON,
@@ -76,7 +76,7 @@ def _build_parts(run: Run) -> dict[str, Any]:
 
 
 def _build_tasks(run: Run) -> dict[str, Any]:
-    """The cases of mutations or sessions."""
+    """Return the cases of mutations or sessions."""
     score = run.score
     made = score.mutation
     numbers: dict[str, Any] = {
@@ -118,7 +118,7 @@ def _build_scenario(run: Run) -> dict[str, Any]:
 
 
 def build_undecided(cases: Sequence[Case]) -> dict[str, Any]:
-    """The `parts` of a run that ended before its first trial."""
+    """Return the `parts` of a run that ended before its first trial."""
     return {
         "scenario": {"passed": False, "unproven_cases": 0, "cases": [_build_case_entry(case, []) for case in cases]}
     }

@@ -82,7 +82,7 @@ def _render(run: Run) -> Iterator[bytes]:
 
 
 def _build_verdict_suite(run: Run, suites: Iterable[Suite]) -> list[Suite]:
-    """A suite with only the verdict, if a run failed and none of its cases shows it."""
+    """Return a suite with only the verdict, if a run failed and none of its cases shows it."""
     if run.score.exit_code == 0 or any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
         return []
     suite = Suite("verdict")
@@ -91,7 +91,7 @@ def _build_verdict_suite(run: Run, suites: Iterable[Suite]) -> list[Suite]:
 
 
 def _count_cases(run: Run, failed: set[str]) -> Suite:
-    """The cases as their own suite, named after the file; adds the heads of failed cases to `failed`."""
+    """Return the cases as their own suite, named after the file; adds the heads of failed cases to `failed`."""
     suite = Suite(f"{run.name or run.spec_path}: cases")
     held = run.score.exit_code == 0
     for row in run.cases:
@@ -107,7 +107,7 @@ def _count_cases(run: Run, failed: set[str]) -> Suite:
 
 
 def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
-    """The suite of every scenario, and whether its cells are contiguous, as in a stored run."""
+    """Return the suite of every scenario, and whether its cells are contiguous, as in a stored run."""
     suites: dict[str, Suite] = {}
     last, sorted_ = None, True
     for row in run.cells:
@@ -163,13 +163,13 @@ def _build_head(tag: str, name: str, suites: list[Suite], started: str = "") -> 
 
 
 def _render_start_tag(element: ET.Element) -> bytes:
-    """The start tag alone."""
+    """Return the start tag alone."""
     whole: bytes = ET.tostring(element, "utf-8", short_empty_elements=False)
     return whole.removesuffix(f"</{element.tag}>".encode())
 
 
 def _render_element(element: ET.Element) -> bytes:
-    """An element of a suite, on its own lines."""
+    """Return an element of a suite, on its own lines."""
     ET.indent(element, level=2)
     whole: bytes = ET.tostring(element, "utf-8")
     return b"\n    " + whole
@@ -241,7 +241,7 @@ def _build_cell(run: Run, row: CellRow, places: wording.Places, seconds: float, 
 
 
 def _format_message(row: CellRow) -> str:
-    """The first cause of the cell, and the number of others; the body describes each of them."""
+    """Return the first cause of the cell, and the number of others; the body describes each of them."""
     others = len(row.cell.causes) - 1
     return _escape(wording.format_reason(row)) + (
         f" (and {wording.format_count(others, 'other cause')})" if others > 0 else ""
@@ -263,5 +263,5 @@ def _format_facts(facts: Facts) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """The text with forbidden XML characters and invisible characters spelled out."""
+    """Return the text with forbidden XML characters and invisible characters spelled out."""
     return make_visible(text, keep="\n\t")

@@ -26,7 +26,7 @@ _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "
 
 
 def format_commands(run: Run) -> Iterator[str]:
-    """One workflow command per line, worst first; the surplus is counted."""
+    """Yield one workflow command per line, worst first; the surplus is counted."""
     file = run.source or run.spec_path
     counts: Counter[str] = Counter()
     left = 0
@@ -92,7 +92,7 @@ class LineRemark(Struct, frozen=True):
 
 
 def get_level(rule: Invariant) -> Level:
-    """The level for the rule's severity."""
+    """Return the level for the rule's severity."""
     return "error" if rule.critical else _LEVELS[rule.severity]
 
 

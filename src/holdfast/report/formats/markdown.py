@@ -35,7 +35,7 @@ class Markdown:
 
 
 def _render(run: Run) -> bytes:
-    """The complete summary, small for any run: only the matrix and the failures that a person reads."""
+    """Return the complete summary, small for any run: only the matrix and the failures that a person reads."""
     lines = [*_format_top(run), "", *_format_case_failures(run), *_format_failures(run)]
     if score_of_mutations := run.score.mutation:
         lines += [*_format_types(score_of_mutations), ""]
@@ -163,7 +163,7 @@ def _list_cases(cause: CaseCause) -> Iterator[str]:
 
 
 def _format_names(names: Sequence[str], total: int) -> Iterator[str]:
-    """One name per line, and the number of others."""
+    """Yield one name per line, and the number of others."""
     yield from (f"{'' if n else 'in':<10} {to_one_line(name)}" for n, name in enumerate(names))
     if total > len(names):
         yield f"{'':<10} and {total - len(names)} more"

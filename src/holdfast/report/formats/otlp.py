@@ -24,7 +24,7 @@ _NANO = 1_000_000_000
 
 
 def build_requests(run: Run, traced: Iterable[TracedTrial]) -> Iterator[bytes]:
-    """The body of every export request, a few trials in each; one per line, they are OTLP's file format."""
+    """Yield the body of every export request, a few trials in each; one per line, they are OTLP's file format."""
     spans: list[dict[str, Any]] = []
     for one in traced:
         spans += build_trial_spans(run, one)
@@ -36,7 +36,7 @@ def build_requests(run: Run, traced: Iterable[TracedTrial]) -> Iterator[bytes]:
 
 
 def build_body(run: Run, spans: list[dict[str, Any]]) -> bytes:
-    """One export request."""
+    """Return one export request."""
     resource = _build_attributes({"service.name": "holdfast", "holdfast.run": run.id, "holdfast.spec": run.spec_path})
     scope = {"name": "holdfast", "version": run.version}
     return encode(
@@ -45,7 +45,7 @@ def build_body(run: Run, spans: list[dict[str, Any]]) -> bytes:
 
 
 def build_trial_spans(run: Run, traced: TracedTrial) -> list[dict[str, Any]]:
-    """The spans of one trial, the agent's own first. Equal runs give equal ids."""
+    """Return the spans of one trial, the agent's own first. Equal runs give equal ids."""
     trace_id = _build_id(16, run.id, run.started, traced.trial.id)
     root = _build_id(8, trace_id)
     named = {e.span_id: _build_id(8, trace_id, n) for n, e in enumerate(traced.seen.trace) if e.span_id}
@@ -102,7 +102,7 @@ def _build_call_span(event: TraceEvent, began: float, trace_id: str, span_id: st
 
 
 def _describe_call(event: TraceEvent) -> tuple[str, int, dict[str, Any]]:
-    """Name, kind and attributes of a call's span, by the OpenTelemetry conventions."""
+    """Return the name, kind and attributes of a call's span, by the OpenTelemetry conventions."""
     if event.event_type == "llm_call":
         return f"chat {event.tool}".rstrip(), _CLIENT, _build_chat(event)
     if event.event_type == "http_call":
@@ -146,7 +146,7 @@ def _build_span(
 
 
 def _build_attributes(known: dict[str, Any]) -> list[dict[str, Any]]:
-    """Keys and typed values of all known attributes; empty texts are left out."""
+    """Build keys and typed values of all known attributes; empty texts are left out."""
     return [
         {"key": key, "value": _build_value(value)} for key, value in known.items() if value is not None and value != ""
     ]
@@ -160,7 +160,7 @@ def _build_value(value: str | int | float) -> dict[str, Any]:
 
 
 def _format_time(began: float, seconds: float) -> str:
-    """The time in integer nanoseconds since 1970, which a float cannot hold."""
+    """Return the time in integer nanoseconds since 1970, which a float cannot hold."""
     return str(round(began * _NANO) + round(seconds * _NANO))
 
 

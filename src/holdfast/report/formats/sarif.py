@@ -43,7 +43,7 @@ def _render(run: Run) -> Iterator[bytes]:
 
 
 def build_document(run: Run) -> dict[str, Any]:
-    """The log as plain values."""
+    """Return the log as plain values."""
     every_remark = list(list_remarks(run))
     failed = [one for one in every_remark if one.outcome == "fail"]
     rules = [_build_rule(rule) for rule in run.invariants]
@@ -69,7 +69,7 @@ def build_document(run: Run) -> dict[str, Any]:
 
 
 def build_whole_document(whole: Overall, runs: Iterable[Run]) -> dict[str, Any]:
-    """One log for a run of several parts: a SARIF run for each part, and one for the overall verdict."""
+    """Return one log for a run of several parts: a SARIF run for each part, and one for the overall verdict."""
     known = list(runs)
     parts = [entry for run in known for entry in build_document(run)["runs"]]
     source = next((run.source for run in known if run.source), whole.spec_path)
@@ -77,7 +77,7 @@ def build_whole_document(whole: Overall, runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def _build_overall(whole: Overall, source: str) -> dict[str, Any]:
-    """The overall verdict: a failure is a result at the top of the file; everything else is a notification."""
+    """Return the overall verdict: a failure is a result at the top of the file; everything else is a notification."""
     base = {"message": {"text": _format_text("; ".join(whole.reasons))}, "locations": [_build_place(source, 1, 1)]}
     rule = {"id": OVERALL, "shortDescription": {"text": "Every part holds, and the overall score reaches its minimum"}}
     failed = {
@@ -133,12 +133,12 @@ def _build_tags(one: LineRemark) -> dict[str, Any]:
 
 
 def _build_taxon(standard: StandardEntry) -> dict[str, Any]:
-    """A reference to an entry of one of the run's taxonomies."""
+    """Return a reference to an entry of one of the run's taxonomies."""
     return {"id": standard.id, "toolComponent": {"name": standard.list}}
 
 
 def _build_taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
-    """The referenced lists, each with its referenced entries."""
+    """Return the referenced lists, each with its referenced entries."""
     lists: dict[str, list[StandardEntry]] = {}
     for standard in known:
         lists.setdefault(standard.list, []).append(standard)
@@ -200,12 +200,12 @@ def _describe(one: LineRemark) -> str:
 
 
 def _format_text(text: str) -> str:
-    """The text on one line, without links, which a message could contain."""
+    """Return the text on one line, without links, which a message could contain."""
     return to_one_line(text).replace("](", "] (") or "-"
 
 
 def _build_uri(path: str) -> str:
-    """A path as a URI: relative as the user wrote it, or a file URI."""
+    """Return a path as a URI: relative as the user wrote it, or a file URI."""
     plain = PurePath(path)
     quoted = quote(plain.as_posix(), errors="surrogateescape")
     return f"file://{quoted}" if plain.is_absolute() else quoted

@@ -80,13 +80,13 @@ def _write_folder(whole: Overall, runs: Runs, folder: Path) -> None:
 
 
 def _link_pages(whole: Overall, home: str) -> Overall:
-    """The pages of the parts, relative to the report."""
+    """Return the pages of the parts, relative to the report."""
     pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in whole.parts}
     return replace(whole, parts=tuple(replace(p, page=pages[p.part]) for p in whole.parts))
 
 
 def _render_json(overall: Overall, runs: Runs) -> Iterator[bytes]:
-    """The overall score, then each part with all of its details."""
+    """Yield the overall score, then each part with all of its details."""
     from holdfast.report.causes.cause_json import build_entries
     from holdfast.report.formats.json import build_document
     from holdfast.report.formats.json_stream import encode_pieces
@@ -103,12 +103,12 @@ def _render_json(overall: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def select_failed(whole: Overall, runs: Runs) -> Runs:
-    """The parts that failed."""
+    """Return the parts that failed."""
     return {part.part: runs[part.part] for part in whole.parts if part.exit_code and part.part in runs}
 
 
 def render_markdown(whole: Overall, runs: Runs) -> Iterator[bytes]:
-    """The overall result, then each failed part with its causes and its matrix."""
+    """Yield the overall result, then each failed part with its causes and its matrix."""
     yield words.format_markdown(whole).encode("utf-8", "replace")
     for run in runs.values():
         yield b"\n"
@@ -116,7 +116,7 @@ def render_markdown(whole: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
-    """The suites of all parts, each named after its part, and one for the overall verdict."""
+    """Yield the suites of all parts, each named after its part, and one for the overall verdict."""
     root = ET.Element("testsuites")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for part, run in runs.items():
@@ -144,7 +144,7 @@ def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def _render_sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:
-    """One log with a SARIF run for each part, and one for the overall verdict."""
+    """Yield one log with a SARIF run for each part, and one for the overall verdict."""
     from holdfast.report.formats.json_stream import encode_pieces
     from holdfast.report.formats.sarif import build_whole_document
 

@@ -45,7 +45,7 @@ def build_causes(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
 
 
 def build_failed_part(part: PartResult, run: Run) -> dict[str, Any]:
-    """The causes and the matrix of a failed part, for the page of the whole run."""
+    """Return the causes and the matrix of a failed part, for the page of the whole run."""
     matrix = build_grid(run) if wording.has_matrix(run) else Grid({}, ())
     names, heads = list(matrix.rules)[:ROWS], list(matrix.heads)[:COLUMNS]
     faces = [[matrix.get_face(rule, head) for head in heads] for rule in names]
@@ -68,7 +68,7 @@ def build_failed_part(part: PartResult, run: Run) -> dict[str, Any]:
 
 
 def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
-    """Cases that did not pass because of the same rules."""
+    """Build the entry of cases that did not pass because of the same rules."""
     one = cases.find_telling(cause.first)
     known = {rule.id: rule for rule in run.invariants}
     first = known.get(cause.rules[0]) if cause.rules else None
@@ -99,7 +99,7 @@ def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
 
 
 def _format_reason(one: ReplicaRow | None) -> str:
-    """The reason of the trial: the case itself only names its rules."""
+    """Return the reason of the trial: the case itself only names its rules."""
     if one is None:
         return ""
     reasons = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.list_unpassed(one)]
@@ -130,7 +130,7 @@ def _build_cause(run: Run, cause: Cause) -> dict[str, Any]:
 
 
 def _list_cells(cause: Cause, numbers: Numbering, most: int) -> list[tuple[int, int]]:
-    """The cells of a cause, by rule and column."""
+    """Return the cells of a cause, by rule and column."""
     members = zip(cause.member_rules[:most], cause.members[:most], strict=True)
     return [(numbers.rules[rule], numbers.columns[one.head]) for rule, one in members]
 
@@ -149,5 +149,5 @@ def _build_trial_facts(trial: TrialRow | None) -> dict[str, Any]:
 
 
 def _format_met(ledger: Iterable[FaultMet]) -> str:
-    """The faults that the agent met in the shown trial."""
+    """Return the faults that the agent met in the shown trial."""
     return "; ".join(wording.format_fault(one) for one in wording.filter_met(ledger)[:5])

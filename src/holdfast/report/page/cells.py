@@ -21,7 +21,7 @@ _CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
 def build_matrix(run: Run, *, live: bool = False) -> dict[str, Any]:
-    """The matrix. `live`: the run is still running, and cells without a verdict are left out."""
+    """Return the matrix. `live`: the run is still running, and cells without a verdict are left out."""
     table = MatrixTable(run)
     for row in run.cells:
         cell = mark_unfinished(row.cell) if live else row.cell
@@ -51,7 +51,7 @@ class MatrixTable:
         self._facts.append(known)
 
     def get_indexes(self, cell: Cell) -> tuple[int, int]:
-        """Its rule and its column, as indexes into the lists of the run's document."""
+        """Return its rule and its column, as indexes into the lists of the run's document."""
         return self.numbers.rules[cell.invariant], self.numbers.columns[wording.format_column(cell)]
 
     def build_document(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _build_facts(cell: Cell, strings: InternTable) -> tuple[int, int, int, int]:
 
 
 def build_cell(run: Run, row: CellRow) -> dict[str, Any]:
-    """One cell with its trials."""
+    """Return one cell with its trials."""
     cell = row.cell
     visible = list(islice(row.trials, TRIALS))
     return {
@@ -120,7 +120,7 @@ def build_cell(run: Run, row: CellRow) -> dict[str, Any]:
 
 
 def find_cell(run: Run, rule: str, column: str) -> CellRow | None:
-    """The cell of that rule in that column."""
+    """Return the cell of that rule in that column."""
     return next(
         (row for row in run.cells if row.cell.invariant == rule and wording.format_column(row.cell) == column), None
     )
@@ -145,5 +145,5 @@ def _build_trial(trial: TrialRow) -> dict[str, Any]:
 
 
 def mark_unfinished(cell: Cell) -> Cell:
-    """A cell of a running run: missing trials are still to come."""
+    """Return a cell of a running run: missing trials are still to come."""
     return replace(cell, reason="some of its trials have not run yet") if cell.code == "not-run" else cell

@@ -35,13 +35,13 @@ def _render_run_page(run: Run) -> Iterator[bytes]:
 
 
 def render_overall_page(whole: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
-    """The page of a run of several parts."""
+    """Yield the page of a run of several parts."""
     document, packed = inline_overall(whole, runs)
     yield from _render_pieces(format_title(document), render_static_page(document, {}), packed)
 
 
 def build_shell(head: str, main: str) -> tuple[str, str]:
-    """The page before and after its script. `main` is what it shows before the script runs."""
+    """Return the page before and after its script. `main` is what it shows before the script runs."""
     text = bundle_text("page.html").replace("<!-- head -->", head, 1)
     before, _, after = text.partition("<!-- main -->")
     between, _, after = after.partition("<!-- end -->")
@@ -65,7 +65,7 @@ def _render_pieces(title: str, main: Markup, packed: DocumentPack) -> Iterator[b
 
 @cache
 def bundle_text(name: str) -> str:
-    """The text of a file of the bundle."""
+    """Return the text of a file of the bundle."""
     return (BUNDLE / name).read_text("utf-8")
 
 

@@ -63,7 +63,7 @@ class DocumentPack:
         return len(line)
 
     def encode_pieces(self) -> Iterator[str]:
-        """The text; nothing can be added afterwards."""
+        """Yield the text; nothing can be added afterwards."""
         self._data += self._press.flush()
         for start in range(0, len(self._data), _PIECE):
             yield b64encode(self._data[start : start + _PIECE]).decode("ascii")
@@ -115,7 +115,7 @@ class InlinedRun:
         self.packed.add(f"run/cell/{rule}/{column}", drop_empty(document))
 
     def _build_verdict(self, trial: TrialRow) -> dict[str, Any]:
-        """The verdict of one rule on a trial."""
+        """Return the verdict of one rule on a trial."""
         judged = trial.turns[trial.turn].text if trial.turn < len(trial.turns) else trial.answer
         bounds = self._get_bounds(trial.outcome == "pass")
         return drop_empty(
@@ -161,7 +161,7 @@ class InlinedRun:
 
 
 def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], DocumentPack]:
-    """The document of a run of several parts, with the failures of each; each part has its own page."""
+    """Return the document of a run of several parts, with the failures of each; each part has its own page."""
     failed = [build_failed_part(part, runs[part.part]) for part in whole.parts if part.exit_code and part.part in runs]
     document = {
         "run": {
@@ -182,7 +182,7 @@ def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, 
 
 
 def _build_row(run: Run) -> dict[str, Any]:
-    """The run as a row in the list of runs."""
+    """Return the run as a row in the list of runs."""
     return {
         "id": run.id,
         "part": run.part,
@@ -196,7 +196,7 @@ def _build_row(run: Run) -> dict[str, Any]:
 
 
 def _select_cases(run: Run) -> Sequence[CaseRow]:
-    """The cases to include; if there are very many, those that did not pass come first."""
+    """Return the cases to include; if there are very many, those that did not pass come first."""
     if not run.by_cases or len(run.cases) <= CASES:
         return run.cases
     return [*cases.list_troubled(run), *(row for row in run.cases if not cases.is_imperfect(row.case))][:CASES]
@@ -230,7 +230,7 @@ class PageLimits:
         return included
 
     def count_trials(self, row: CellRow) -> int:
-        """How many trials of the current cell are in the page."""
+        """Return how many trials of the current cell are in the page."""
         held = row.cell.outcome in ("pass", "n/a")
         if held and not self._sampled:
             return 0

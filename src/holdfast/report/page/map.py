@@ -22,7 +22,7 @@ SiteCounts: TypeAlias = Mapping[tuple[str, str, int], Mapping[str, int]]
 
 
 def build_map(stored: Mapping[str, Any], hunt: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The calls of each prompt in order, each with its coverage and what its reply feeds.
+    """Return the calls of each prompt in order, each with its coverage and what its reply feeds.
 
     A `hunt` says itself what it covered: the states of its own points then count, and no others are shown.
     """
@@ -84,7 +84,7 @@ def _get_name(site: MappedSite | MapRow) -> str:
 
 
 def _find_ends(sites: Iterable[MappedSite]) -> Iterable[dict[str, str]]:
-    """The files and rows that replies feed, then the answer."""
+    """Return the files and rows that replies feed, then the answer."""
     links = [link for site in sites for link in site.links if link.kind != "call"]
     order = {"file": 0, "row": 1, "answer": 2}
     ends = sorted({(order[link.kind], link.kind, link.to) for link in links})

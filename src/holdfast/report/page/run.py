@@ -20,7 +20,7 @@ REPLICAS = 100
 
 
 def build_run(run: Run) -> dict[str, Any]:
-    """The result of a run and its context."""
+    """Return the result of a run and its context."""
     score = run.score
     return {
         "name": run.name,
@@ -60,7 +60,7 @@ def build_run(run: Run) -> dict[str, Any]:
 
 
 def _build_hunt(run: Run) -> dict[str, Any]:
-    """The causes and the coverage of a hunt, and the map of its calls; nothing for other runs."""
+    """Return the causes and the coverage of a hunt, and the map of its calls; nothing for other runs."""
     if not run.hunt and not run.map:
         return {}
     from holdfast.report.page.hunt import build_hunt  # only for hunts: it imports the search
@@ -72,7 +72,7 @@ def _build_hunt(run: Run) -> dict[str, Any]:
 
 
 def _build_origin(run: Run) -> dict[str, Any]:
-    """Where the run comes from, and how far it went."""
+    """Build the facts on where the run comes from and how far it went."""
     return {
         "seed": str(run.seed),
         "isolation": run.isolation,
@@ -88,7 +88,7 @@ def _build_origin(run: Run) -> dict[str, Any]:
 
 
 def build_overall(whole: Overall) -> dict[str, Any]:
-    """The same for a run of several parts: each has its own page."""
+    """Return the same for a run of several parts: each has its own page."""
     return {
         "name": whole.name,
         "verdict": overall.format_verdict(whole),
@@ -153,7 +153,7 @@ class Numbering:
 
 
 def build_rules(run: Run) -> Iterator[dict[str, str]]:
-    """In the order of the matrix."""
+    """Yield the rules in the order of the matrix."""
     places = wording.Places(run)
     for rule in run.invariants:
         facts = {
@@ -167,7 +167,7 @@ def build_rules(run: Run) -> Iterator[dict[str, str]]:
 
 
 def build_columns(run: Run) -> Iterator[dict[str, str]]:
-    """In the order of the matrix: every scenario with every set of params."""
+    """Yield the columns of the matrix in order: every scenario with every set of params."""
     for scenario in run.scenarios:
         faults = [f"{one.mode} on {one.plane} {one.target}".rstrip(" *") for one in scenario.injections]
         for params in run.params:

@@ -33,7 +33,7 @@ _SPACE = Markup(" ")
 
 
 def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
-    """An element; attributes that are None or empty are left out, `kind` is its class."""
+    """Return an element; attributes that are None or empty are left out, `kind` is its class."""
     attributes = {("class" if key == "kind" else key): value for key, value in attributes.items() if value}
     attributes_text = "".join(
         f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in attributes.items()
@@ -43,12 +43,12 @@ def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
 
 
 def format_title(document: Mapping[str, Any]) -> str:
-    """The title of the browser tab."""
+    """Return the title of the browser tab."""
     return to_one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
 
 
 def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -> Markup:
-    """The page without scripts: verdict, score, parts, causes and cases."""
+    """Return the page without scripts: verdict, score, parts, causes and cases."""
     return _join(
         tag("header", *_render_head(document), kind="top"),
         _render_causes(document, causes),
@@ -126,7 +126,7 @@ def _render_badge(word: str) -> Markup:
 
 
 def _render_failed_part(part: Mapping[str, Any]) -> Markup:
-    """One part of several: its causes, then its matrix."""
+    """Return one part of several: its causes, then its matrix."""
     matrix = part["matrix"]
     head = tag(
         "tr", tag("th", "rule", scope="col"), *(tag("th", tag("bdi", name), scope="col") for name in matrix["heads"])
@@ -191,7 +191,7 @@ def _shorten_text(text: str) -> str:
 
 
 def _render_map(document: Mapping[str, Any]) -> Markup | None:
-    """The calls in order with what they feed, as text; scripts replace it by a picture."""
+    """Return the calls in order with what they feed, as text; scripts replace it by a picture."""
     found = document.get("map")
     if not found:
         return None
@@ -249,7 +249,7 @@ def _render_foot(document: Mapping[str, Any]) -> Markup:
 
 
 def render_fragment(run: Run) -> str:
-    """A notebook's output: verdict, reasons, cases and matrix. No style, no script."""
+    """Return a notebook's output: verdict, reasons, cases and matrix. No style, no script."""
     document = build_run(run)
     score = f"· {wording.format_number(document['number'])} " if document["number"] is not None else ""
     word = document["verdict"]

@@ -51,7 +51,7 @@ T = TypeVar("T", TraceEvent, AuditEvent)
 
 
 def build_trial(run: Run, traced: TracedTrial, again: str) -> dict[str, Any]:
-    """A trial with an observation."""
+    """Return a trial with an observation."""
     trial = traced.trial
     failed = trial.kind == "contract" and any(one.outcome == "fail" for one in traced.verdicts)
     described = describe_observation(run, traced.seen, traced.verdicts, places=wording.Places(run))
@@ -86,7 +86,7 @@ def describe_observation(
     *,
     places: wording.Places,
 ) -> dict[str, Any]:
-    """The observation and verdicts of a trial. `places` maps rules to their positions in the spec."""
+    """Return the observation and verdicts of a trial. `places` maps rules to their positions in the spec."""
     audit = _take_first(observation.audit, bounds.events, bounds.room)
     return {
         **describe_exchange(observation, bounds),
@@ -116,7 +116,7 @@ def describe_observation(
 
 
 def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any]:
-    """The agent's questions and answers, with the calls and faults in between."""
+    """Return the agent's questions and answers, with the calls and faults in between."""
     trace, ledger = _take_first(observation.trace, bounds.calls, bounds.room), observation.ledger
     used = compute_spent(observation.trace) if trace else None
     return {
@@ -137,7 +137,7 @@ def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any
 
 
 def build_running_trial(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
-    """A running trial: its prompt and its calls so far."""
+    """Return a running trial: its prompt and its calls so far."""
     visible = _take_first(calls, SERVED.calls, SERVED.room)
     prompt = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
     return {
@@ -161,12 +161,12 @@ def build_running_trial(trial: Trial, calls: Sequence[TraceEvent], again: str) -
 
 
 def _note_control(trial: Trial) -> list[str]:
-    """A note for a control trial, which only a search finds."""
+    """Return a note for a control trial, which only a search finds."""
     return [CONTROL] if trial.kind == "control" else []
 
 
 def build_call(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
-    """One call with its input and output, up to that many characters of each."""
+    """Return one call with its input and output, up to that many characters of each."""
     return {
         "ts": round(event.ts, 4),
         "duration_ms": round(event.duration_ms, 1),
@@ -190,7 +190,7 @@ def build_call(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
 
 
 def _find_worst(verdicts: Iterable[Verdict]) -> str:
-    """The outcome that most needs explaining; empty for a trial that is not judged."""
+    """Return the outcome that most needs explaining; empty for a trial that is not judged."""
     order = (*wording.TROUBLE, "pass", "n/a")
     return min((one.outcome for one in verdicts), key=order.index, default="")
 
@@ -259,7 +259,7 @@ def _build_audit_event(event: AuditEvent, began: float, bounds: Bounds) -> dict[
 
 
 def _describe_action(event: AuditEvent) -> str:
-    """The action in a few words."""
+    """Return the action in a few words."""
     details = event.details
     match event.type:
         case "command":
@@ -286,7 +286,7 @@ def _build_end(event: AuditEvent) -> dict[str, Any]:
 
 
 def _take_first(events: Sequence[T], most: int, room: int) -> list[T]:
-    """As many of the first events as fit."""
+    """Return as many of the first events as fit."""
     first: list[T] = []
     for event in events[:most]:
         room -= _estimate_size(event)
@@ -302,7 +302,7 @@ def _estimate_size(event: TraceEvent | AuditEvent) -> int:
 
 
 def list_file_changes(audit: Iterable[AuditEvent], bounds: Bounds = SERVED) -> list[dict[str, Any]]:
-    """Every file that was created, changed or removed, by the audit log."""
+    """Return every file that was created, changed or removed, by the audit log."""
     writes = [event for event in audit if event.type == "file_write"]
     return [_build_change(event.details, event.texts or FileTexts(), bounds.text) for event in writes[:FILES]]
 
@@ -320,7 +320,7 @@ def _build_change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[
 
 
 def _build_diff(path: str, before: str | None, after: str | None) -> str:
-    """The difference as `diff -u` shows it; empty if neither side is known."""
+    """Return the difference as `diff -u` shows it; empty if neither side is known."""
     if (before is None and after is None) or len(before or "") + len(after or "") > DIFFED:
         return ""
     from difflib import unified_diff

@@ -15,12 +15,12 @@ MAX_TEXT = 20_000
 
 
 def shorten_value(value: Any) -> Any:
-    """The value without what is too large, with a note where something is left out."""
+    """Return the value without what is too large, with a note where something is left out."""
     return _shorten(to_builtins(value), DEEP)
 
 
 def fit_value(value: Any, most: int) -> Any:
-    """The value within so many characters: a larger one becomes the beginning of its JSON."""
+    """Return the value within so many characters: a larger one becomes the beginning of its JSON."""
     short = shorten_value(value)
     if isinstance(short, str):
         return cut(short, most)
@@ -37,7 +37,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def drop_empty(document: dict[str, Any]) -> dict[str, Any]:
-    """A document without empty or false fields: in ten thousand documents they would be most of a page."""
+    """Return a document without empty or false fields: in ten thousand documents they would be most of a page."""
     return {name: value for name, value in document.items() if value or value.__class__ in _NUMBERS}
 
 
@@ -58,14 +58,14 @@ def _shorten(value: Any, deep: int) -> Any:
 
 
 def cut(text: str, most: int = MAX_TEXT) -> str:
-    """A long text without its end, and a note where the end is."""
+    """Return a long text without its end, and a note where the end is."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[cut here: {len(text) - most} more characters are in the run directory]"
 
 
 def to_utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span in UTF-16 units, as a browser counts."""
+    """Return a span in UTF-16 units, as a browser counts."""
     if text.isascii():
         return start, end
     return _count_units(text[:start]), _count_units(text[:end])
@@ -85,7 +85,7 @@ class InternTable:
         self._index: dict[Any, int] = {}
 
     def get_index(self, value: str | tuple[Any, ...]) -> int:
-        """The index of the value in the table."""
+        """Return the index of the value in the table."""
         known = self._index.get(value)
         if known is None:
             known = self._index[value] = len(self.values)

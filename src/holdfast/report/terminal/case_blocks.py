@@ -22,7 +22,7 @@ _STATUS = 9
 
 
 def format_table(run: Run, width: int, paint: Paint) -> list[str]:
-    """One line per case: status, composite, scenario and marks; for mutations one line per type."""
+    """Return one line per case: status, composite, scenario and marks; for mutations one line per type."""
     if run.score.mutation is not None:
         return list(mutations.format_table(run.score.mutation))
     rows = list(run.cases)
@@ -56,7 +56,7 @@ def _format_line(row: CaseRow, name: str, column: int, width: int, paint: Paint)
 
 
 def format_blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
-    """One block per cause of cases that did not fully pass; with `verbose` every case of each."""
+    """Return one block per cause of cases that did not fully pass; with `verbose` every case of each."""
     if not cases.list_troubled(run):
         return []
     every_cause = [*group_cases(run), *group_cases(run, passed=True)]
@@ -114,7 +114,7 @@ def _format_block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint
 
 
 def format_titles(run: Run, width: int, paint: Paint) -> list[str]:
-    """The title of each cause of cases that did not pass."""
+    """Return the title of each cause of cases that did not pass."""
     return [_format_title(run, cause, width, paint) for cause in group_cases(run)]
 
 

@@ -15,7 +15,7 @@ _TONES = {"worse": "fail", "better": "pass"}
 
 
 def format_comparison(comparison: Comparison, paint: Paint) -> Iterator[str]:
-    """A row for every rule, then what was left out and why."""
+    """Yield a row for every rule, then what was left out and why."""
     rows = [_HEAD, *map(_build_row, comparison.rules)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
     for row, one in zip(rows, (None, *comparison.rules), strict=True):
@@ -56,7 +56,7 @@ def format_outlook(one: RuleComparison) -> str:
 
 
 def build_document(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as JSON."""
+    """Return the comparison as JSON."""
     return {
         "before": comparison.before,
         "after": comparison.after,

@@ -84,7 +84,7 @@ class Diagnosis(Struct, frozen=True):
 
 
 def build_document(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The diagnosis as JSON."""
+    """Return the diagnosis as JSON."""
     agent = None
     if diagnosis.agent is not None:
         agent = {**to_builtins(diagnosis.agent), "findings": [_build_entry(one) for one in diagnosis.agent.findings]}
@@ -114,7 +114,7 @@ class Sheet:
         self._unicode = unicode
 
     def format_part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
-        """A heading, one line per finding, and notes."""
+        """Return a heading, one line per finding, and notes."""
         head = f"{self._paint(title, 'bold')}  {to_one_line(about)}".rstrip()
         longest = max((count_columns(to_one_line(one.route)) for one in findings), default=0)
         room = min(longest, max(16, self._width // 2 - 10))
@@ -123,7 +123,7 @@ class Sheet:
         return self._join_lines([head, *lines, *[f"  note: {to_one_line(note)}" for note in notes]])
 
     def format_verdict(self, diagnosis: Diagnosis) -> str:
-        """The result in one line."""
+        """Return the result in one line."""
         broken = [one for one in diagnosis.findings if one.broken]
         open_ = [one for one in diagnosis.findings if one.outcome == "unproven"]
         if broken:

@@ -34,7 +34,7 @@ def explain_cell(run: Run, row: CellRow, width: int = 100) -> list[str]:
 
 
 def list_unexplained(run: Run) -> Iterator[CellRow]:
-    """The troubled cells that no case explains, in the order of the run."""
+    """Return the troubled cells that no case explains, in the order of the run."""
     counts = (run.contract or run.score).counts
     if counts and not any(counts.get(outcome) for outcome in wording.TROUBLE):
         return iter(())  # a passing run may have 100,000 cells
@@ -51,7 +51,7 @@ def _is_explained(row: CellRow, trials: frozenset[str]) -> bool:
 
 
 def format_cell(run: Run, row: CellRow, place: str, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    """A title and a block; with `verbose` every trial with the cell's outcome."""
+    """Yield a title and a block; with `verbose` every trial with the cell's outcome."""
     cell = row.cell
     title = f"{wording.SIGNS[cell.outcome]} {to_one_line(cell.invariant)} · {to_one_line(wording.format_column(cell))}"
     yield format_title(title, ", ".join(wording.list_marks(cell)), place, cell.outcome, width, paint)
@@ -61,7 +61,7 @@ def format_cell(run: Run, row: CellRow, place: str, width: int, paint: Paint, ve
 
 
 def format_facts(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    """A labelled line per fact, wrapped to the width."""
+    """Yield a labelled line per fact, wrapped to the width."""
     for label, text in facts:
         # A command stays on one line, to be copied.
         lines = [text] if label == "reproduce" else fold(text, width - LABEL, 40 if verbose else 3)
@@ -70,7 +70,7 @@ def format_facts(facts: Iterable[tuple[str, str]], width: int, paint: Paint, ver
 
 
 def format_title(title: str, marks: str, place: str, outcome: str, width: int, paint: Paint) -> str:
-    """The title; the place is appended if there is room, otherwise below."""
+    """Return the title; the place is appended if there is room, otherwise below."""
     if count_columns(title) > max(20, width):
         title = shorten_middle(title, max(20, width))
     title = shorten(f"{title}  ({marks})" if marks else title, max(20, width))

@@ -27,7 +27,7 @@ _STOPS = {
 
 
 def format_hunt(result: HuntResult, spec: str, run: str) -> Iterator[str]:
-    """The summary. `spec` is the file, `run` where the hunt is stored."""
+    """Yield the summary. `spec` is the file, `run` where the hunt is stored."""
     for cause in result.causes:
         yield from format_cause(cause, spec)
         yield ""
@@ -66,7 +66,7 @@ def _format_counts(head: str, count: Count) -> str:
 
 
 def format_cause(cause: HuntedCause, spec: str) -> Iterator[str]:
-    """The block of one cause."""
+    """Yield the block of one cause."""
     again = " · known" if cause.known else ""
     yield f"✘ {cause.id}  breaks {_format_broken(cause)}{again}"
     for number, prompt in enumerate(cause.prompts or filter(None, (cause.prompt,))):
@@ -107,7 +107,7 @@ _SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
 
 
 def format_map(found: FaultMap, page: str = "") -> Iterator[str]:
-    """The calls with what they feed, then call sites × modes. `page` has the same as a picture."""
+    """Yield the calls with what they feed, then call sites × modes. `page` has the same as a picture."""
     prompt = None
     for site in found.sites:
         if site.prompt != prompt:

@@ -95,14 +95,14 @@ class Live:
         return bar + (facts.replace(failed, self._paint(failed, "fail")) if progress.failed else facts)
 
     def _list_calls(self, width: int) -> Iterator[str]:
-        """The running trials with the most calls: how many, and the last one."""
+        """Yield the running trials with the most calls: how many, and the last one."""
         running = sorted(self._progress.under_way.values(), key=lambda one: -one.made)
         for one in running[:_TRIALS]:
             many = f"{one.made} call{'' if one.made == 1 else 's'}"
             yield self._paint(shorten(to_one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
 
     def _estimate_rest(self, elapsed: float) -> str:
-        """An estimate of the remaining time from the pace so far; empty before there is one."""
+        """Return an estimate of the remaining time from the pace so far; empty before there is one."""
         run, left = self._progress.done - self._progress.taken_over, self._progress.total - self._progress.done
         return f", about {_format_time(elapsed / run * left)} left" if run > 0 and left > 0 else ""
 

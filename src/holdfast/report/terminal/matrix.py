@@ -68,7 +68,7 @@ def build_face(cell: Cell) -> Face:
 
 
 def build_grid(run: Run) -> Grid:
-    """The matrix of a finished run; rules and columns in the order of the spec."""
+    """Return the matrix of a finished run; rules and columns in the order of the spec."""
     severities = {r.id: "critical" if r.gate else r.severity for r in run.invariants}
     rules: dict[str, str] = {}
     heads: dict[str, str] = {}
@@ -85,7 +85,7 @@ def build_grid(run: Run) -> Grid:
 
 
 def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
-    """The lines of the matrix, wrapped into blocks, with a note on omitted rows."""
+    """Return the lines of the matrix, wrapped into blocks, with a note on omitted rows."""
     rules, heads = list(grid.rules), list(grid.heads)
     blocks = _split_blocks(heads, _compute_room(rules, width), grid.widest)
     if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
@@ -109,7 +109,7 @@ def does_fit(grid: Grid, width: int, height: int) -> bool:
 
 
 def format_legend(grid: Grid) -> str:
-    """What the flags in the matrix mean, if there are any."""
+    """Format what the flags in the matrix mean, if there are any."""
     looks = {face for row in grid.faces.values() for face in row.values()}
     used = {flag for face in looks for flag in face.text[1:] if flag in _FLAGS}
     return "   ".join(f"{flag} {word}" for flag, word in _FLAGS.items() if flag in used)
@@ -124,7 +124,7 @@ def _compute_name_width(rules: Sequence[str], width: int) -> int:
 
 
 def _split_blocks(heads: Sequence[str], room: int, least: int) -> list[list[tuple[str, int]]]:
-    """Heads with their widths, as many per block as fit; at least one."""
+    """Split the heads, with their widths, into blocks: as many per block as fit, at least one."""
     blocks: list[list[tuple[str, int]]] = []
     left = 0
     for head in heads:
@@ -151,7 +151,7 @@ def _draw_roomy(
 
 
 def _draw_dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
-    """Numbered columns with signs only, and the names below."""
+    """Draw numbered columns with signs only, and the names below."""
     names, starts = _compute_name_width(rules, width), _pad_names(rules, width)
     per_block = max(1, (width - 4 - names - _SEVERITY) // _DENSE)
     signs = Grid(grid.rules, grid.heads)
@@ -181,7 +181,7 @@ def _number_heads(heads: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _pad_names(rules: Sequence[str], width: int) -> dict[str, str]:
-    """The names of the rules, padded to one width."""
+    """Return the names of the rules, padded to one width."""
     room = _compute_name_width(rules, width)
     return {rule: pad(name, room) for rule, name in shorten_names(rules, room).items()}
 

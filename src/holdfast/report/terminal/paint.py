@@ -26,7 +26,7 @@ _CODES: Mapping[str, str] = {
 
 
 def get_painter(color: bool) -> Paint:
-    """A Paint that colours, or one that returns the text unchanged."""
+    """Return a Paint that colours, or one that returns the text unchanged."""
     return _paint if color else _return_plain
 
 

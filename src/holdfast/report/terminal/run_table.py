@@ -17,7 +17,7 @@ _LEAST = 12
 
 
 def format_table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
-    """One line per run, in the given order; below a run that cannot be shown, the reason."""
+    """Yield one line per run, in the given order; below a run that cannot be shown, the reason."""
     rows = [build_cells(run) for run in runs]
     wide = [max(count_columns(row[at]) for row in (HEADS, *rows)) for at in range(len(HEADS))]
     wide[_SPEC] = max(_LEAST, min(wide[_SPEC], width - sum(wide) + wide[_SPEC] - 2 * (len(HEADS) - 1)))
@@ -29,7 +29,7 @@ def format_table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[
 
 
 def build_cells(run: PastRun) -> tuple[str, ...]:
-    """The table's cells for a run."""
+    """Return the table's cells for a run."""
     plain = run.score is not None or not run.cases or SHARD in run.part
     score = format_number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
     spec = to_one_line(shorten_path(run.spec)) if run.spec else "–"
@@ -39,17 +39,17 @@ def build_cells(run: PastRun) -> tuple[str, ...]:
 
 
 def format_time(run: PastRun) -> str:
-    """The start time, to the minute."""
+    """Return the start time, to the minute."""
     return run.started[:16].replace("T", " ") or "–"
 
 
 def format_commit(run: PastRun) -> str:
-    """The commit, with a + if files had uncommitted changes."""
+    """Return the commit, with a + if files had uncommitted changes."""
     return run.short_commit or "–"
 
 
 def format_verdict(run: PastRun) -> str:
-    """One word, as at the end of the run's summary."""
+    """Return one word, as at the end of the run's summary."""
     if run.exit_code is None:
         return run.state or ("unfinished" if run.part else "unreadable")
     if SHARD in run.part and not run.exit_code:
@@ -58,7 +58,7 @@ def format_verdict(run: PastRun) -> str:
 
 
 def shorten_path(path: str) -> str:
-    """The path relative to the current folder, if that is shorter."""
+    """Return the path relative to the current folder, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(path) else path
 

@@ -47,7 +47,7 @@ def format_summary(
 
 
 def format_details(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
-    """A block for each cause, then the matrix and the table of cases."""
+    """Return a block for each cause, then the matrix and the table of cases."""
     lines: list[str] = []
     if run.by_cases:
         from holdfast.report.terminal import case_blocks
@@ -64,7 +64,7 @@ def format_details(run: Run, width: int, paint: Paint, *, verbose: bool = False)
 
 
 def _format_blocks(run: Run, width: int, paint: Paint, verbose: bool) -> list[str]:
-    """A block for each cause; with `verbose` one for each cell of each cause."""
+    """Return a block for each cause; with `verbose` one for each cell of each cause."""
     every = (
         {(row.cell.invariant, wording.format_column(row.cell)): row for row in list_unexplained(run)} if verbose else {}
     )
@@ -85,7 +85,7 @@ def _format_blocks(run: Run, width: int, paint: Paint, verbose: bool) -> list[st
 
 
 def _format_block(run: Run, cause: Cause, width: int, paint: Paint) -> Iterator[str]:
-    """A cause by its first cell; a cause with a single cell is that cell."""
+    """Yield a cause by its first cell; a cause with a single cell is that cell."""
     if cause.cells == 1:
         yield from format_cell(run, cause.first, to_one_line(cause.place), width, paint, False)
         return
@@ -96,7 +96,7 @@ def _format_block(run: Run, cause: Cause, width: int, paint: Paint) -> Iterator[
 def _format_members(
     run: Run, cause: Cause, every: Mapping[tuple[str, str], CellRow], width: int, paint: Paint
 ) -> Iterator[str]:
-    """Every cell of a cause, below what they share."""
+    """Yield every cell of a cause, below what they share."""
     if cause.cells > 1:
         yield from (*_format_common(cause, (), width, paint), "")
     places = wording.Places(run)
@@ -170,7 +170,7 @@ def _list_numbers(run: Run, paint: Paint) -> Iterator[str]:
 
 
 def _list_context(run: Run) -> Iterator[str]:
-    """The line below the verdict: where to find more, and how far to trust the number."""
+    """Yield the line below the verdict: where to find more, and how far to trust the number."""
     if run.running:
         return
     score = run.score

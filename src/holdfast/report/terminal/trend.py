@@ -54,7 +54,7 @@ class Trend(Struct, frozen=True):
 
 
 def build_trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list[Trend]:
-    """Each part of that file with runs; the newest `limit` complete runs."""
+    """Return each part of that file with runs; the newest `limit` complete runs."""
     of_file = sorted((run for run in runs if run.spec == spec), key=lambda run: run.order)
     made = []
     for part in dict.fromkeys(run.part for run in of_file):
@@ -72,7 +72,7 @@ def _build_rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
 
 
 def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
-    """The last change from pass to fail; undecided runs in between do not count."""
+    """Return the last change from pass to fail; undecided runs in between do not count."""
     made = RuleTrend(rule, scenario, tuple(outcomes))
     before: PastRun | None = None
     passing = False
@@ -98,7 +98,7 @@ def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], ru
 
 
 def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
-    """The scores as bars, then the rules that changed; for a selected rule every scenario."""
+    """Yield the scores as bars, then the rules that changed; for a selected rule every scenario."""
     yield f"{paint(to_one_line(trend.spec), 'bold')}   {trend.part}   {format_count(len(trend.runs), 'whole run')}"
     if trend.left_out:
         yield paint(f"  {format_count(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
@@ -131,7 +131,7 @@ def _format_run(run: PastRun, wide: int, paint: Paint) -> str:
 
 
 def format_change(one: RuleTrend) -> str:
-    """The run and commit since which it fails."""
+    """Return the run and commit since which it fails."""
     if not one.failed_in:
         return ""
     passed = _format_place(one.passed_in, one.passed_commit, one.passed_dirty)

@@ -40,7 +40,7 @@ class StoryLine(Struct, frozen=True):
 
 
 def build_timeline(trial: Document) -> list[StoryLine]:
-    """All events, in order. Faults that belong to no call come first: they acted from the beginning."""
+    """Return all events, in order. Faults that belong to no call come first: they acted from the beginning."""
     placed: set[int] = set()
     steps = [_build_call(call, _take_faults(call, trial["faults"], placed)) for call in trial["trace"]]
     loose = [one for n, one in enumerate(trial["faults"]) if n not in placed]
@@ -59,7 +59,7 @@ def _compute_end_ms(call: Document) -> float:
 
 
 def _build_turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
-    """The questions and answers. Only latencies are known, so the rest of the trial's time is put in front."""
+    """Yield the questions and answers. Only latencies are known, so the rest of the trial's time is put in front."""
     total = sum(turn["latency_ms"] for turn in turns)
     at = 0.0
     late = max(0.0, last_ms - total)
@@ -75,7 +75,7 @@ def _build_turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLin
 
 
 def _take_faults(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
-    """The faults that the call met; they are marked as placed."""
+    """Return the faults that the call met; they are marked as placed."""
     modes = call["fault"].split("+") if call["fault"] else []
     indexes = [
         n
@@ -111,7 +111,7 @@ def _build_call(call: Document, faults: Sequence[Document]) -> StoryLine:
 
 
 def _build_action(event: Document, files: Sequence[Document]) -> StoryLine:
-    """An action from the audit log, in the words of the trial's page."""
+    """Return an action from the audit log, in the words of the trial's page."""
     kind, details = event["type"], event["details"]
     more: tuple[tuple[str, str], ...] = ()
     if kind == "command":
@@ -135,7 +135,7 @@ def _build_action(event: Document, files: Sequence[Document]) -> StoryLine:
 
 
 def format_story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = False) -> Iterator[str]:
-    """The story as lines; `whole`: every text in full."""
+    """Yield the story as lines; `whole`: every text in full."""
     outcome = trial["outcome"] or ("error" if trial["ending"] == "error" else "n/a")
     head, id = f"{SIGNS[outcome]} {outcome}  {trial['column']}", f"trial {trial['id']} of run {run}"
     yield f"{paint(to_one_line(head), outcome)}  {paint(id, 'dim')}"
@@ -196,7 +196,7 @@ def _format_rule(outcome: str, name: str, words: str, why: str, paint: Paint, wi
 
 
 def _sort_verdicts(trial: Document) -> list[Document]:
-    """The verdicts, those that need explaining first."""
+    """Return the verdicts, those that need explaining first."""
     order = (*TROUBLE, "pass", "n/a")
     return sorted(trial["verdicts"], key=lambda one: order.index(one["outcome"]))
 
@@ -223,7 +223,7 @@ def _cut_units(text: bytes, start: int, end: int) -> str:
 
 
 def _wrap_lines(text: str, room: int, whole: bool) -> list[str]:
-    """The text wrapped to the width: the first few lines, unless `whole` is set."""
+    """Return the text wrapped to the width: the first few lines, unless `whole` is set."""
     room = max(room, 20)
     wrapped = [line for part in make_visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
     if whole or len(wrapped) <= _LINES:

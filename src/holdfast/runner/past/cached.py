@@ -88,7 +88,7 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
 
 
 def _find_unreadable(spec: Spec) -> str:
-    """The part of the agent whose files cannot be read from here; empty if there is none."""
+    """Return the part of the agent whose files cannot be read from here; empty if there is none."""
     agent, root = spec.agent, Path(spec.path).resolve().parent
     if agent.is_python:
         module = agent.endpoint.partition(":")[0]
@@ -103,7 +103,7 @@ def _find_unreadable(spec: Spec) -> str:
 
 
 def list_variables(job: Job) -> tuple[str, ...]:
-    """Values that the spec refers to but does not contain, and that no run stores: set variables, and secrets."""
+    """List values that the spec refers to but does not contain, and that no run stores: variables and secrets."""
     world = job.spec.world
     secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
     root, _ = parse(read_source(job.spec))  # only values: names in comments do not count
@@ -168,7 +168,7 @@ def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
 
 
 def _find_paths(text: bytes, suffix: str) -> list[str]:
-    """The paths that the text of a program contains."""
+    """Return the paths that the text of a program contains."""
     if suffix == ".py":
         words = [one[1] for one in _PATH_LITERAL.finditer(text)]
     else:
@@ -221,7 +221,7 @@ def _list_packages() -> list[str]:
 
 
 def _find_editable() -> list[Path]:
-    """Folders of packages in editable installs, whose version does not identify their content."""
+    """List the folders of editable installs, whose version does not identify their content."""
     from importlib.metadata import distributions
     from urllib.parse import unquote, urlsplit
 
@@ -244,7 +244,7 @@ class _DirectUrl(Struct, frozen=True):
 
 
 def find_cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
-    """The newest `--cached` run with the same agent and options that reached a verdict.
+    """Return the newest `--cached` run with the same agent and options that reached a verdict.
 
     Only runs made with `--cached` are considered: others do not record the files next to their spec.
     """
@@ -264,7 +264,7 @@ def find_cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
 
 
 def find_changed_variables(runs: Path, job: Job) -> list[str]:
-    """The names of variables that differ from the newest comparable `--cached` run."""
+    """Return the names of variables that differ from the newest comparable `--cached` run."""
     wanted, now = _build_job_key(job), digest_variables(job)
     for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
         try:
@@ -289,7 +289,7 @@ def _build_run_key(manifest: Manifest) -> tuple[object, ...]:
 
 
 def _drop_irrelevant(options: RunOptions) -> RunOptions:
-    """The options that a verdict may depend on; the number of parallel trials is not one of them."""
+    """Return the options that a verdict may depend on; the number of parallel trials is not one of them."""
     return replace(options, concurrency=None, record=None, keep=False, allow_commands=False)
 
 

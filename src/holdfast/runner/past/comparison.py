@@ -93,7 +93,7 @@ def _check_runs(before: RunDir, after: RunDir) -> list[str]:
 
 
 def _get_matching_part(run: RunDir, other: RunDir) -> RunDir:
-    """The part of a multi-part run that matches the other run; a run of one part is returned as is.
+    """Return the part of a multi-part run that matches the other run; a run of one part is returned as is.
 
     A scenario with a matrix matches the contract, because both come from the same trials.
     """
@@ -145,7 +145,7 @@ class Outcomes:
                 self.attacks[one.key] = one.attack
 
     def count_uncompared(self, paired: Set[int], plan: PairingPlan) -> int:
-        """How many prompts are decided here but were not compared."""
+        """Count the prompts that are decided here but were not compared."""
         rest = (one for key, one in self.prompts.items() if key not in paired)
         return sum(one.combine(_get_rule_plan(plan, one.rule).how, one.outcomes) is not None for one in rest)
 
@@ -187,7 +187,7 @@ _PAIRS = {(True, True): "both", (True, False): "lost", (False, True): "gained", 
 
 
 def _find_newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
-    """Attacks that every replica resisted before and at least one obeys now."""
+    """List the attacks that every replica resisted before and at least one obeys now."""
     obeyed = {
         key: format_mutation(attack)
         for key, attack in later.attacks.items()
@@ -200,7 +200,7 @@ def _find_newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[s
 
 
 def _build_plan(parts: Sequence[SharedPart]) -> PairingPlan:
-    """How to count each rule; rules and scenarios whose meaning changed are left out."""
+    """Plan how to count each rule; rules and scenarios whose meaning changed are left out."""
     rules: dict[_Rule, RulePlan] = {}
     changed: set[_Rule] = set()
     scenarios: set[tuple[str, str]] = set()
@@ -230,12 +230,12 @@ def _is_repeatable(rule: Invariant) -> bool:
 
 
 def _digest_rule(rule: Invariant) -> bytes:
-    """What decides the rule's verdicts; weight and wording do not."""
+    """Digest what decides the rule's verdicts; weight and wording do not."""
     return encode_canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
 
 
 def _pair_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
-    """The parts that both runs have; if a copy of the spec cannot be read, a note says that the files differ."""
+    """Yield the parts that both runs have; if a copy of the spec cannot be read, a note says that the files differ."""
     earlier = {"": before} | {path.name: RunDir(path) for path in list_part_folders(before)}
     later = {"": after} | {path.name: RunDir(path) for path in list_part_folders(after)}
     for part, run in later.items():

@@ -59,7 +59,7 @@ def find_regressions(history: History, id: str) -> tuple[str | None, tuple[Regre
 
 
 def read_past_run(run: RunDir) -> PastRun:
-    """The history row of a stored run; if the run cannot be shown, the row's note says why."""
+    """Return the history row of a stored run; if the run cannot be shown, the row's note says why."""
     known = PastRun(run.id)
     try:
         manifest = run.read_manifest()
@@ -77,7 +77,7 @@ def read_past_run(run: RunDir) -> PastRun:
 
 
 def build_past_run(run: RunDir, outcome: RunOutcome) -> PastRun:
-    """The history row of a run whose outcome is in memory."""
+    """Return the history row of a run whose outcome is in memory."""
     score, view = outcome.score, outcome.run
     whole = read_overall(RunDir(run.path.parent.parent)) if "/" in run.id else None
     cases = [row.case.status for row in view.cases]
@@ -124,7 +124,7 @@ def _build_cells(outcome: RunOutcome) -> Iterator[PastCell]:
 
 
 def _describe_part(manifest: Manifest) -> str:
-    """The part, plus weather and shard if they were selected: other weather is not a regression."""
+    """Return the part, plus weather and shard if they were selected: other weather is not a regression."""
     options = manifest.options
     weather = options.chaos_profile or ("chaos" if options.chaos else "")
     part = f"{options.part} in {weather}" if weather else options.part
@@ -149,7 +149,7 @@ def _read_begun(run: RunDir, manifest: Manifest) -> PastRun:
 
 
 def _read_several(run: RunDir, known: PastRun) -> PastRun:
-    """The row of a run with several parts: overall score and verdict."""
+    """Return the row of a run with several parts: overall score and verdict."""
     overall, parts = read_overall(run), [read_past_run(part) for part in run.parts]
     ended = overall is not None
     return replace(

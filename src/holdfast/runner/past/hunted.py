@@ -25,7 +25,7 @@ _score = create_decoder(Score)
 
 
 def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
-    """The planner of a hunt, before its first trial."""
+    """Return the planner of a hunt, before its first trial."""
     from holdfast.hunt.planner import HuntPlanner  # other runs do not need it
 
     return HuntPlanner(spec, tuple(plan.trials), options.hunt, named=options.select.invariants)
@@ -52,7 +52,7 @@ def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[s
 
 
 def read_tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
-    """Which faults the trials of these runs met, and which rules failed then. A run that cannot be read is skipped."""
+    """Read which faults the trials of these runs met, and which rules failed then. Unreadable runs are skipped."""
     from holdfast.hunt.fault_map import TriedFaults
 
     tried = TriedFaults()
@@ -81,14 +81,14 @@ def _add_tried(tried: TriedFaults, run: RunDir) -> None:
 
 
 def _get_result(outcomes: Set[str]) -> TrialResult:
-    """As hunts say it: a trial holds if a rule passed, none failed and no check ended in an error."""
+    """Return the result in the terms of a hunt: a trial holds if a rule passed, none failed and no check broke."""
     if "fail" in outcomes:
         return "failed"
     return "held" if "pass" in outcomes and "error" not in outcomes else "unjudged"
 
 
 def read_newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
-    """The score of the newest complete run of each part; `runs` begins with the newest."""
+    """Yield the score of the newest complete run of each part; `runs` begins with the newest."""
     from holdfast.hunt.fault_map import MapScore
 
     parts: set[str] = set()

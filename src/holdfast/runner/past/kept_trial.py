@@ -21,7 +21,7 @@ from holdfast.world.kept_world import KeptWorld
 
 
 def read_trial(world: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
-    """The stored trial. If the run or the spec is gone, only its id is known, and `tell` receives the reason."""
+    """Return the stored trial. If the run or the spec is gone, only its id is known, and `tell` receives the reason."""
     run = RunDir(Path(world.run))
     try:
         spec, _ = load_stored_spec(run, run.read_manifest(), None, environ)

@@ -67,7 +67,7 @@ def _find_failed_tasks(run: RunDir, spec: Spec, environ: Mapping[str, str], rule
 
 
 def _read_failed_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
-    """The cases of its trials, and whether a rule failed or had a harness error."""
+    """Return the cases of its trials, and whether a rule failed or had a harness error."""
     begun = {trial.id: trial for trial in read_trials(run)}
     failed: dict[FailedTask, bool] = {}
     for verdict in _read_last_verdicts(run, rules):
@@ -89,7 +89,7 @@ def _read_last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
 
 
 def read_failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> dict[FailedTask, bool]:
-    """The cases that a stored run decided, and whether each failed, by the rules of the current file.
+    """Return the cases that a stored run decided, and whether each failed, by the rules of the current file.
 
     A run of single rules decides no case, but a case with a failed cell is selected again.
     """
@@ -120,7 +120,7 @@ def _add_cells(failed: dict[FailedTask, bool], spec: Spec, run: Run, decisive: D
 def _select_rules(
     spec: Spec, scenario: str, tasks: Iterable[Task], params: Mapping[str, Any], *, failed: bool
 ) -> dict[FailedTask, bool]:
-    """The selection for one case: every rule runs again."""
+    """Return the selection for one case: every rule runs again."""
     return {
         build_failed_task(rule.id, scenario, task, params): failed for task in tasks for rule in select_case_rules(spec)
     }

@@ -57,7 +57,7 @@ class MergedRun(NamedTuple):
 
 
 def find_shards(paths: Sequence[Path]) -> list[FoundShard]:
-    """The shards below the paths, in order; UsageError says why they do not belong to one run."""
+    """Return the shards below the paths, in order; UsageError says why they do not belong to one run."""
     shards = sorted((_read_shard(run) for run in _find_runs(paths)), key=lambda one: one.shard.number)
     _check_shards(shards)
     return shards
@@ -95,7 +95,7 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
 
 
 def _list_begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
-    """The shards that have begun this part."""
+    """Return the shards that have begun this part."""
     places = (one.run.get_part(part) for one in shards)
     return [_read_shard(place) for place in places if (place.path / "run.json").is_file()]
 
@@ -107,7 +107,7 @@ def _read_skipped_parts(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
 
 
 def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
-    """The shards at the paths: each path is a run, or a folder that contains some."""
+    """Return the shards at the paths: each path is a run, or a folder that contains some."""
     runs: dict[Path, RunDir] = {}
     for path in paths:
         below = [path] if (path / "run.json").is_file() else list(_scan_folder(path, DEEPEST))
@@ -125,7 +125,7 @@ def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
 
 
 def _scan_folder(folder: Path, deep: int) -> Iterator[Path]:
-    """The runs below a folder."""
+    """Yield the runs below a folder."""
     try:
         inside = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
     except OSError as refused:
@@ -167,7 +167,7 @@ def _check_shards(shards: Sequence[FoundShard]) -> None:
 
 
 def _read_part(one: FoundShard) -> bytes:
-    """The digest of prompts derived from the spec: a model does not write the same mutations twice."""
+    """Return the digest of prompts derived from the spec: a model does not write the same mutations twice."""
     path = one.run.path / "part.json"
     return path.read_bytes() if path.is_file() else b""
 
@@ -177,7 +177,7 @@ _OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", 
 
 
 def _get_option(name: str) -> Callable[[FoundShard], object]:
-    """The value of an option as far as it decides which trials run."""
+    """Return the value of an option as far as it decides which trials run."""
     return lambda one: getattr(one.manifest.options, name)
 
 
@@ -266,7 +266,7 @@ def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
 
 
 def _filter_lines(path: Path, known: set[str], trial: Callable[[bytes], str]) -> Iterator[bytes]:
-    """The lines that do not belong to those trials."""
+    """Return the lines that do not belong to those trials."""
     return (line for line in read_lines(path) if not known or trial(line) not in known)
 
 

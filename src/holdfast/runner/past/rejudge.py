@@ -91,7 +91,7 @@ def judge_again(
 
 
 def _build_end(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
-    """How the run ended, with notes about the rejudging."""
+    """Build the end of the run, with notes about the rejudging."""
     known = run.read_end() or RunEnd(False, 0.0)
     if not known.complete:
         texts = [*texts, "the run is unfinished; only its finished trials are judged"]
@@ -125,7 +125,7 @@ def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | No
 
 
 def _restore_selection(was: RunOptions, options: RunOptions, before: Spec, now: Spec) -> RunOptions:
-    """The selection of the run also applies to its rejudging, unless the user selects something else.
+    """Return the selection of the run also applies to its rejudging, unless the user selects something else.
 
     If the file now asks other things, only scenarios are known to mean the same.
     """
@@ -137,7 +137,7 @@ def _restore_selection(was: RunOptions, options: RunOptions, before: Spec, now: 
 
 
 def _digest_plan(spec: Spec) -> bytes:
-    """Everything that a selection chooses from; not the rules' settings."""
+    """Return everything that a selection chooses from; not the rules' settings."""
     rules = [(rule.id, rule.when, rule.probes) for rule in spec.invariants]
     names = [scenario.name for scenario in spec.scenarios]
     return encode_canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
@@ -184,7 +184,7 @@ def _judge_trials(
 
 
 def _find_last(stored_observations: StoredObservations, stored: StoredTrials) -> array[int]:
-    """The offset of each trial's last observation, by the trial's number; -1 if there is none."""
+    """Return the offset of each trial's last observation, by the trial's number; -1 if there is none."""
     last = array("q", [-1]) * len(stored)
     for at, observation in stored_observations.read_all(traces=False):
         number = stored.find(observation.trial)
@@ -250,7 +250,7 @@ def _note_borrowed(plan: StoredPlan) -> tuple[str, ...]:
 
 
 def build_consult(consultations: Consultations, known: StoredAdvice | None) -> Consult:
-    """`known` are the answers that the run stored for the same rules."""
+    """Build the function that asks models; `known` are the answers that the run stored for the same rules."""
 
     def consult(pairs: Iterable[Pair], get_control: GetControl) -> Iterator[Pair]:
         if not consultations:

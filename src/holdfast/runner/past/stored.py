@@ -17,7 +17,7 @@ from holdfast.store.seal_check import check
 
 
 def load_run(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
-    """The run with its score, from its stored files; an unfinished run as far as it got."""
+    """Return the run with its score, from its stored files; an unfinished run as far as it got."""
     manifest = run.read_manifest()
     warning = check(run)
     spec, _ = load_stored_spec(run, manifest, None, environ)

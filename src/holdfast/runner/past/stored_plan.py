@@ -52,12 +52,12 @@ class StoredPlan(Plan):
                 self._count_trial(trial)
 
     def get_rules(self, trial: Trial) -> tuple[Invariant, ...]:
-        """The rules of the trial's scenario that ask its task, however the run arranged them."""
+        """Return the rules of the trial's scenario that ask its task, however the run arranged them."""
         group = self._find_group(trial.scenario.name, trial.params, trial.task)
         return () if group is None else tuple(self._rules_of(group).values())
 
     def get_judging_rules(self, trial: Trial) -> tuple[Invariant, ...]:
-        """The rules that judge this trial."""
+        """Return the rules that judge this trial."""
         group = self._find_group(trial.scenario.name, trial.params, trial.task)
         if group is None:
             return ()
@@ -68,7 +68,7 @@ class StoredPlan(Plan):
         return self._orphans_of(group) if own is None else (own, *self._orphans_of(group))
 
     def count_trials(self, key: CellKey, task: Task) -> int:
-        """The number of stored trials that judge a rule on one of its tasks."""
+        """Return the number of stored trials that judge a rule on one of its tasks."""
         group = self._find_group(key.scenario, self.spec.params[key.params], task)
         assert group is not None, "the task is one of the rule's"
         return self._count_owned(key.invariant, group) or self._alike[group]
@@ -92,7 +92,7 @@ class StoredPlan(Plan):
             self._own[self._compute_position(trial.invariant, group)] += 1
 
     def _find_group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
-        """The number of a group; None if this plan does not use it."""
+        """Return the number of a group; None if this plan does not use it."""
         row, number = self._rows.get(scenario), self._params.get(encode_canonical(params))
         task_number = self._task_numbers.get(task)
         if row is None or number is None or task_number is None:
@@ -100,13 +100,13 @@ class StoredPlan(Plan):
         return (row * len(self.spec.params) + number) * len(self._every) + task_number
 
     def _split_group(self, group: int) -> tuple[str, int, Task]:
-        """The scenario, the params and the task of a group."""
+        """Return the scenario, the params and the task of a group."""
         rest, task = divmod(group, len(self._every))
         row, params = divmod(rest, len(self.spec.params))
         return self.scenarios[row].name, params, self._every[task]
 
     def _find_rules(self, group: int) -> dict[str, Invariant]:
-        """The rules that ask the group's task in its scenario, by id."""
+        """Return the rules that ask the group's task in its scenario, by id."""
         scenario, params, task = self._split_group(group)
         asking = {}
         for rule in self.invariants:
@@ -117,11 +117,11 @@ class StoredPlan(Plan):
         return asking
 
     def _find_orphans(self, group: int) -> tuple[Invariant, ...]:
-        """The rules of the group that no trial was made for."""
+        """Return the rules of the group that no trial was made for."""
         return tuple(rule for id, rule in self._rules_of(group).items() if not self._count_owned(id, group))
 
     def _count_owned(self, rule: str, group: int) -> int:
-        """How many trials of the group were made for the rule, or for every rule."""
+        """Count the trials of the group that were made for the rule, or for every rule."""
         return self._own[self._compute_position(rule, group)] + self._serving_all[group]
 
     def _compute_position(self, rule: str, group: int) -> int:

@@ -20,7 +20,7 @@ SHOWN = 5
 
 
 def find_baseline(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir | None:
-    """The run to compare a new one with: the named run, or the last complete ci run of the same file.
+    """Return the run to compare a new one with: the named run, or the last complete ci run of the same file.
 
     Passing runs are preferred; None if there is none. UsageError if the named run does not exist, has one part, or is
     of another file.
@@ -56,7 +56,7 @@ def _is_comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
 
 
 def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
-    """The rules that got worse since the baseline, which decide the verdict, and notes."""
+    """Return the rules that got worse since the baseline, which decide the verdict, and notes."""
     from holdfast.runner.past.comparison import compare_runs
 
     try:
@@ -117,7 +117,7 @@ def _format_since(one: Regression) -> str:
 
 
 def describe_regressions(runs: Path, ids: Sequence[str]) -> list[str]:
-    """Rules that passed in the last good run of a part and fail now, with the commit at which that began."""
+    """Describe rules that passed in the last good run of a part and fail now, with the commit at which that began."""
     from holdfast.runner.past.history import find_regressions, open_history
 
     notes: list[str] = []
