@@ -81,7 +81,7 @@ def list_suffixes() -> list[str]:
 
 
 def _list_names() -> Iterator[str]:
-    """Yield the names, built-in reporters first: a broken plug-in, or one with the same suffix, does not replace them."""
+    """Yield names, built-in reporters first: broken plug-ins, or those with the same suffix, do not replace them."""
     own = plugins.BUILT_IN[_FAMILY]
     yield from own
     yield from (name for name in plugins.list_names(_FAMILY) if name not in own)
