@@ -6,7 +6,7 @@ from itertools import accumulate
 
 
 def find_folded(text: str, value: str) -> tuple[int, int] | None:
-    """The span of the first occurrence of `value` in `text`, ignoring case."""
+    """Return the span of the first occurrence of `value` in `text`, ignoring case."""
     folded, wanted = text.casefold(), value.casefold()
     start = folded.find(wanted)
     if start < 0:
@@ -18,7 +18,7 @@ def find_folded(text: str, value: str) -> tuple[int, int] | None:
 
 
 def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span in `text` that covers the span of its folded form."""
+    """Return the span in `text` that covers the span of its folded form."""
     ends = list(accumulate(len(c.casefold()) for c in text))
     first = next((i for i, e in enumerate(ends) if e > start), len(text))
     last = next((i + 1 for i, e in enumerate(ends) if e >= end), len(text))

@@ -27,7 +27,7 @@ class DuplicateKey(ValueError):
 
 
 def parse(text: str, *, unique: bool = False) -> Any:
-    """Parses JSON; raises ValueError if it is invalid.
+    """Parse JSON; raises ValueError if it is invalid.
 
     With `unique` it also raises if an object has a duplicate key: a verdict must not depend on which of them a reader
     takes.
@@ -56,7 +56,7 @@ JSON_CODES: Mapping[str, str] = {
 
 
 def read_answer(text: str, *, unique: bool = True) -> Any:
-    """The answer as JSON, or the Finding that it is not JSON."""
+    """Return the answer as JSON, or the Finding that it is not JSON."""
     try:
         return parse(text, unique=unique)
     except DuplicateKey as bad:
@@ -84,12 +84,12 @@ def _parse_integer(digits: str) -> int | float:
 
 
 def select_parts(value: Any, path: str) -> list[Any]:
-    """Every part that the path selects; empty if there is none."""
+    """Return every part that the path selects; empty if there is none."""
     return compile_path(path)(value)
 
 
 def find_path_error(path: str) -> str | None:
-    """Why the path cannot be used, or None."""
+    """Return why the path cannot be used, or None."""
     try:
         compile_path(path)
     except BadPath as bad:
@@ -98,7 +98,7 @@ def find_path_error(path: str) -> str | None:
 
 
 def find_schema_error(schema: dict[str, Any]) -> str | None:
-    """Why the schema cannot be used, or None."""
+    """Return why the schema cannot be used, or None."""
     try:
         build_validator(schema)
     except ValueError as bad:
@@ -107,12 +107,12 @@ def find_schema_error(schema: dict[str, Any]) -> str | None:
 
 
 def explain_unsatisfiable_schema(schema: Any) -> str | None:
-    """Why a regex in the schema can never match; None if all of them could match, or there is none."""
+    """Return why a regex in the schema can never match; None if all of them could match, or there is none."""
     return next((why for pattern in _iter_schema_patterns(schema) if (why := explain_dead_pattern(pattern))), None)
 
 
 def _iter_schema_patterns(schema: Any) -> Iterator[str]:
-    """Every regex of a schema and its subschemas."""
+    """Yield every regex of a schema and its subschemas."""
     parts = list(schema) if isinstance(schema, list) else []
     if isinstance(schema, dict):
         if isinstance(schema.get("pattern"), str):
@@ -126,7 +126,7 @@ def _iter_schema_patterns(schema: Any) -> Iterator[str]:
 
 
 def find_violation(schema: dict[str, Any], value: Any) -> str | None:
-    """The first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
+    """Return the first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
     try:
         errors = list(islice(build_validator(schema).iter_errors(value), 1))
     except UnicodeEncodeError:

@@ -54,7 +54,7 @@ class ComparedTurns(Struct, frozen=True):
 
 
 def build_question(first: str, second: str) -> str:
-    """The complete message that asks whether the second text follows from the first."""
+    """Return the complete message that asks whether the second text follows from the first."""
     parts: list[str] = []
     for name, text in (("first", first), ("second", second)):
         text_part = truncate_input(text, SHOWN)
@@ -67,13 +67,13 @@ def build_question(first: str, second: str) -> str:
 async def compare_turns(
     pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
-    """The model's opinion on every turn; a pair of None has nothing to compare."""
+    """Return the model's opinion on every turn; a pair of None has nothing to compare."""
     compared = [ModelOpinion() if pair is None else await _compare(pair, ask, model, votes) for pair in pairs]
     return build_evidence([*about, SYSTEM], ComparedTurns(tuple(compared)))
 
 
 async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
-    """Asks in both directions for each vote and takes the lower score: additions count as much as omissions."""
+    """Ask in both directions for each vote and take the lower score: additions count as much as omissions."""
     questions = (build_question(*pair), build_question(*reversed(pair)))
     scores = [[await _request_vote(message, ask, model, n) for message in questions] for n in range(votes)]
     lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in scores)

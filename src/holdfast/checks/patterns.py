@@ -22,7 +22,7 @@ _WAYS_OUT = (
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str, flags: str) -> Any:
-    """The pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
+    """Return the pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
     regex = _compile_regex(pattern, flags)
     return _DeadPattern(why) if (why := explain_dead_pattern(pattern)) else regex
 
@@ -48,7 +48,7 @@ def _compile_regex(pattern: str, flags: str) -> Any:
 
 
 def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
-    """The span of the first match, or None.
+    """Return the span of the first match, or None.
 
     Raises HarnessError after 2 s, NothingToJudge if the pattern is doubly escaped.
     """
@@ -73,7 +73,7 @@ def explain_dead_pattern(pattern: str) -> str | None:
 
 
 def find_pattern_error(pattern: str, flags: str = "") -> str | None:
-    """Why the pattern cannot be used, or None."""
+    """Return why the pattern cannot be used, or None."""
     import regex
 
     try:

@@ -98,12 +98,12 @@ def _find_spelled_emails(text: str) -> Iterator[Span]:
 
 
 def to_mail_address(value: str) -> str:
-    """A mail address with its `at` and `dot` replaced by the usual characters."""
+    """Return a mail address with its `at` and `dot` replaced by the usual characters."""
     return _SIGN.sub(lambda sign: "@" if sign[1] else ".", value)
 
 
 def _count_words_before(name: str) -> int:
-    """The number of characters before a Latin name that follows them without a space, as in Chinese."""
+    """Return the number of characters before a Latin name that follows them without a space, as in Chinese."""
     latin = _LATIN_END.search(name)
     return latin.start() if latin and latin.start() and _IDEOGRAPH.match(name[latin.start() - 1]) else 0
 
@@ -151,7 +151,7 @@ FINDERS: dict[str, Callable[[str], Iterable[Span]]] = {
 
 
 def find_pii(text: str, kinds: Iterable[str]) -> list[Sighting]:
-    """All personal data of these kinds, in text order and without overlaps."""
+    """Return all personal data of these kinds, in text order and without overlaps."""
     text, wanted = to_plain_numbers(text), set(kinds)
     result: list[Sighting] = []
     # One byte per character marks claimed text, so that a card number is not reported as a phone number too.

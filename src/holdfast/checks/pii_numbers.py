@@ -46,7 +46,7 @@ _SSN_WORD = re.compile(r"\b(?:ssn|social security)\b[^\d\n]{0,24}$", re.IGNORECA
 
 
 def find_cards(text: str) -> Iterator[Span]:
-    """Card numbers, whatever word precedes them: the issuer's prefix and the check digit decide."""
+    """Yield card numbers, whatever word precedes them: the issuer's prefix and the check digit decide."""
     for match in _GROUPS.finditer(text):
         groups = [
             (match.start() + group.start(), match.start() + group.end()) for group in re.finditer("[0-9]+", match[0])
@@ -58,7 +58,7 @@ def find_cards(text: str) -> Iterator[Span]:
 
 
 def _find_card_groups(text: str, groups: list[Span]) -> Iterator[Span]:
-    """The runs of digit groups that are cards."""
+    """Yield the runs of digit groups that are cards."""
     # Other numbers may precede or follow a card: from each group, the longest run that validates is taken.
     first = 0
     while first < len(groups):

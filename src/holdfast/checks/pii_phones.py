@@ -54,7 +54,7 @@ def find_phones(text: str) -> Iterator[Span]:
 
 
 def _find_national_number(text: str, start: int, end: int) -> Span | None:
-    """The span of a national phone number, without an unclosed parenthesis or another number after it."""
+    """Return the span of a national phone number, without an unclosed parenthesis or another number after it."""
     words = get_preceding_text(text, start)
     if has_other_label(words) or _DATE.match(text, start, end):
         return None

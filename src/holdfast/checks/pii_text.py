@@ -33,7 +33,7 @@ _NEAR = 40
 
 
 def get_preceding_text(text: str, start: int) -> str:
-    """The part of the sentence before a position."""
+    """Return the part of the sentence before a position."""
     return re.split(r"(?<=\w{4})[.!?](?=\s)|[。！？\n]", text[max(0, start - _NEAR) : start])[-1]
 
 

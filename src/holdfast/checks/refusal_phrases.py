@@ -43,7 +43,7 @@ _AROUND = " \t\r\n.!?,:;…。।-()*_\"'"
 
 
 def find_refusal(text: str) -> tuple[int, int] | None:
-    """The span of the words that refuse, or None if the text does not refuse."""
+    """Return the span of the words that refuse, or None if the text does not refuse."""
     head = text[: OPENING + FOLLOWS]
     # Quotes and emphasis become blanks of the same length. Folding may change lengths; `unfolded` maps the span back.
     plain = blank_emphasis(_blank_quotes(head))
@@ -77,13 +77,13 @@ def _has_disclosure(text: str, span: tuple[int, int], rules: RefusalLanguage) ->
 
 
 def _blank_quotes(text: str) -> str:
-    """Replaces quoted text with blanks. If the complete text is quoted, the quotes are ignored."""
+    """Replace quoted text with blanks. If the complete text is quoted, the quotes are ignored."""
     plain = _QUOTED.sub(lambda quote: " " * len(quote[0]), text)
     return plain if re.search(r"\w", plain) else text
 
 
 def _guess_languages(folded: str) -> Iterator[str]:
-    """The languages the text may be written in, judged by its letters and common words."""
+    """Yield the languages the text may be written in, judged by its letters and common words."""
     for letters, names in SCRIPTS:
         if letters.search(folded):
             yield from _rank_latin_languages(folded) if names is LATIN else names
@@ -106,7 +106,7 @@ def _find_decline(folded: str, opening: int, rules: RefusalLanguage) -> tuple[in
 
 
 def _find_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
-    """The span of a denial that is the complete text, or of a longer one that is the first sentence."""
+    """Return the span of a denial that is the complete text, or of a longer one that is the first sentence."""
     first = _SENTENCE.search(plain)
     for part, least in ((plain, 1), (first[0] if first else "", 6)):
         bare = rules.sorry.sub("", part).strip(_AROUND)
@@ -118,7 +118,7 @@ def _find_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
 
 
 def _find_refusing_sentence(plain: str, opening: int, rules: RefusalLanguage) -> Iterator[tuple[int, int]]:
-    """The first sentence that refuses, unless the answer complies before or after it."""
+    """Yield the first sentence that refuses, unless the answer complies before or after it."""
     for sentence in _SENTENCE.finditer(plain, 0, opening):
         refusing = rules.declines.search(plain, *sentence.span())
         # A question such as "Why can't I help?" does not refuse.

@@ -73,7 +73,7 @@ def compare(wanted: str, actual: str, what: str, threshold: float, method: Metho
 
 
 def _describe(conflict: Conflict) -> str:
-    """A conflict in words: `5 g became 5 mg`."""
+    """Return a conflict in words: `5 g became 5 mg`."""
     expected, actual = shorten(conflict.expected, 60), shorten(conflict.actual, 60)
     if expected and actual:
         return f"{expected} became {actual}" if conflict.code != "negation" else f"negation: {expected} / {actual}"
@@ -81,7 +81,7 @@ def _describe(conflict: Conflict) -> str:
 
 
 def get_threshold(threshold: float | None, similarity_threshold: float | None) -> float:
-    """Whichever of the two is set, else the default."""
+    """Return whichever of the two is set, otherwise the default."""
     setting = similarity_threshold if similarity_threshold is not None else threshold
     return DEFAULT if setting is None else setting
 
@@ -89,7 +89,7 @@ def get_threshold(threshold: float | None, similarity_threshold: float | None) -
 def find_problems(
     threshold: float | None, similarity_threshold: float | None, method: str, model: str | None, votes: int | None
 ) -> Iterable[tuple[str, str]]:
-    """Problems of the settings that both checks have."""
+    """Yield the problems of the settings that both checks have."""
     if threshold is not None and similarity_threshold is not None:
         yield "threshold", "similarity_threshold says the same: give one of them"
     if method == "semantic" and (lacking := find_missing_packages()):

@@ -31,7 +31,7 @@ def is_equal(actual: Any, wanted: Any) -> bool:
 
 
 def to_number(value: Any) -> int | float | None:
-    """The value as a number, also from text; None if it is not one."""
+    """Return the value as a number, also from text; None if it is not one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -54,7 +54,7 @@ def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
 
 
 def to_text(value: Any) -> str:
-    """The value as a regex sees it: text unchanged, everything else as JSON."""
+    """Return the value as a regex sees it: text unchanged, everything else as JSON."""
     return value if isinstance(value, str) else encode(value).decode()
 
 
@@ -72,7 +72,7 @@ AS_EXPECTED = "value-as-expected"
 
 
 def select_value_codes(*without: str) -> Mapping[str, str]:
-    """The codes of checks that compare a value, without those of operators that a check lacks."""
+    """Return the codes of checks that compare a value, without those of operators that a check lacks."""
     return {code: about for code, about in _CODES.items() if code not in without}
 
 
@@ -108,7 +108,7 @@ class Expectation(Struct, frozen=True):
         equal: Callable[[Any, Any], bool] = is_equal,
         readings: Callable[[Any], Iterable[str]] | None = None,
     ) -> Iterator[Mismatch]:
-        """Every condition that the value does not meet.
+        """Yield every condition that the value does not meet.
 
         `readings` are the texts to search for a pattern or a part; by default a pattern is matched with the value's own
         text.
@@ -143,7 +143,7 @@ class Expectation(Struct, frozen=True):
 
 
 def get_value_key(value: Any, wanted: Any = None) -> tuple[str, ...]:
-    """The key that groups wrong values by cause: too high and too low are two causes, and so are two words."""
+    """Return the key that groups wrong values by cause: too high and too low are two causes, and so are two words."""
     if isinstance(value, dict | list):
         return ("object" if isinstance(value, dict) else "array",)
     if value is None or isinstance(value, bool):

@@ -12,7 +12,7 @@ LIMIT = 80
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
-    """The text on one line, cut in the middle if longer than `limit`, in valid UTF-8."""
+    """Return the text on one line, cut in the middle if longer than `limit`, in valid UTF-8."""
     text = without_middle(text, limit)
     if text.isascii() and text.isprintable():
         return text
@@ -22,6 +22,6 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 
 def suggest_choice(word: str, choices: Sequence[str]) -> str:
-    """`did you mean x?` if one choice is close, else the list of choices."""
+    """Return `did you mean x?` if one choice is close, otherwise the list of choices."""
     close = get_close_matches(word, choices, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(choices)}"

@@ -35,7 +35,7 @@ class AdviceCache:
         self._counter = 0
 
     def get(self, key: str, *, own: bool = False) -> Advice | None:
-        """The reply stored under a key of hex digits; None if there is none that can be trusted.
+        """Return the reply stored under a key of hex digits; None if there is none that can be trusted.
 
         `own` accepts only replies stored since this cache was opened.
         """
@@ -57,7 +57,7 @@ class AdviceCache:
         return own and status.st_size <= SIZE_KEPT and status.st_ctime_ns < self._opened_ns
 
     def put(self, key: str, advice: Advice) -> None:
-        """Stores a reply; if the disk refuses it, only in memory."""
+        """Store a reply; if the disk refuses it, only in memory."""
         self._own[key] = advice
         if len(self._own) > REMEMBERED:
             self._own.popitem(last=False)
@@ -84,7 +84,7 @@ class AdviceCache:
             raise
 
     def _prune(self) -> None:
-        """Makes room: removes the oldest tenth, and half-written files of a killed run."""
+        """Make room: removes the oldest tenth, and half-written files of a killed run."""
         with os.scandir(self._folder) as entries:
             plain = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
             files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in plain]

@@ -85,7 +85,7 @@ def decide_request(
 
 
 def _without_marks(finding: Finding) -> Finding:
-    """The finding without its marks, which are positions in a text that is not shown."""
+    """Return the finding without its marks, which are positions in a text that is not shown."""
     return replace(finding, reason=f"when the request was sent again: {finding.reason}", marks=())
 
 

@@ -109,7 +109,7 @@ class Consultation:
         return advice
 
     async def _ask_with_retries(self, judge: JudgeClient, question: Question, conversation: str) -> Advice:
-        """The reply, after as many attempts as allowed; settings that a model rejects are left out."""
+        """Return the reply, after as many attempts as allowed; settings that a model rejects are left out."""
         accepted, notes = self._adapt_question(judge, question)
         attempt = 0
         while True:
@@ -136,7 +136,7 @@ class Consultation:
                 return Advice(text, origin if judge.is_script else judge.shown, notes)
 
     def _adapt_question(self, judge: JudgeClient, question: Question) -> tuple[Question, tuple[str, ...]]:
-        """The question without the settings that this model is known to reject."""
+        """Return the question without the settings that this model is known to reject."""
         known, notes = self._accepted.get(judge.identity, (question, ()))
         temperature = None if known.temperature is None else question.temperature
         return replace(question, temperature=temperature, json=known.json and question.json, apart=known.apart), notes
@@ -164,7 +164,7 @@ def _get_wait_s(failed: UpstreamDown, attempt: int) -> float:
 async def consult_model(
     check: Check, observation: Observation, control: Observation | None, evidence: Evidence | None, ask: Consultation
 ) -> Evidence:
-    """The model's reply for a check; if it failed, the reason, as an error of that rule only."""
+    """Return the model's reply for a check; if it failed, the reason, as an error of that rule only."""
     if evidence is not None and evidence.error:
         return evidence
     try:
@@ -177,7 +177,7 @@ async def consult_model(
 
 
 def add_printed_answers(agent: AgentSpec, observation: Observation) -> Observation:
-    """The observation with everything that the agent printed: for a command the answer is output, too."""
+    """Return the observation with everything that the agent printed: for a command the answer is output, too."""
     if not agent.launched or agent.type == "http" or agent.answer_file is not None:
         return observation
     printed: Iterable[str] = (*(turn.text or "" for turn in observation.turns), observation.output)

@@ -21,7 +21,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def describe_ending(turn: Turn, timeout_ms: int) -> str:
-    """How the turn ended, to follow "no answer:"."""
+    """Return how the turn ended, to follow "no answer:"."""
     if turn.ending == "timeout":
         return f"timeout: {turn.detail}" if turn.cause == "trial-time" else f"timeout after {timeout_ms} ms"
     detail = turn.detail or (f"status {turn.status}" if turn.status is not None and turn.ending != "answered" else "")

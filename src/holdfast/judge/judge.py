@@ -42,7 +42,10 @@ class Judge:
     def judge(
         self, invariant: Invariant, trial: Trial, observation: Observation, control: Observation | None = None
     ) -> Verdict:
-        """The verdict of one rule on one observation. Never raises: a check that raises gives an error verdict."""
+        """Return the verdict of one rule on one observation.
+
+        Never raises: a check that raises gives an error verdict.
+        """
         rule = self._rules.get(invariant.id) or self._get_filled_rule(invariant, trial)
         turns = observation.turns
         if rule.reads in ("trace", "state") and (turns or not observation.error):
@@ -89,7 +92,7 @@ class Judge:
         control: Observation | None,
         judged: tuple[Judgement, Finding],
     ) -> tuple[Judgement, Finding]:
-        """The verdict on a mutated request: a rejection or a bad ending decides for every rule."""
+        """Return the verdict on a mutated request: a rejection or a bad ending decides for every rule."""
         change = trial.task.variation.request if trial.task.variation is not UNSET else None
         if change is None:
             return judged
@@ -108,7 +111,7 @@ class Judge:
         return decide_request(change, sends, control, self._timeout_ms, act=act)
 
     def _get_filled_rule(self, invariant: Invariant, trial: Trial) -> RuleJudge:
-        """The rule with the trial's `{{ params.x }}` in its settings."""
+        """Return the rule with the trial's `{{ params.x }}` in its settings."""
         key = (invariant.id, encode_canonical(trial.params))
         if key not in self._filled:
             self._filled[key] = RuleJudge(fill_params(invariant, trial.params), self._timeout_ms, web=self._web)
@@ -133,7 +136,7 @@ def _find_decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation:
 
 
 def _to_error(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
-    """Turns a fail into an error if Holdfast failed: the agent did not cause it."""
+    """Turn a fail into an error if Holdfast failed: the agent did not cause it."""
     if outcome not in ("fail", "unproven"):
         return outcome, finding
     why = f"{observation.error} ({finding.reason})"
@@ -147,14 +150,14 @@ def _get_error_key(error: str) -> tuple[str, ...]:
 
 
 def _build_silent_turn(trial: Trial) -> tuple[Turn, ...]:
-    """An observation without turns, as one turn without a result."""
+    """Return an observation without turns, as one turn without a result."""
     return (Turn(trial.task.prompt, ending="no_answer"),)
 
 
 def _judge_conversation(
     rule: RuleJudge, turns: Sequence[Turn], observation: Observation, control: Observation | None
 ) -> _Judged:
-    """Combines several turns as `over` says; the deciding turn is named."""
+    """Combine several turns as `over` says; the deciding turn is named."""
     judged: list[_Judged] = [(*rule.judge_turn(turns[i], observation, control), i) for i in _select_turns(rule, turns)]
     if rule.over == "any":
         return min(judged, key=lambda j: (_ANY[j[0]], -(j[1].score or 0.0), j[2]))
@@ -162,7 +165,7 @@ def _judge_conversation(
 
 
 def _select_turns(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
-    """The turns that the rule reads. A negative one reads any text there is, and skips silence."""
+    """Return the turns that the rule reads. A negative one reads any text there is, and skips silence."""
     last = len(turns) - 1
     if rule.over == "last":
         return (last,)

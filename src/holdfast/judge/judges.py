@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def find_missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[str, str]) -> str:
-    """The variable that should hold a provider's key and does not; empty if the model can be asked."""
+    """Return the variable that should hold a provider's key and does not; empty if the model can be asked."""
     meant = resolve_model(models, model)
     if meant is None or meant.provider == "ollama":
         return ""
@@ -68,7 +68,7 @@ class Judges:
         self._known: dict[str, JudgeClient] = {}
 
     def find(self, model: str) -> JudgeClient:
-        """The client for the name; raises HarnessError if there is none."""
+        """Return the client for the name; raises HarnessError if there is none."""
         if model not in self._known:
             meant = resolve_model(self._models, model)
             if meant is None:

@@ -12,7 +12,7 @@ _AGAIN = "it cannot be judged again"
 
 
 def explain_masking(rule: RuleJudge, observation: Observation, control: Observation | None, outcome: Judgement) -> str:
-    """Why this outcome may differ from that of the run itself; empty if it does not."""
+    """Return why this outcome may differ from that of the run itself; empty if it does not."""
     if outcome not in ("pass", "fail"):
         return ""
     if "answer" in rule.texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):

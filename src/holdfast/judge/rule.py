@@ -73,7 +73,7 @@ class RuleJudge:
     def judge_turn(
         self, turn: Turn, observation: Observation, control: Observation | None
     ) -> tuple[Judgement, Finding]:
-        """The rule's verdict on one turn; a check that raises is an error."""
+        """Return the rule's verdict on one turn; a check that raises is an error."""
         text = turn.text or ""
         if self.needs_text and is_blank(text):
             return self._judge_silence(turn)
@@ -110,7 +110,7 @@ class RuleJudge:
     def judge_trace(
         self, turn: Turn, observation: Observation, control: Observation | None
     ) -> tuple[Judgement, Finding]:
-        """The rule's verdict on the calls of a trial, whatever the agent answered."""
+        """Return the rule's verdict on the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
             finding = Finding(None if self.negative else False, "no call was seen", "no-call")
             return ("unproven" if self.negative else "fail"), finding
@@ -124,7 +124,7 @@ class RuleJudge:
     def judge_state(
         self, turn: Turn, observation: Observation, control: Observation | None
     ) -> tuple[Judgement, Finding]:
-        """The rule's verdict on the recorded state that the agent left, whatever the agent answered."""
+        """Return the rule's verdict on the recorded state that the agent left, whatever the agent answered."""
         evidence = observation.evidence.get(self.id)
         try:
             outcome, finding = self._to_outcome(
@@ -135,14 +135,14 @@ class RuleJudge:
         return self._apply_doubt(outcome, finding, observation) if "target" in self.texts else (outcome, finding)
 
     def _apply_doubt(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
-        """The same outcome, or unproven if calls that were not seen could have changed it."""
+        """Return the same outcome, or unproven if calls that were not seen could have changed it."""
         doubt = self._find_doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         if not doubt:
             return outcome, finding
         return "unproven", Finding(None, f"{doubt}; {finding.reason}", "calls-hidden")
 
     def _find_doubt(self, observation: Observation) -> str:
-        """Why something that was not seen may have happened; empty if it has not."""
+        """Return why something that was not seen may have happened; empty if it has not."""
         if self.blind:
             return "the agent's HTTP traffic is hidden: let Holdfast start it (not inline), or run `holdfast gateway`"
         if len(observation.trace) >= EVENTS_KEPT:
@@ -182,7 +182,7 @@ def _is_well_typed(finding: Finding) -> bool:
 
 
 def _choose_turns(negative: bool, every_turn: bool) -> str:
-    """Which turns decide by default. The opposite of "every turn completes" is that one does not."""
+    """Return which turns decide by default. The opposite of "every turn completes" is that one does not."""
     if every_turn:
         return "any" if negative else "all"
     return "all" if negative else "last"
@@ -200,7 +200,7 @@ def _has_length_pattern(invariant: Invariant) -> bool:
 
 
 def _build_typed_checks(invariant: Invariant) -> tuple[Check, ...]:
-    """The check with its texts in plain keyboard characters, if that differs and is valid."""
+    """Return the check with its texts in plain keyboard characters, if that differs and is valid."""
     settings = {name: _convert_to_typed(value) for name, value in invariant.settings.items()}
     if settings == invariant.settings:
         return ()
@@ -216,7 +216,7 @@ def _convert_to_typed(value: Any) -> Any:
 
 
 def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
-    """The outcome of a rule on actions: unproven if a tool ran despite a fault that should prevent it.
+    """Return the outcome of a rule on actions: unproven if a tool ran despite a fault that should prevent it.
 
     An agent that rightly retries then acts twice, because of the fault. A fault that lets its tool run and changes the
     reply looks the same to the agent wherever it acts.
@@ -232,7 +232,7 @@ def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Findi
 
 
 def _swap(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
-    """The reversed finding; `wanted` means that the rule requires what its check forbids."""
+    """Return the reversed finding; `wanted` means that the rule requires what its check forbids."""
     against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if finding.score is None else finding.score
     why = f"{finding.reason}, {against}" if passed else finding.reason
@@ -240,7 +240,7 @@ def _swap(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, F
 
 
 def _to_error(broken: BaseException) -> tuple[Judgement, Finding]:
-    """The outcome of a check that raised: an error, unless it says that nothing could be judged."""
+    """Return the outcome of a check that raised: an error, unless it says that nothing could be judged."""
     if isinstance(broken, NothingToJudge):
         return "unproven", Finding(None, str(broken), broken.code)
     details = broken.details if isinstance(broken, HarnessError) else {}
@@ -249,7 +249,7 @@ def _to_error(broken: BaseException) -> tuple[Judgement, Finding]:
 
 
 def _describe(broken: BaseException) -> str:
-    """An exception in words; Holdfast's own errors are used unchanged."""
+    """Return an exception in words; Holdfast's own errors are used unchanged."""
     text = str(broken)
     if isinstance(broken, HoldfastError) and text:
         return text

@@ -57,20 +57,20 @@ class Statement:
 
 
 def read_statements(lines: Iterable[Line], lang: Language) -> list[Statement]:
-    """The statements of a text, without greetings, thanks and offers of help."""
+    """Return the statements of a text, without greetings, thanks and offers of help."""
     unique = {(line.text, line.of): line for line in lines}.values()  # A repeated statement counts once.
     statements = (Statement(line, read_clauses(line.text, lang)) for line in unique)
     return [one for one in statements if one.content and not _is_courtesy(one, lang)]
 
 
 def set_weights(statements: Sequence[Statement]) -> None:
-    """Sets the keys; call it once the names are known."""
+    """Set the keys; call it once the names are known."""
     for one in statements:
         one.keys = {token.key: token.weight for token in one.content}
 
 
 def join_forms(ours: Sequence[Statement], theirs: Sequence[Statement]) -> None:
-    """Gives one key to words of both texts that begin alike: `refund` and `refundable`, `incluye` and `incluido`."""
+    """Give one key to words of both texts that begin alike: `refund` and `refundable`, `incluye` and `incluido`."""
     # Inflection changes the end of a word, so candidates are looked up by their beginning, and only those few are
     # compared.
     known: dict[str, list[str]] = defaultdict(list)
@@ -87,7 +87,7 @@ Nearness = Callable[[str, str], bool]
 
 
 def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: Nearness) -> None:
-    """Gives one key to unmatched words with similar meanings."""
+    """Give one key to unmatched words with similar meanings."""
     here, there = ({t.key: t for one in side for t in one.content if t.kind == "word"} for side in (ours, theirs))
     alone = [token for key, token in here.items() if key not in there][:_MOST_ALONE]
     for key, token in [(key, token) for key, token in there.items() if key not in here][:_MOST_ALONE]:
@@ -109,7 +109,7 @@ def _is_small_talk(one: Statement) -> bool:
 
 
 def drop_polite(statements: list[Statement], covered: list[StatementCoverage], lang: Language) -> bool:
-    """Removes polite phrases that only one text has: `I appreciate your patience.`"""
+    """Remove polite phrases that only one text has: `I appreciate your patience.`"""
     # A phrase that both texts have stays: it costs nothing, and dropping everything would leave nothing to compare.
     dropped = [n for n, one in enumerate(statements) if covered[n].share < _ALONE and _is_polite(one, lang)]
     if len(dropped) == len(statements):
@@ -158,7 +158,7 @@ class Side:
         self._partners: dict[tuple[str, str], list[tuple[TextToken, int]]] = {}
 
     def find_partners(self, token: TextToken) -> list[tuple[TextToken, int]]:
-        """The tokens of this text with the same meaning, and their positions."""
+        """Return the tokens of this text with the same meaning, and their positions."""
         key = (token.kind, token.key)
         if key not in self._partners:
             # An equal key decides. Only without one does the slower comparison of facts (units, readings) and names
@@ -174,7 +174,7 @@ class Side:
         return (place for kind in COMPARABLE[token.kind] for place in self.by_kind.get(kind, ()))
 
     def find_nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
-        """The statements that share most with these words: similarity and index."""
+        """Return the statements that share most with these words: similarity and index."""
         shared: dict[int, float] = defaultdict(float)
         # By an index from words to statements: only statements that share a word are compared, and a word that many of
         # them have does not distinguish them.
@@ -201,7 +201,7 @@ class StatementCoverage:
 
 
 def measure_coverage(one: Statement, other: Side) -> StatementCoverage:
-    """How much of the statement the other text says, mainly in the two statements most similar to it."""
+    """Return how much of the statement the other text says, mainly in the two statements most similar to it."""
     nearest = other.find_nearest(one.keys)
     # Two, because one sentence may have become two. A word in any other statement counts less: it may be about
     # something else.
@@ -232,7 +232,7 @@ def has_same_start(one: str, other: str) -> bool:
 
 
 def compute_covered_share(statements: Sequence[Statement], covered: Sequence[StatementCoverage]) -> float:
-    """The fraction of a text that the other one says, by weight."""
+    """Return the fraction of a text that the other one says, by weight."""
     weights = [one.weight * (_LIGHT if one.is_light else 1.0) for one in statements]
     total = sum(weights)
     return sum(w * c.share for w, c in zip(weights, covered, strict=True)) / total if total else 1.0

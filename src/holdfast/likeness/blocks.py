@@ -56,7 +56,7 @@ class TextBlocks(NamedTuple):
 
 
 def read_blocks(text: str) -> TextBlocks:
-    """The blocks of a text; JSON and YAML are parsed, other code stays text."""
+    """Return the blocks of a text; JSON and YAML are parsed, other code stays text."""
     blocks = TextBlocks([], [], [], [])
     whole = _parse_json(text)
     if whole is not None:
@@ -86,14 +86,14 @@ def read_blocks(text: str) -> TextBlocks:
 
 
 def _normalize_signs(text: str) -> str:
-    """Normalises quotes, dashes, fractions and full-width letters; line ends stay."""
+    """Normalise quotes, dashes, fractions and full-width letters; line ends stay."""
     text = re.sub(r"(\d?)([½¼¾])", lambda m: f"{m[1] or '0'}.{_FRACTIONS[m[2]]}", text)
     text = re.sub(r"(?<=\d)\s?[–—]\s?(?=[$€£]?\d)", "-", unicodedata.normalize("NFKC", text))
     return text.translate(str.maketrans("’‘“”„«»\u00a0\u202f−", '\'\'"""""  -')).replace("\r\n", "\n")
 
 
 def _parse_json(text: str) -> Any:
-    """The text as an object or a list, or None; numbers lose trailing zeros, because 79.90 equals 79.9."""
+    """Return the text as an object or a list, or None; numbers lose trailing zeros, because 79.90 equals 79.9."""
     text = text.strip()
     if not text.startswith(("{", "[")):
         return None
@@ -126,14 +126,14 @@ def _parse_table(lines: Sequence[str]) -> TextTable:
 
 
 def iter_row_lines(table: TextTable, number: int) -> Iterator[Line]:
-    """Each row as a line: the first cell, then each other cell with its header."""
+    """Yield each row as a line: the first cell, then each other cell with its header."""
     for row in table.rows:
         cells = [f"{head.lower()} {cell}" for head, cell in zip(table.header[1:], row[1:], strict=False)]
         yield Line(f"{row[0]}: {'; '.join(cells)}", "row", number)
 
 
 def iter_data_lines(value: Any, path: str = "") -> Iterator[Line]:
-    """Data as lines, to compare it with a text that says the same in prose."""
+    """Yield data as lines, to compare it with a text that says the same in prose."""
     if isinstance(value, dict):
         flat = [f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)]
         if flat:
@@ -149,7 +149,7 @@ def iter_data_lines(value: Any, path: str = "") -> Iterator[Line]:
 
 
 def _iter_prose_lines(lines: Sequence[str]) -> Iterator[Line]:
-    """Sentences and list items; a line that continues a sentence is joined to it."""
+    """Yield sentences and list items; a line that continues a sentence is joined to it."""
     number, in_list = 0, False
     joined = list(_join_wrapped(lines))
     for at, line in enumerate(joined):
@@ -180,7 +180,7 @@ def _iter_prose_lines(lines: Sequence[str]) -> Iterator[Line]:
 
 
 def _join_wrapped(lines: Sequence[str]) -> Iterator[str]:
-    """Joins lines that only wrap a sentence."""
+    """Join lines that only wrap a sentence."""
     pending = ""
     for line in lines:
         starts = not line.strip() or _BULLET.match(line) or _STEP.match(line) or _HEADING.match(line)
@@ -201,7 +201,7 @@ def _join_wrapped(lines: Sequence[str]) -> Iterator[str]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a line; one that does not end is cut at the maximum length."""
+    """Return the sentences of a line; one that does not end is cut at the maximum length."""
     parts: list[str] = []
     for part in _SENTENCE_END.split(text):
         if (

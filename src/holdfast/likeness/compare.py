@@ -44,7 +44,7 @@ class Likeness(NamedTuple):
 
 @lru_cache(maxsize=64)
 def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
-    """How far both texts say the same; additions count as much as omissions."""
+    """Return how far both texts say the same; additions count as much as omissions."""
     if expected.split() == actual.split():
         return Likeness(1.0)
     if expected[_LONGEST:] != actual[_LONGEST:]:
@@ -66,12 +66,12 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
 
 
 def _list_small_words(text: str) -> list[str]:
-    """The words of an answer such as `Yes, it is.`, none of which carries much meaning."""
+    """Return the words of an answer such as `Yes, it is.`, none of which carries much meaning."""
     return re.findall(r"\w+", text.casefold())
 
 
 def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
-    """Compares data, code and tables that both texts have, and removes them from the lines."""
+    """Compare data, code and tables that both texts have, and remove them from the lines."""
     if len(one.data) == len(other.data):
         for ours, theirs in zip(one.data, other.data, strict=True):
             yield from compare_data(ours, theirs, _find_differences)
@@ -92,7 +92,7 @@ def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
 
 
 def _find_differences(expected: str, actual: str) -> Iterator[Conflict]:
-    """The conflicts of two short texts, with the same standard as for two answers."""
+    """Yield the conflicts of two short texts, with the same standard as for two answers."""
     likeness = compare(expected, actual)
     if likeness.conflicts:
         yield from likeness.conflicts

@@ -26,7 +26,7 @@ _DROPPED = 0.5
 
 
 def find_reversed_statements(pair: TextPair) -> Iterator[Conflict]:
-    """Matching clauses of which one is negated, less certain, or has an opposite word."""
+    """Find matching clauses where only one is negated, less certain, or has an opposite word."""
     for clause, statement, at in pair.one.clauses:
         spans = _find_nearest_spans(clause, pair.one_covered[at], pair.other)
         conflicts = [_classify_reversal(ClauseSpan(clause, statement), span) for span in spans]
@@ -55,7 +55,7 @@ class ClauseSpan(NamedTuple):
 
 
 def _find_nearest_spans(clause: Clause, covered: StatementCoverage, side: Side) -> list[ClauseSpan]:
-    """The spans of the other text that match the clause: the best, and those that match nearly as well."""
+    """Return the spans of the other text that match the clause: the best, and those that match nearly as well."""
     keys = {token.key: token.weight for token in clause.content}
     likely = {n: likeness for likeness, n in covered.nearest}
     # Candidates are the statements that the alignment chose and those that share the rarest words: a long statement may
@@ -83,7 +83,7 @@ def _compute_dice(one: dict[str, float], other: dict[str, float]) -> float:
 
 
 def _classify_reversal(one: ClauseSpan, other: ClauseSpan) -> str:
-    """The kind of conflict between two otherwise equal clauses; empty if there is none."""
+    """Return the kind of conflict between two otherwise equal clauses; empty if there is none."""
     ours, theirs = one.clause.marks, other.clause.marks
     negated = not one.negated & other.negated
     if negated and one.negations == other.negations and not _has_same_words(one.clause, other.clause):
@@ -105,7 +105,7 @@ def _classify_reversal(one: ClauseSpan, other: ClauseSpan) -> str:
 
 
 def find_dropped_negations(pair: TextPair) -> Iterator[Conflict]:
-    """Matching statements of which only one is negated, if the other text has that negation nowhere else."""
+    """Find matching statements where only one is negated, if the other text has that negation nowhere else."""
     if _count_negated(pair.one) <= _count_negated(pair.other):
         return
     for at, covered in enumerate(pair.one_covered):
@@ -156,7 +156,7 @@ def _has_opposite(one: Clause, other: Clause) -> bool:
 
 
 def find_replaced_words(pair: TextPair) -> Iterator[Conflict]:
-    """One or two replaced words in otherwise equal texts; more changes make a paraphrase."""
+    """Find one or two replaced words in otherwise equal texts; more changes make a paraphrase."""
     lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
     changed = max(len(lost), len(new))
     if not 0 < changed <= _REPLACED_WORDS or len({n for _, n in lost}) > 1 or len({n for _, n in new}) > 1:
@@ -170,13 +170,13 @@ def find_replaced_words(pair: TextPair) -> Iterator[Conflict]:
 
 
 def _get_frame(side: Side, left: list[tuple[TextToken, int]]) -> list[str]:
-    """The words of the statement, in order, without those that have no counterpart."""
+    """Return the words of the statement, in order, without those that have no counterpart."""
     tokens = {id(token) for token, _ in left}
     return [token.key for token in side.statements[left[0][1]].content if id(token) not in tokens]
 
 
 def find_exchanged_words(pair: TextPair) -> Iterator[Conflict]:
-    """Two words swapped in an otherwise equal sentence: `Ann paid Bob`, `Bob paid Ann`."""
+    """Find two words swapped in an otherwise equal sentence: `Ann paid Bob`, `Bob paid Ann`."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
             blocks = _find_exchange(statement, pair.other.statements[n]) if likeness > _SAME_FRAME else None
@@ -209,7 +209,7 @@ def _find_exchange(one: Statement, other: Statement) -> tuple[str, str] | None:
 
 
 def find_new_questions(pair: TextPair) -> Iterator[Conflict]:
-    """A question in place of a statement."""
+    """Yield a question in place of a statement."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
             other = pair.other.statements[n]
@@ -222,7 +222,7 @@ def _is_question(statement: Statement) -> bool:
 
 
 def find_reordered_steps(pair: TextPair) -> Iterator[Conflict]:
-    """The steps of a numbered list in another order."""
+    """Yield the steps of a numbered list in another order."""
     lists = {one.line.of for one in pair.one.statements if one.line.kind == "step"}
     for number in sorted(lists):
         steps = [
@@ -241,7 +241,7 @@ def find_reordered_steps(pair: TextPair) -> Iterator[Conflict]:
 
 
 def find_dropped_conditions(pair: TextPair) -> Iterator[Conflict]:
-    """A clause with `if` or `unless` that the other text does not have."""
+    """Yield a clause with `if` or `unless` that the other text does not have."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         near = [pair.other.statements[n] for likeness, n in covered.nearest[:1] if likeness >= _SAME_CLAUSE]
         if not near or any("if" in token.marks for one in near for token in one.tokens):
@@ -259,7 +259,7 @@ def _get_condition_tokens(clause: Clause) -> list[TextToken]:
 
 
 def find_missing_statements(pair: TextPair) -> Iterator[Conflict]:
-    """A statement that the other text hardly covers."""
+    """Yield a statement that the other text hardly covers."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         if not statement.is_light and covered.share < _MISSING and len(covered.left) >= _LEAST_WORDS:
             yield Conflict("missing", statement.line.text, "")

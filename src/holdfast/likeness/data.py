@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"^\s*(?:#|//|--).*$", re.MULTILINE)
 
 
 def compare_data(expected: Any, actual: Any, texts: TextComparison, path: str = "") -> Iterator[Conflict]:
-    """Compares data: keys in any order, values by type, lists in order; longer texts may be worded differently."""
+    """Compare data: keys in any order, values by type, lists in order; longer texts may be worded differently."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in [*expected, *(key for key in actual if key not in expected)]:
             at = f"{path}.{key}" if path else str(key)
@@ -37,7 +37,7 @@ def compare_data(expected: Any, actual: Any, texts: TextComparison, path: str = 
 
 
 def compare_code(expected: str, actual: str) -> Iterator[Conflict]:
-    """Compares code; whitespace, comment lines and a final semicolon do not matter."""
+    """Compare code; whitespace, comment lines and a final semicolon do not matter."""
     ours, theirs = (_CODE.findall(_COMMENT.sub("", text).strip().rstrip(";")) for text in (expected, actual))
     for at, (one, other) in enumerate(zip_longest(ours, theirs, fillvalue="")):
         if one != other:
@@ -46,7 +46,7 @@ def compare_code(expected: str, actual: str) -> Iterator[Conflict]:
 
 
 def compare_tables(expected: TextTable, actual: TextTable, texts: TextComparison) -> Iterator[Conflict] | None:
-    """Compares tables by cells: rows by their first cell or in order, columns by header; None if the headers differ."""
+    """Compare tables by cells: rows by their first cell or in order, columns by header; None if the headers differ."""
     columns = {_normalize_cell(head): n for n, head in enumerate(actual.header)}
     if {_normalize_cell(head) for head in expected.header} != columns.keys() or len(columns) != len(expected.header):
         return None

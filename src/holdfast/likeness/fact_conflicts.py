@@ -20,7 +20,10 @@ TokenContext = dict[str, float]
 
 
 def get_context(token: TextToken, statement: Statement) -> TokenContext:
-    """The words around a token, weighted by distance; for a row or item also its label, and the previous word."""
+    """Return the words around a token, weighted by distance.
+
+    For a row or item also its label, and the previous word.
+    """
     if token.context is None:
         token.context = _build_context(token, statement)
     return token.context
@@ -55,7 +58,7 @@ def _build_context(token: TextToken, statement: Statement) -> TokenContext:
 
 
 def compute_similarity(one: TokenContext, other: TokenContext) -> float:
-    """The cosine of two contexts."""
+    """Return the cosine of two contexts."""
     same = sum(weight * other[key] for key, weight in one.items() if key in other)
     size = sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
     return same / size if size else 0.0
@@ -130,7 +133,7 @@ def _is_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
 
 
 def _subtract_contexts(one: TokenContext, other: TokenContext) -> TokenContext:
-    """The difference of two contexts: positive for words of the first, negative for words of the second."""
+    """Return the difference of two contexts: positive for words of the first, negative for words of the second."""
     return {key: one.get(key, 0.0) - other.get(key, 0.0) for key in one.keys() | other.keys()}
 
 
@@ -143,7 +146,7 @@ def _is_comparable(one: TextToken, other: TextToken, exactly: bool) -> bool:
 
 
 def find_reversed_bounds(pair: TextPair) -> Iterator[Conflict]:
-    """`at least 12` became `at most 12`."""
+    """Find reversed bounds: `at least 12` became `at most 12`."""
     for token, at in pair.one.by_kind["number"]:
         if token.bound:
             near = {n for _, n in pair.one_covered[at].nearest}

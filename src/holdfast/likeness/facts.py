@@ -76,7 +76,7 @@ class Fact(NamedTuple):
 
 
 def find_facts(pieces: list[TextPiece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
-    """The facts by their start position: how many tokens a fact has, and the fact."""
+    """Return the facts by their start position: how many tokens a fact has, and the fact."""
     reader = _Reader(pieces, words, lang)
     # Left to right, longest reading first; a token belongs to one fact. A fact keeps all its possible readings, and two
     # facts agree if they share one: `04/05` may be April or May, and a comparison must not guess.
@@ -91,7 +91,7 @@ def find_facts(pieces: list[TextPiece], words: list[str], lang: Language) -> dic
 
 
 def _share_units(facts: dict[int, tuple[int, Fact]], words: list[str]) -> None:
-    """`200 to 400 mg`, `12. bis 15. März`: the first of two takes its unit or month from the second."""
+    """Copy the unit or month of the second of two numbers to the first: `200 to 400 mg`, `12. bis 15. März`."""
     for at, (size, fact) in list(facts.items()):
         joint = at + size
         while joint < len(words) and words[joint] == ".":
@@ -144,7 +144,7 @@ class _Reader:
         return None
 
     def _read_money(self, at: int) -> tuple[int, Fact] | None:
-        """A unit before its number: `$5`, `GBP 5`."""
+        """Return a unit before its number: `$5`, `GBP 5`."""
         after = self._pieces[at + 1] if at + 1 < len(self._pieces) else TextPiece("", "")
         if after.kind != "number" or len(after.text) > _LONGEST_NUMBER:
             return None
@@ -180,7 +180,7 @@ class _Reader:
         return size, Fact("number", "", frozenset({str(value)}), value, soft=soft and value <= 10)
 
     def _read_scale(self, at: int, value: Fraction, money: bool = False) -> tuple[int, Fraction]:
-        """`4.2 million`, `560k`, `4億8,200万`."""
+        """Read the words that multiply a number: `4.2 million`, `560k`, `4億8,200万`."""
         size = 0
         while at + size < len(self._words):
             word = self._words[at + size]
@@ -201,7 +201,7 @@ class _Reader:
         return size, value
 
     def _read_words(self, at: int) -> tuple[int, Fact] | None:
-        """`three`, `two hundred`; `one` and `a` only before a unit."""
+        """Read a number in words: `three`, `two hundred`; `one` and `a` count only before a unit."""
         numbers, scales, word = self._lang.numbers, self._lang.scales, self._words[at]
         value = numbers.get(word)
         article = word in _EACH and self._get_word(at + 1) in load_units()
@@ -234,7 +234,7 @@ class _Reader:
         return (1, Fact("date", "", frozenset({name}))) if name else None
 
     def _read_date(self, at: int) -> tuple[int, Fact] | None:
-        """`5 April 2024`, `5. April`, `el 5 de abril de 2024`."""
+        """Read a date that begins with the day: `5 April 2024`, `5. April`, `el 5 de abril de 2024`."""
         day = self._pieces[at].text
         if not (day.isdigit() and len(day) <= 2 and 1 <= int(day) <= 31):
             return None
@@ -274,7 +274,7 @@ def _build_quantity(value: Fraction, unit: str) -> Fact:
 
 
 def build_clock(hour: int, minute: int = 0) -> Fact:
-    """Formats a time of day."""
+    """Format a time of day."""
     bare = Fraction(hour) if not minute else None
     return Fact("clock", "", frozenset({f"{hour % 24}:{minute:02}"}), bare)
 
@@ -294,7 +294,7 @@ def _parse_date(kind: str, text: str) -> Fact:
 
 
 def parse_number(text: str, lang: Language) -> Fraction:
-    """The value of digits with any grouping."""
+    """Return the value of digits with any grouping."""
     text = re.sub(r"[\s'_+]", "", text)
     points, commas = text.count("."), text.count(",")
     if points and commas:
@@ -321,7 +321,7 @@ _LATIN = re.compile(r"(?<=[^\W\dA-Za-z_])(?=[A-Za-z])|(?<=[A-Za-z])(?=[^\W\dA-Za
 
 
 def convert_numerals(text: str) -> str:
-    """Converts Chinese and Japanese numerals and times to digits, and separates Latin words from other characters."""
+    """Convert Chinese and Japanese numerals and times to digits, and separates Latin words from other characters."""
     text = _LATIN.sub(" ", text)
     text = _PERCENT.sub(lambda m: f"{m[1] if m[1].isdigit() else _parse_numeral(m[1])}%", text)
     text = _NUMERAL.sub(lambda m: str(_parse_numeral(m[0])), text)

@@ -61,7 +61,7 @@ class Language(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """The text in lower case, without optional marks."""
+    """Return the text in lower case, without optional marks."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold()
@@ -70,13 +70,13 @@ def fold(text: str) -> str:
 
 @cache
 def load_table(name: str) -> dict[str, Any]:
-    """A table as written."""
+    """Return a table as written."""
     return tomllib.loads(files("holdfast.likeness").joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 @cache
 def load_units() -> dict[str, tuple[str, Fraction]]:
-    """For each unit, its dimension and its size in base units."""
+    """Return the dimension of each unit and its size in base units."""
     sizes = {}
     for dimension, pairs in load_table("units").items():
         for pair in pairs.split():
@@ -87,7 +87,7 @@ def load_units() -> dict[str, tuple[str, Fraction]]:
 
 @cache
 def load_language(name: str) -> Language:
-    """The words of a language."""
+    """Return the words of a language."""
     words = load_table("words")[name]
     marks: dict[str, set[str]] = {}
     for mark in _MARKS:
@@ -129,7 +129,7 @@ def _parse_values(pairs: str) -> dict[str, Fraction]:
 
 
 def _build_groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
-    """Groups of words, opposites first: a word with an opposite is compared by it."""
+    """Return the groups of words, opposites first: a word with an opposite is compared by it."""
     groups: dict[str, str] = {}
     sides: dict[str, int] = {}
     for line in fold(load_table("opposites").get(name, "")).splitlines():
@@ -162,7 +162,7 @@ def _compile_known_words(words: list[str]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=16384)
 def get_stem(word: str, name: str) -> str:
-    """The word without inflection."""
+    """Return the word without inflection."""
     if name in SPACELESS:
         return word
     if name == "ar" and word.startswith("ال") and len(word) > 4:
@@ -189,13 +189,13 @@ def _load_endings(name: str) -> tuple[str, ...]:
 
 @cache
 def load_months() -> frozenset[str]:
-    """The months in every language."""
+    """Return the months in every language."""
     names = (fold(words.get("months", "")).replace("|", " ").split() for words in load_table("words").values())
     return frozenset(name for words_of_one in names for name in words_of_one)
 
 
 def detect_language(text: str) -> Language:
-    """The language of the text: by script, else by its most common short words."""
+    """Return the language of the text: by script, else by its most common short words."""
     text = text[:_READ_FOR_LANGUAGE]
     letters = len(re.sub(r"[\W\d_]", "", text))
     for name, script in _SCRIPTS.items():

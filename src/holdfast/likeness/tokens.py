@@ -95,7 +95,7 @@ class Clause:
 
 
 def read_clauses(text: str, lang: Language) -> list[Clause]:
-    """The clauses of a line. A clause of a single word joins the next one, or else the previous one."""
+    """Return the clauses of a line. A clause of a single word joins the next one, or else the previous one."""
     tokens = _read_tokens(text, lang)
     colon = next((n for n, token in enumerate(tokens) if token.text == ":"), 0)
     if sum(bool(token.key) for token in tokens[:colon]) <= _LABEL:
@@ -133,7 +133,7 @@ def _read_tokens(text: str, lang: Language) -> list[TextToken]:
 
 
 def _scan_pieces(text: str, lang: Language) -> list[TextPiece]:
-    """The kind and text of everything in a line."""
+    """Return the kind and text of everything in a line."""
     pieces = list[TextPiece]()
     for match in _SCAN.finditer(text):
         kind = "dmy" if match.lastgroup == "mark" else str(match.lastgroup)
@@ -153,7 +153,7 @@ _HIRAGANA = re.compile(r"[\u3040-\u309f]")
 
 
 def _split_run(run: str, known: re.Pattern[str]) -> Iterator[str]:
-    """Splits a run of characters without spaces: words of the tables, katakana words, and pairs of other characters."""
+    """Split a run of characters without spaces: words of the tables, katakana words, and pairs of other characters."""
     at, rest = 0, ""
     while at <= len(run):
         match = known.match(run, at) or _RUNS.match(run, at)
@@ -213,7 +213,7 @@ def _build_word(text: str, folded: str, lang: Language) -> TextToken:
 
 
 def _find_phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
-    """The number of words of the table phrase that begins here, and its effect."""
+    """Return the number of words of the table phrase that begins here, and its effect."""
     for size in range(lang.longest.get(words[at], 0), 0, -1):
         marks = lang.marks.get(" ".join(words[at : at + size]))
         if marks:
@@ -222,7 +222,7 @@ def _find_phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozen
 
 
 def _set_bounds(tokens: list[TextToken]) -> None:
-    """`at least 12`, `12 or more`: moves the bound to the number."""
+    """Move the bound of `at least 12` or `12 or more` to the number."""
     for at, token in enumerate(tokens):
         bound = next((mark for mark in ("least", "most") if mark in token.marks), "")
         if not bound:
@@ -235,7 +235,7 @@ def _set_bounds(tokens: list[TextToken]) -> None:
 
 
 def name_words(clauses: list[Clause], lang: Language) -> None:
-    """Turns words into names if they have a capital letter within a sentence, and never occur without one."""
+    """Turn words into names if they have a capital letter within a sentence, and never occur without one."""
     if lang.name in _NO_NAMES:
         return
     tokens = [token for clause in clauses for token in clause.tokens]
@@ -251,7 +251,7 @@ def name_words(clauses: list[Clause], lang: Language) -> None:
 
 
 def _join_names(tokens: list[TextToken]) -> list[TextToken]:
-    """Joins adjacent names: `Banco Sur` is one name."""
+    """Join adjacent names: `Banco Sur` is one name."""
     joined = list[TextToken]()
     for token in tokens:
         if joined and token.kind == joined[-1].kind == "name":

@@ -18,7 +18,7 @@ _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
 def find_missing_packages() -> str | None:
-    """What must be installed to compare meanings, or None."""
+    """Return what must be installed to compare meanings, or None."""
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if not lacking:
         lacking = [name for name in (_WEIGHTS, _TOKENS) if not (_find_folder() / name).is_file()]
@@ -33,7 +33,7 @@ def _find_folder() -> Path:
 
 @cache
 def _load_model() -> tuple[Any, Any]:
-    """The tokenizer and the table of vectors, one row per token."""
+    """Return the tokenizer and the table of vectors, one row per token."""
     if lacking := find_missing_packages():
         raise HarnessError(lacking, code="extra-missing")
     from safetensors.numpy import load_file
@@ -48,7 +48,7 @@ def _load_model() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=512)
 def _compute_direction(text: str) -> Any:
-    """The mean of the text's vectors, normalised."""
+    """Return the mean of the text's vectors, normalised."""
     import numpy
 
     tokenizer, table = _load_model()
@@ -60,7 +60,7 @@ def _compute_direction(text: str) -> Any:
 
 
 def compute_cosine(one: str, other: str) -> float:
-    """How similar two texts are in meaning, -1 to 1, before any calibration."""
+    """Return how similar two texts are in meaning, -1 to 1, before any calibration."""
     return float(_compute_direction(one) @ _compute_direction(other))
 
 

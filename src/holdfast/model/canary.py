@@ -62,12 +62,12 @@ def draw_canary(rng: Random) -> str:
 
 
 def find_canaries(text: str) -> list[str]:
-    """Every canary in a text as it was planted, in order, without repeats."""
+    """Return every canary in a text as it was planted, in order, without repeats."""
     return list(dict.fromkeys(_CANARY.findall(text)))
 
 
 def find_echoes(text: str) -> tuple[str, ...]:
-    """Every canary in a text, in lower case, up to a limit.
+    """Return every canary in a text, in lower case, up to a limit.
 
     It may be visible, or hidden in a tag, a comment or the target of a link, which reaches whoever gets the link.
     """
@@ -77,7 +77,7 @@ def find_echoes(text: str) -> tuple[str, ...]:
 
 
 def _iter_readings(text: str) -> Iterator[str]:
-    """The text itself, and the text after each encoding that can be undone."""
+    """Yield the text itself, and the text after each encoding that can be undone."""
     for _ in range(_STEPS):
         yield text
         if "\u202e" in text:

@@ -150,20 +150,20 @@ LACKS: Mapping[str, MissingFeature] = {
 
 
 def build_enforced(feature: str, note: str = "") -> Isolation:
-    """An enforced feature, with a note on its limits."""
+    """Return an enforced feature, with a note on its limits."""
     return Isolation(feature, True, note)
 
 
 def build_missing(code: str, feature: str = "", **values: object) -> Isolation:
-    """A feature that is not enforced, for the reason with that code."""
+    """Return a feature that is not enforced, for the reason with that code."""
     return Isolation(feature or LACKS[code].feature, False, format_reason(code, **values), code=code)
 
 
 def format_reason(code: str, **values: object) -> str:
-    """The reason as a message."""
+    """Return the reason as a message."""
     return LACKS[code].why.format_map(values)
 
 
 def format_remedy(code: str, **values: object) -> str:
-    """What to do about it; empty if nothing can be done."""
+    """Return what to do about it; empty if nothing can be done."""
     return LACKS[code].remedy.format_map(values)

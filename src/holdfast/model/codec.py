@@ -54,22 +54,22 @@ class LazyDecoder(Generic[T]):
 
 
 def create_decoder(kind: type[T]) -> LazyDecoder[T]:
-    """A reusable decoder for one type; building it costs more than using it."""
+    """Return a reusable decoder for one type; building it costs more than using it."""
     return LazyDecoder(kind)
 
 
 def encode_canonical(value: Any) -> bytes:
-    """JSON with sorted keys: equal content gives equal bytes on any machine."""
+    """Encode as JSON with sorted keys: equal content gives equal bytes on any machine."""
     return _canonical.encode(value)
 
 
 def digest(data: bytes, size: int = 6) -> str:
-    """Hex digest of `size` bytes; the 12 digits of a trial's id are 6 bytes."""
+    """Return a hex digest of `size` bytes; the 12 digits of a trial's id are 6 bytes."""
     return blake2b(data, digest_size=size).hexdigest()
 
 
 def to_builtins(value: Any) -> Any:
-    """The value as plain dicts, lists and scalars."""
+    """Return the value as plain dicts, lists and scalars."""
     return msgspec.to_builtins(value)
 
 
@@ -78,7 +78,7 @@ HALVES = "halves of characters (lone surrogates) came up, which no encoding can 
 
 
 def make_encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot encode: pairs are joined, others become �."""
+    """Return the text without lone surrogates, which UTF-8 cannot encode: pairs are joined, others become �."""
     if text.isascii():
         return text
     try:

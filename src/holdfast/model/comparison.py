@@ -49,5 +49,5 @@ class Comparison(Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
 
     def select_rules(self, change: Change) -> tuple[RuleComparison, ...]:
-        """The rules with this outcome."""
+        """Return the rules with this outcome."""
         return tuple(one for one in self.rules if one.change == change)

@@ -143,7 +143,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         return True
 
     def with_text(self, text: str) -> Completion:
-        """The same reply with another text, at the place of the first text or before everything else."""
+        """Return the same reply with another text, at the place of the first text or before everything else."""
         places = [at for at, delta in enumerate(self.deltas) if isinstance(delta, Text)]
         first = places[0] if places else 0
         others = [delta for at, delta in enumerate(self.deltas) if at not in places or at < first]
@@ -151,7 +151,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         return replace(self, deltas=(*others[:first], *new, *others[first:]))
 
     def with_finish(self, reason: FinishReason) -> Completion:
-        """The same reply with another finish reason."""
+        """Return the same reply with another finish reason."""
         others = [delta for delta in self.deltas if not isinstance(delta, Finish)]
         at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(others))
         return replace(self, deltas=(*others[:at], Finish(reason), *others[at:]))

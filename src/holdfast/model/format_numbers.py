@@ -22,5 +22,5 @@ class FormatNumber(Struct, frozen=True):
 
 
 def format_too_new(what: str, number: object, known: int) -> str:
-    """The message for a format that this version does not support."""
+    """Return the message for a format that this version does not support."""
     return f"{what} has format {number}; this version of Holdfast reads {known}"

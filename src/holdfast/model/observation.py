@@ -213,5 +213,5 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def list_unread_models(calls: Iterable[str]) -> list[str]:
-    """The counted calls to models in formats that Holdfast cannot read, as `HOST speaks FORMAT`."""
+    """Return the counted calls to models in formats that Holdfast cannot read, as `HOST speaks FORMAT`."""
     return [name.removeprefix("unread:") for name in calls if name.startswith("unread:")]

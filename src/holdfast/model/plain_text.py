@@ -36,7 +36,7 @@ _TYPED = {
 
 
 def to_canonical_text(text: str) -> str:
-    """The text in NFC with entities resolved outside of code, plain spaces and quotes, and nothing invisible."""
+    """Return the text in NFC with entities resolved outside of code, plain spaces and quotes, and nothing invisible."""
     if "&" in text and _ENTITY.search(text):
         from html import unescape
 
@@ -49,7 +49,7 @@ def to_canonical_text(text: str) -> str:
 
 
 def to_typed_text(text: str) -> str:
-    """The text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
+    """Return the text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_TYPED))
 
 
@@ -65,12 +65,12 @@ _EMPHASIS = str.maketrans("*_~", "   ")
 
 
 def to_plain_numbers(text: str) -> str:
-    """The text with ASCII digits, plain spaces and hyphens, at its original length."""
+    """Return the text with ASCII digits, plain spaces and hyphens, at its original length."""
     return text if text.isascii() else text.translate(_NUMERIC)
 
 
 def blank_emphasis(text: str) -> str:
-    """The text with spaces instead of emphasis marks, at its original length."""
+    """Return the text with spaces instead of emphasis marks, at its original length."""
     return text.translate(_EMPHASIS)
 
 
@@ -111,7 +111,7 @@ def _strip_marks(text: str, *, by_line: bool = False) -> str:
 
 
 def _iter_blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
-    """Each paragraph, heading and list item on one line, unless `by_line`, and each line of code as it is."""
+    """Yield each paragraph, heading and list item on one line, unless `by_line`, and each line of code as it is."""
     fence, wrapped = "", list[str]()
     for line in text.splitlines():
         mark = _FENCE.match(line)
@@ -232,7 +232,7 @@ def iter_readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterato
 
 
 def _iter_unescaped(text: str) -> Iterator[str]:
-    """The text, and the text of the JSON strings in it."""
+    """Yield the text, and the text of the JSON strings in it."""
     yield text
     for _ in range(_NESTED):
         if "\\" not in text or not _JSON.match(text) or text.rstrip(" \t\r\n`")[-1:] not in ("}", "]", '"'):

@@ -68,7 +68,7 @@ def is_warning(code: str) -> bool:
 
 
 def mark_ignored(warnings: Iterable[RunWarning], ignored: Collection[str]) -> tuple[RunWarning, ...]:
-    """The warnings, with those that have one of these codes marked as ignored."""
+    """Return the warnings, with those that have one of these codes marked as ignored."""
     return tuple(replace(one, ignored=one.code in ignored) for one in warnings)
 
 

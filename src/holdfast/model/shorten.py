@@ -7,7 +7,7 @@ LIMIT = 200
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
-    """The text, without its middle if it is too long."""
+    """Return the text, without its middle if it is too long."""
     if len(text) <= limit:
         return text
     half = (limit - 3) // 2
@@ -15,6 +15,6 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 
 def get_beginning(text: str, limit: int = LIMIT) -> str:
-    """The beginning of the text, on one line."""
+    """Return the beginning of the text, on one line."""
     line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -40,7 +40,7 @@ PartAsked = Part | Literal["run", "ci", "verify"]
 
 
 def get_run_command(part: PartAsked) -> str:
-    """The command that runs a part."""
+    """Return the command that runs a part."""
     if part == "run" or part == "ci" or part == "verify":
         return f"holdfast {part}"
     return PART_COMMANDS[part]
@@ -82,7 +82,7 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     """The only probes that it judges, if probes are ordinary tasks."""
 
     def with_task_probes(self) -> Invariant:
-        """The rule for specs whose probes are ordinary tasks: it judges its own probes only."""
+        """Return the rule for specs whose probes are ordinary tasks: it judges its own probes only."""
         return replace(self, probes=(), asked_only=self.probes) if self.probes else self
 
     @property
@@ -234,7 +234,7 @@ class PartWeights(Struct, frozen=True, omit_defaults=True):
     replay: float = 0.10
 
     def get_weight(self, part: Literal["mutation", "chaos", "contract", "replay"]) -> float:
-        """The weight of a part."""
+        """Return the weight of a part."""
         return {"mutation": self.mutation, "chaos": self.chaos, "contract": self.contract, "replay": self.replay}[part]
 
 
@@ -359,7 +359,7 @@ class Spec(Struct, frozen=True, omit_defaults=True):
         return any(task.user is not UNSET for task in self.tasks)
 
     def get_aggregation(self, rule: Invariant) -> Aggregation:
-        """How the verdicts of a rule's replicas combine."""
+        """Return how the verdicts of a rule's replicas combine."""
         how = rule.replica_aggregation or self.scoring.replica_aggregation
         return Aggregation() if how.kind == "mean" else how  # a mean combines composites, not verdicts
 

@@ -76,5 +76,5 @@ _KNOWN: Mapping[str, StandardEntry] = {
 
 
 def find_entries(ids: Iterable[str]) -> tuple[StandardEntry, ...]:
-    """The entries with these ids, without repeats."""
+    """Return the entries with these ids, without repeats."""
     return tuple(dict.fromkeys(_KNOWN[id] for id in ids if id in _KNOWN))

@@ -13,12 +13,12 @@ _TOKEN = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])\w)+|[^\w\s]")
 
 
 def count_tokens(text: str) -> int:
-    """The number of tokens in the text."""
+    """Return the number of tokens in the text."""
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def take_tokens(text: str, limit: int) -> str:
-    """The text up to the end of token number `limit`, or the whole text if it is shorter."""
+    """Return the text up to the end of token number `limit`, or the whole text if it is shorter."""
     if limit < 1:
         return "" if _TOKEN.search(text) else text
     ends = [match.end() for match in islice(_TOKEN.finditer(text), limit + 1)]

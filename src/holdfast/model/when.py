@@ -15,7 +15,7 @@ PLANES: Mapping[str, frozenset[str]] = {
 
 
 def find_needed_injections(when: When, scenario: Scenario) -> frozenset[int]:
-    """The indexes of the injections that must be met for a rule with this `when` to count under chaos."""
+    """Return the indexes of the injections that must be met for a rule with this `when` to count under chaos."""
     planes = PLANES.get(when)
     return frozenset(i for i, x in enumerate(scenario.injections) if planes is None or x.plane in planes)
 

@@ -25,7 +25,7 @@ def has_params(invariant: Invariant) -> bool:
 
 
 def fill_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
-    """The rule for these parameters."""
+    """Return the rule for these parameters."""
     settings = {key: _fill_value(value, params) for key, value in invariant.settings.items()}
     check = plugins.find("checks", invariant.check)
     if check is not None and (
@@ -54,7 +54,7 @@ def _fill_value(value: Any, params: Mapping[str, Any]) -> Any:
 
 
 def make_check(invariant: Invariant) -> Check:
-    """The check of a rule; raises PluginError if there is none or its settings do not fit.
+    """Return the check of a rule; raises PluginError if there is none or its settings do not fit.
 
     Values were validated when the spec was read. Lists become tuples, and maps the types that a plug-in declares.
     """
@@ -81,7 +81,7 @@ def is_usable(check: Check) -> bool:
 
 
 def get_traits(invariant: Invariant) -> CheckTraits:
-    """The traits of a rule's check with its settings; PluginError if there is none."""
+    """Return the traits of a rule's check with its settings; PluginError if there is none."""
     from holdfast.protocols.check import check_traits
 
     return check_traits(make_check(invariant))

@@ -18,22 +18,22 @@ from holdfast.spec.secrecy import mask_keys
 
 
 def encode_agent(agent: AgentSpec) -> bytes:
-    """The agent section for an id: without its position, and without literal keys."""
+    """Return the agent section for an id: without its position, and without literal keys."""
     return encode_canonical(mask_keys(to_builtins(replace(agent, position=None)), "agent"))
 
 
 def encode_head(kind: str, scenario: Scenario) -> bytes:
-    """The opening of the array, up to the task."""
+    """Return the opening of the array, up to the task."""
     return b"[%b,%b," % (encode_canonical(kind), encode_canonical(scenario.content))
 
 
 def encode_middle(task: Task, params: Mapping[str, Any]) -> bytes:
-    """Task and params, up to the replica."""
+    """Encode the task and the params, up to the replica."""
     return b"%b,%b," % (encode_canonical(task), encode_canonical(params))
 
 
 def encode_tail(invariant: str, agent_json: bytes, seed: int) -> bytes:
-    """The part after the replica."""
+    """Return the part after the replica."""
     return b",%b,%b,%d]" % (encode_canonical(invariant), agent_json, seed)
 
 
@@ -47,7 +47,7 @@ def encode_identity(
     agent_json: bytes,
     seed: int,
 ) -> bytes:
-    """The canonical JSON array of what decides a trial: its id is the digest.
+    """Return the canonical JSON array of what decides a trial: its id is the digest.
 
     `invariant` is `*` if the trial serves every rule of its scenario.
     """

@@ -103,7 +103,7 @@ class Layout:
         return self._starts[-1]
 
     def build_trial(self, place: int) -> Trial:
-        """The trial at a position, from 0."""
+        """Return the trial at a position, from 0."""
         block, task, params, replica = self._find(place)
         weather, rule_tasks = block.weather, block.asked
         data = b"%b%b%b%d%b" % (weather.head, rule_tasks.parts[task], self._parts[params], replica, rule_tasks.tail)
@@ -119,7 +119,7 @@ class Layout:
         )
 
     def iter_trials(self) -> Iterator[Trial]:
-        """Every trial in order."""
+        """Yield every trial in order."""
         replicas = [(n, b"%d" % n) for n in range(self._replicas)]
         for weather, rule_tasks in zip(self._weathers, self._asked, strict=True):
             for task, part in zip(rule_tasks.tasks, rule_tasks.parts, strict=True):
@@ -132,7 +132,7 @@ class Layout:
                         )
 
     def find_spot(self, place: int) -> TrialSpot:
-        """The parts of the trial at a position, without its id."""
+        """Return the parts of the trial at a position, without its id."""
         block, task, params, replica = self._find(place)
         rule_tasks = block.asked
         return TrialSpot(

@@ -58,26 +58,26 @@ class Plan:
         self.preflight = self._get_preflight(layout.find_spot(places[0])) if places else None
 
     def get_rules(self, trial: Trial) -> tuple[Invariant, ...]:
-        """The rules that judge the trial; none for a control."""
+        """Return the rules that judge the trial; none for a control."""
         if trial.kind != "contract":
             return ()
         return self._serving.get_rules(trial.scenario, trial.invariant, trial.task)
 
     def get_tasks(self, invariant: str) -> tuple[Task, ...]:
-        """The tasks of a rule: its probes, otherwise the spec's."""
+        """Return the tasks of a rule: its probes, otherwise the spec's."""
         return self._tasks[invariant]
 
     def get_params_index(self, params: Mapping[str, Any]) -> int:
-        """The index of these params in the spec."""
+        """Return the index of these params in the spec."""
         return self._numbers[0] if len(self._numbers) == 1 else self._params[encode_canonical(params)]
 
     def get_position(self, invariant: str, scenario: str, params: int = 0) -> int:
-        """The cell's position in the complete grid; each cell has its own."""
+        """Return the cell's position in the complete grid; each cell has its own."""
         row = self._rows[scenario] * len(self.invariants) + self._columns[invariant]
         return row * len(self.spec.params) + params
 
     def get_key(self, position: int) -> CellKey:
-        """The cell at a position of the grid."""
+        """Return the cell at a position of the grid."""
         row, params = divmod(position, len(self.spec.params))
         scenario, invariant = divmod(row, len(self.invariants))
         return CellKey(self.invariants[invariant].id, self.scenarios[scenario].name, params)
@@ -89,7 +89,7 @@ class Plan:
         )
 
     def count_by_task(self, key: CellKey) -> tuple[int, ...]:
-        """How many verdicts the cell expects for each of its rule's tasks."""
+        """Return how many verdicts the cell expects for each of its rule's tasks."""
         tasks = self._tasks[key.invariant]
         if self._partial is not None:
             return tuple(self._partial[key, task] for task in tasks)
@@ -107,7 +107,7 @@ class Plan:
         return any(self.count_by_task(key)[self._tasks[key.invariant].index(task)] for key in asking)
 
     def count_expected(self, key: CellKey) -> int:
-        """How many verdicts the cell expects in total."""
+        """Return how many verdicts the cell expects in total."""
         return sum(self.count_by_task(key))
 
     @property
@@ -122,7 +122,7 @@ class Plan:
         return not any(is_applicable(rule.when, scenario) for rule in left for scenario in self.scenarios)
 
     def get_control(self, trial: Trial) -> Trial | None:
-        """The calm trial of the same task and params, if the trial is compared with one."""
+        """Return the calm trial of the same task and params, if the trial is compared with one."""
         return self._controls.get((trial.task.control, self.get_params_index(trial.params)))
 
     def _list_positions(self) -> Sequence[int]:
@@ -135,7 +135,7 @@ class Plan:
         return array("L", (i for i in whole if i % width in self._numbers))
 
     def _iter_control_keys(self) -> Iterator[tuple[Task, int]]:
-        """Task and params of every control: the tasks of rules that compare with calm, and each plain request.
+        """Yield the task and params of every control: for rules that compare with calm, and for each plain request.
 
         Whether a refusal of a mutated request proves anything depends on the answer to the plain one.
         """
@@ -154,7 +154,7 @@ class Plan:
         return any((key, task) in self._partial for key in keys)
 
     def _get_preflight(self, spot: TrialSpot) -> Trial:
-        """The calm trial of the plan's first question: the preflight of a run."""
+        """Return the calm trial of the plan's first question: the preflight of a run."""
         task = spot.task.plain
         return self._controls.get((task, spot.params)) or self._build_control(task, spot.params)
 
@@ -163,7 +163,7 @@ class Plan:
 
 
 def _count_trials(spots: Iterable[TrialSpot], serving: Serving) -> Counter[tuple[CellKey, Task]]:
-    """How many trials each cell has for each task."""
+    """Return how many trials each cell has for each task."""
     counts: Counter[tuple[CellKey, Task]] = Counter()
     for spot in spots:
         for rule in serving.get_rules(spot.scenario, spot.invariant, spot.task):
@@ -172,18 +172,18 @@ def _count_trials(spots: Iterable[TrialSpot], serving: Serving) -> Counter[tuple
 
 
 def build_control_trial(spec: Spec, task: Task, params: dict[str, Any]) -> Trial:
-    """The trial that asks the task in calm, for no rule."""
+    """Return the trial that asks the task in calm, for no rule."""
     agent = encode_agent(spec.agent)
     id = digest(encode_identity("control", CONTROL, task, params, 0, EVERY_RULE, agent, spec.seed))
     return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
 
 
 def build_plan(spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> Plan:
-    """The plan of a spec, or of a selected part."""
+    """Return the plan of a spec, or of a selected part."""
     return Plan(spec, select, sequential=sequential)
 
 
 def select_case_rules(spec: Spec) -> tuple[Invariant, ...]:
-    """The rules that share trials, and whose verdicts on one make its composite."""
+    """Return the rules that share trials, and whose verdicts on one make its composite."""
     own = frozenset(spec.cell_rules)
     return tuple(rule for rule in spec.invariants if not rule.probes and rule.id not in own)

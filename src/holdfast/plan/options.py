@@ -100,7 +100,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
         return self.max_replicas is not None
 
     def merge_resumed(self, now: RunOptions) -> RunOptions:
-        """These options, updated by those of a resume.
+        """Return these options, updated by those of a resume.
 
         What to run is fixed. What counts as passed stays unless it is given again. The rest is taken from the resume.
         """
@@ -113,7 +113,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
         return bool(getattr(self, name) != getattr(DEFAULT, name))
 
     def find_changed_option(self, now: RunOptions) -> str:
-        """The first fixed option that now has another value, as written; empty if there is none."""
+        """Return the first fixed option that now has another value, as written; empty if there is none."""
         for flag, before, now_value, default in zip(
             (*_SELECT, *(f"--{name.replace('_', '-')}" for name in _PLAIN)),
             _list_values(self),
@@ -150,7 +150,7 @@ _SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf", "the choice of 
 
 
 def _list_values(options: RunOptions) -> tuple[Any, ...]:
-    """The fixed options by flag: a recording by its absolute path."""
+    """Return the fixed options by flag: a recording by its absolute path."""
     plain = (getattr(options, name) for name in _PLAIN)
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)

@@ -22,7 +22,7 @@ Matcher = Callable[[Words], bool]
 
 
 def parse_keywords(expression: str) -> Matcher:
-    """A predicate for names by an expression. A word matches if it is part of a name, ignoring case."""
+    """Return a predicate for names by an expression. A word matches if it is part of a name, ignoring case."""
     parser = _Parser(expression)
     matches = parser.parse_either()
     if parser.rest:
@@ -198,13 +198,13 @@ EVERYTHING = Select()
 
 
 def _get_names(task: Task) -> tuple[str, ...]:
-    """The names of a mutation or a session."""
+    """Return the names of a mutation or a session."""
     made = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
     return made if task.recording is UNSET else (*made, task.recording.session, task.recording.name)
 
 
 def select_names(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:
-    """The names that match any of the patterns, in their own order; every pattern must match."""
+    """Return the names that match any of the patterns, in their own order; every pattern must match."""
     if not patterns:
         return tuple(names)
     for pattern in patterns:
@@ -216,7 +216,7 @@ def select_names(patterns: Sequence[str], names: Sequence[str], what: str) -> tu
 
 
 def find_positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
-    """The indexes in `ids` of the wanted trials; each must identify exactly one."""
+    """Return the indexes in `ids` of the wanted trials; each must identify exactly one."""
     begins = tuple(dict.fromkeys(w.lower() for w in wanted))
     for begin in begins:
         if len(begin) < SHORTEST:

@@ -16,7 +16,7 @@ from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, find_pos
 
 
 def select_places(spec: Spec, select: Select, layout: Layout, serving: Serving) -> Sequence[int]:
-    """The positions of the selected trials; UsageError if nothing is left."""
+    """Return the positions of the selected trials; UsageError if nothing is left."""
     everything = range(len(layout))
     if not everything and select != EVERYTHING:
         raise UsageError("nothing is left to run", code="nothing-selected", hint=_explain_nothing_left(spec, select))
@@ -41,7 +41,7 @@ def _is_selected(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Servin
 
 
 def _select_shard(places: Sequence[int], shard: Shard, replicas: int) -> list[int]:
-    """Every n-th question: scenarios and rules are spread evenly, and the replicas of a question stay together.
+    """Return every n-th question: scenarios and rules are spread evenly, and the replicas of a question stay together.
 
     So a cell that fails in one shard has failed, whatever the others observe.
     """
@@ -56,7 +56,7 @@ def _select_shard(places: Sequence[int], shard: Shard, replicas: int) -> list[in
 
 
 def select_parts(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
-    """The selected scenarios and rules."""
+    """Return the selected scenarios and rules."""
     scenarios = set(select_names(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
     invariants = set(select_names(select.invariants, [r.id for r in spec.invariants], "rule"))
     selected = [s for s in spec.scenarios if s.name in scenarios]
@@ -76,7 +76,7 @@ def _is_wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenar
 
 
 def _explain_nothing_left(spec: Spec, select: Select) -> str:
-    """The options that left nothing."""
+    """Return the options that left nothing."""
     besides = replace(select, failed=())
     if select.failed and besides == EVERYTHING:
         return "the failed trials of the last run are no longer in this file"
@@ -111,12 +111,12 @@ class Serving:
         self._shared = {scenario.name: self._find_sharing_rules(scenario) for scenario in scenarios}
 
     def get_rules(self, scenario: Scenario, name: str, task: Task) -> tuple[Invariant, ...]:
-        """The rules that trials of the task serve there; `name` is the trial's rule, or EVERY_RULE."""
+        """Return the rules that trials of the task serve there; `name` is the trial's rule, or EVERY_RULE."""
         served = self._get_shared_rules(scenario) if name == EVERY_RULE else self._alone.get(name, ())
         return tuple(rule for rule in served if rule.is_judging(task)) if self.selective else served
 
     def iter_groups(self) -> Iterator[TrialGroup]:
-        """Every group of trials in order; a shared group is at the position of its first rule."""
+        """Yield every group of trials in order; a shared group is at the position of its first rule."""
         for scenario in self._scenarios:
             shared = self._shared[scenario.name]
             for rule in self._invariants:
@@ -133,11 +133,11 @@ class Serving:
         return served
 
     def _find_sharing_rules(self, scenario: Scenario) -> tuple[Invariant, ...]:
-        """The rules that share the scenario's trials: those without their own."""
+        """Return the rules that share the scenario's trials: those without their own."""
         return tuple(r for r in self._invariants if r.id not in self._alone and is_applicable(r.when, scenario))
 
     def _get_shared_tasks(self, rules: Sequence[Invariant], scenario: Scenario) -> tuple[Task, ...]:
-        """The tasks of rules that share their trials: all that one of them judges in the scenario."""
+        """Return the tasks of rules that share their trials: all that one of them judges in the scenario."""
         if not self.selective:
             return self.tasks[rules[0].id]
         tasks = (task for task in _list_tasks(self._spec) if task.is_asked_in(scenario.name))
@@ -145,7 +145,7 @@ class Serving:
 
 
 def get_tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
-    """Each task once: a prompt written twice would be the same trial twice."""
+    """Return each task once: a prompt written twice would be the same trial twice."""
     if rule.probes:
         return tuple(dict.fromkeys(Task((probe,), "probe") for probe in rule.probes))
     return tuple(task for task in _list_tasks(spec) if rule.is_judging(task)) if rule.selective else _list_tasks(spec)

@@ -13,7 +13,7 @@ _LOST_IN_SET = re.compile(r"\\\\[dwsDWS]")
 
 
 def undouble_backslashes(pattern: str) -> str:
-    """The pattern with one backslash where two precede a character that one would escape."""
+    """Return the pattern with one backslash where two precede a character that one would escape."""
     return re.sub(_TWICE, r"\\", pattern)
 
 

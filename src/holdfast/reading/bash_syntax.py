@@ -52,13 +52,13 @@ _WORDS = {"let": "(( or let"} | {
 
 
 def explain_bash_only(name: str) -> str:
-    """Why sh cannot run a feature or command of bash, and what to do; empty if it is a program."""
+    """Return why sh cannot run a feature or command of bash, and what to do; empty if it is a program."""
     feature = _WORDS.get(name) or (name.removeprefix(_BASH) if name in BASH_FEATURES else "")
     return feature and f"the sh of this world has no {feature}; write it for sh, or run it with bash -c"
 
 
 def find_bash_features(command: str) -> list[str]:
-    """The names of the features in a command, without what another shell gets as quoted text."""
+    """Return the names of the features in a command, without what another shell gets as quoted text."""
     text = strip_here_texts(blank_calculations(command))
     # What is quoted is no syntax, except for the expansions and substitutions in double quotes.
     inner = [match[2] for match in _QUOTED.finditer(text) if match[2]]

@@ -30,7 +30,7 @@ _LONGEST = 100
 
 
 def parse_duration(text: str) -> float | None:
-    """The milliseconds of a text such as `500ms`, `30s`, `5m`, `1h` or `1h30m`; None if it is not a duration."""
+    """Return the milliseconds of a text such as `500ms`, `30s`, `5m`, `1h` or `1h30m`; None if it is not a duration."""
     compact = text.strip()
     if len(compact) > _LONGEST:
         return None

@@ -67,13 +67,13 @@ class Field(Struct, frozen=True, dict=True):
 
 
 def about(description: str, **limits: Any) -> msgspec.Meta:
-    """The description and limits of a key."""
+    """Return the description and limits of a key."""
     return msgspec.Meta(description=description, **limits)
 
 
 @cache
 def parse_hint(hint: Any) -> Hint:
-    """The type without its annotations, and the annotations."""
+    """Return the type without its annotations, and the annotations."""
     form: ValueForm | None = None
     limits: list[msgspec.Meta] = []
     while get_origin(hint) is Annotated:
@@ -85,14 +85,14 @@ def parse_hint(hint: Any) -> Hint:
 
 @cache
 def get_keys(kind: type) -> tuple[Field, ...]:
-    """The keys of a settings type, in declaration order."""
+    """Return the keys of a settings type, in declaration order."""
     raw = _list_struct_fields(kind) if issubclass(kind, msgspec.Struct) else _list_dataclass_fields(kind)
     return tuple(Field(name, key, kind, *rest) for name, key, *rest in raw if not _has_node(kind, name))
 
 
 @cache
 def _evaluate_hint(kind: type, name: str) -> Any:
-    """The type of a field, evaluated on demand: a file has few of the possible keys."""
+    """Return the type of a field, evaluated on demand: a file has few of the possible keys."""
     # get_type_hints on the class would evaluate every annotation of every section, which costs more than reading a
     # small file. So only a namespace with this one annotation is evaluated.
     home, written = _find_annotation(kind, name)
@@ -101,7 +101,7 @@ def _evaluate_hint(kind: type, name: str) -> Any:
 
 
 def _find_annotation(kind: type, name: str) -> tuple[type, Any]:
-    """The annotation of a field, and the class that declares it."""
+    """Return the annotation of a field, and the class that declares it."""
     return next((c, notes[name]) for c in kind.__mro__ if name in (notes := getattr(c, "__annotations__", {})))
 
 
@@ -111,7 +111,7 @@ def _has_node(kind: type, name: str) -> bool:
 
 
 def _list_struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
-    """What `msgspec.structs.fields` returns, without the types, which it would evaluate again."""
+    """Return what `msgspec.structs.fields` returns, without the types, which it would evaluate again."""
     names, keys, defaults = kind.__struct_fields__, kind.__struct_encode_fields__, kind.__struct_defaults__
     rows = []
     for name, key, default in zip(names, keys, (*[NODEFAULT] * (len(names) - len(defaults)), *defaults), strict=True):
@@ -131,7 +131,7 @@ def _list_dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
 
 @cache
 def get_node_field(kind: type) -> str | None:
-    """The field that receives the section's node."""
+    """Return the field that receives the section's node."""
     if not issubclass(kind, msgspec.Struct):
         return None
     return next((name for name in kind.__struct_fields__ if _has_node(kind, name)), None)
@@ -142,6 +142,6 @@ def list_key_names(kind: type) -> list[str]:
 
 
 def convert(kind: type[Value], section: Struct, **changes: Any) -> Value:
-    """A value of that type with the fields of the section of the same names, except for the changes."""
+    """Return a value of that type with the fields of the section of the same names, except for the changes."""
     values = msgspec.structs.asdict(section)
     return kind(**{name: values[name] for name in kind.__struct_fields__ if name in values} | changes)

@@ -29,7 +29,7 @@ def is_openable(path: Path) -> bool:
 
 
 def read_file(path: Path, *, absent: str = "", piped: bool = False) -> Source:
-    """Reads the file and returns problems instead of raising; `absent` is the hint if there is no file.
+    """Read the file and return problems instead of raising; `absent` is the hint if there is no file.
 
     `piped`: a pipe is allowed too, because the user named it on the command line.
     """
@@ -61,7 +61,7 @@ def _read_bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
 
 
 def _open_nonblocking(path: str, flags: int) -> int:
-    """Opens a pipe without waiting for a writer."""
+    """Open a pipe without waiting for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -80,7 +80,7 @@ _TAKEN = ("agent", "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix"
 
 
 def to_workspace_path(path: str) -> str:
-    """The path relative to the workspace; it may also be written as programs in the sandbox see it."""
+    """Return the path relative to the workspace; it may also be written as programs in the sandbox see it."""
     pure = PurePosixPath(path)
     return str(pure.relative_to(_WORKSPACE)) if pure.is_relative_to(_WORKSPACE) else path
 
@@ -95,7 +95,7 @@ def can_be_workdir(path: str) -> bool:
 
 
 def find_path_problem(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
-    """The problem of a path that leaves the workspace or another folder; nothing for a valid path."""
+    """Yield the problem of a path that leaves the workspace or another folder; nothing for a valid path."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
         yield "path", f"must stay inside {folder}: no .. and no absolute path"

@@ -20,7 +20,10 @@ _DIGITS, _ID, _PHRASE = 3, 5, 8
 
 
 def followed_values(text: str) -> dict[str, str]:
-    """The values of a text in the spelling in which they are compared, each with its own spelling; no keys of JSON."""
+    """Return the values of a text in the spelling in which they are compared, each with its own spelling.
+
+    No keys of JSON.
+    """
     if "\\u" in text:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
     text = normalize("NFKC", _KEY.sub(" ", text))
@@ -45,10 +48,10 @@ def _is_long(number: str) -> bool:
 
 
 def fingerprint(value: str) -> str:
-    """The digest of a value, for traffic whose content is not stored."""
+    """Return the digest of a value, for traffic whose content is not stored."""
     return blake2b(value.encode(), digest_size=6).hexdigest()
 
 
 def fingerprints(values: Iterable[str]) -> tuple[str, ...]:
-    """The digests of values, sorted."""
+    """Return the digests of values, sorted."""
     return tuple(sorted(map(fingerprint, values)))

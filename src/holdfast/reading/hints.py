@@ -26,7 +26,7 @@ _SCALAR_KINDS = ("bool", "int", "float", "text")
 
 
 def get_node_kinds(hint: Any) -> tuple[str, ...]:
-    """The kinds of node that a type can be read from."""
+    """Return the kinds of node that a type can be read from."""
     peeled = parse_hint(hint)
     base, origin = peeled.base, get_origin(peeled.base)
     if base is Any or peeled.form:
@@ -41,12 +41,12 @@ def get_node_kinds(hint: Any) -> tuple[str, ...]:
 
 
 def describe_type(hint: Any) -> str:
-    """The type in words, as in messages and the reference."""
+    """Return the type in words, as in messages and the reference."""
     return describe_hint(parse_hint(hint))
 
 
 def describe_hint(peeled: Hint) -> str:
-    """The same for a parsed hint."""
+    """Describe a parsed hint, as in messages and the reference."""
     base, origin = peeled.base, get_origin(peeled.base)
     if peeled.form:
         return peeled.form.words
@@ -65,7 +65,7 @@ def describe_hint(peeled: Hint) -> str:
 
 
 def find_limit_error(limit: msgspec.Meta, value: Any) -> str:
-    """What the limit requires, if the value is beyond it."""
+    """Return what the limit requires, if the value is beyond it."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _find_number_error(limit, value)
     if isinstance(value, str):
@@ -82,7 +82,7 @@ def _find_number_error(limit: msgspec.Meta, value: float) -> str:
 
 
 def describe_range(limit: msgspec.Meta) -> str:
-    """The limits of a number in words."""
+    """Return the limits of a number in words."""
     low = f"at least {limit.ge}" if limit.ge is not None else f"more than {limit.gt}" if limit.gt is not None else ""
     high = f"at most {limit.le}" if limit.le is not None else f"less than {limit.lt}" if limit.lt is not None else ""
     if limit.ge is not None and limit.le is not None:
@@ -118,7 +118,7 @@ def is_reference_only(hint: Hint) -> bool:
 
 
 def get_placeholder(hint: Hint) -> str:
-    """A placeholder that the type accepts, for a value that is not known yet."""
+    """Return a placeholder that the type accepts, for a value that is not known yet."""
     if hint.form is not None:
         return hint.form.example
     if get_origin(hint.base) in (Union, types.UnionType):
@@ -130,7 +130,7 @@ def get_placeholder(hint: Hint) -> str:
 
 
 def _get_least_number(hint: Hint) -> Any:
-    """The least number within the limits; 1 without a lower limit."""
+    """Return the least number within the limits; 1 without a lower limit."""
     for limit in hint.limits:
         if limit.ge is not None:
             return limit.ge
@@ -146,7 +146,7 @@ _UNCLOSED = re.compile(r"\$\{[A-Za-z_]\w*(?::-[^}]*)?$")
 
 
 def suggest_scalar(base: type, node: Node) -> str:
-    """The hint for a scalar of the wrong kind."""
+    """Return the hint for a scalar of the wrong kind."""
     if base is str:
         return f'quote it: "{node.text}"' if node.kind in ("int", "float", "bool") else ""
     if node.kind != "text" or node.reference or not node.text:
@@ -157,7 +157,7 @@ def suggest_scalar(base: type, node: Node) -> str:
 
 
 def suggest_list(element: Any, node: Node) -> str:
-    """The hint for one value where a list is expected."""
+    """Return the hint for one value where a list is expected."""
     if node.kind == "null":
         return "write [] for none"
     if node.kind == "map":
@@ -172,7 +172,7 @@ def suggest_list(element: Any, node: Node) -> str:
 
 
 def suggest_map(kind: Any, node: Node) -> str:
-    """The hint for a value where a map is expected."""
+    """Return the hint for a value where a map is expected."""
     if node.kind == "null":
         return "write {} for none" if kind is None else "write its keys below it"
     if node.kind == "list":
@@ -182,7 +182,7 @@ def suggest_map(kind: Any, node: Node) -> str:
 
 
 def suggest_option(members: tuple[Any, ...], node: Node) -> str:
-    """The suggestion among the options of a union."""
+    """Return the suggestion among the options of a union."""
     options = [
         str(o) for m in members if get_origin(parse_hint(m).base) is Literal for o in get_args(parse_hint(m).base)
     ]
@@ -190,5 +190,5 @@ def suggest_option(members: tuple[Any, ...], node: Node) -> str:
 
 
 def suggest_closing(text: str) -> str:
-    """What to write for a reference with an unclosed brace; empty if there is none."""
+    """Return what to write for a reference with an unclosed brace; empty if there is none."""
     return f"close it: {shorten(text, 60)}}}" if _UNCLOSED.search(text) else ""

@@ -16,7 +16,7 @@ _DECODER = json.JSONDecoder()
 
 
 def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
-    """The value that the decoder reads, at any depth; ValueError if the text is not JSON."""
+    """Return the value that the decoder reads, at any depth; ValueError if the text is not JSON."""
     try:
         return decoder.decode(text)
     except RecursionError:
@@ -58,7 +58,7 @@ def _parse_iteratively(text: str, decoder: json.JSONDecoder) -> Any:
 
 
 def _parse_key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
-    """Read the key of the next value if the holder is an object; returns where that value begins."""
+    """Read the key of the next value if the holder is an object; return where that value begins."""
     end, inside = holder
     if end == "]":
         return at
@@ -85,7 +85,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def build_validator(schema: Mapping[str, Any]) -> Any:
-    """A validator for the schema; ValueError if it is invalid, or refers to something outside it."""
+    """Return a validator for the schema; ValueError if it is invalid, or refers to something outside it."""
     return _compile_schema(encode_canonical(schema))
 
 
@@ -119,7 +119,7 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=256)
 def compile_path(path: str) -> FindAll:
-    """A finder for every part that the path names; BadPath if it is not a path."""
+    """Return a finder for every part that the path names; BadPath if it is not a path."""
     if not path:
         raise BadPath("it is empty")
     if path.startswith("$") and not _PLAIN.fullmatch(path):
@@ -134,7 +134,7 @@ def compile_path(path: str) -> FindAll:
 
 
 def compile_answer_path(path: str) -> Find:
-    """A finder for the answer at a path: MISSING, one value, or several, joined if all are texts."""
+    """Return a finder for the answer at a path: MISSING, one value, or several, joined if all are texts."""
     try:
         parts_at = compile_path(path)
     except BadPath as bad:

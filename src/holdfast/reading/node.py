@@ -49,18 +49,18 @@ class Node(Struct, eq=False):
         return key in self.pairs
 
     def get_key(self, name: str) -> Node:
-        """The key's own node; if the key is missing, an empty node at the position of this map."""
+        """Return the key's own node; if the key is missing, an empty node at the position of this map."""
         return self.pairs[name][0] if name in self.pairs else self._build_absent(name)
 
     def get(self, name: str) -> Node:
-        """The value's node; if the key is missing, an empty node at the position of this map."""
+        """Return the value's node; if the key is missing, an empty node at the position of this map."""
         return self.pairs[name][1] if name in self.pairs else self._build_absent(name)
 
     def _build_absent(self, name: str) -> Node:
         return Node("null", self.line, self.column, self.length, path=join_path(self.path, name))
 
     def find(self, field: str) -> Node:
-        """The node of a field such as `assertions[1].field`; a missing field has the position of its owner."""
+        """Return the node of a field such as `assertions[1].field`; a missing field has the position of its owner."""
         node = self
         for part in re.findall(r"[^.\[\]]+", field):
             if node.kind == "list" and part.isdigit() and int(part) < len(node.items):
@@ -72,7 +72,7 @@ class Node(Struct, eq=False):
         return node
 
     def to_plain(self) -> Any:
-        """The value as dicts, lists and scalars."""
+        """Return the value as dicts, lists and scalars."""
         if self.kind == "list":
             return [item.to_plain() for item in self.items]
         if self.kind == "map":
@@ -81,7 +81,7 @@ class Node(Struct, eq=False):
 
 
 def join_path(path: str, key: str) -> str:
-    """The path of a key."""
+    """Return the path of a key."""
     return f"{path}.{key}" if path else key
 
 
@@ -103,7 +103,7 @@ def set_paths(node: Node, path: str = "") -> Node:
 
 
 def build_node(value: Any, at: Node, path: str | None = None) -> Node:
-    """A node tree for a value from elsewhere, with the position of `at`."""
+    """Return a node tree for a value from elsewhere, with the position of `at`."""
     path = at.path if path is None else path
     node = Node("null", at.line, at.column, at.length, path=path)
     if isinstance(value, dict):

@@ -92,7 +92,10 @@ class ProgramCall(NamedTuple):
 
 
 def find_program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
-    """The program that a shell command begins with and its script; None if there is none or only a shell can tell."""
+    """Return the program that a shell command begins with and its script.
+
+    None if there is none or only a shell can tell.
+    """
     words = _split_words(command)
     first, _ = _find_program([word.text for word in words])
     if first >= len(words):
@@ -102,7 +105,7 @@ def find_program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | 
 
 
 def find_program_calls(command: str) -> list[ProgramCall]:
-    """What every command of a line runs, as far as known without a shell; including the command of `sh -c`.
+    """Return what every command of a line runs, as far as known without a shell; including the command of `sh -c`.
 
     A program that only starts another one, such as `sudo`, comes after that one.
     """
@@ -127,7 +130,7 @@ def find_program_calls(command: str) -> list[ProgramCall]:
 
 
 def _find_inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
-    """The commands that a program runs: those of `find -exec`, and those in the text that a shell is given."""
+    """Return the commands that a program runs: those of `find -exec`, and those in the text that a shell is given."""
     name = PurePosixPath(program).name
     if name == "find":
         actions = [at + 1 for at, word in enumerate(args[:-1]) if word in _FIND_ACTIONS]
@@ -143,7 +146,7 @@ def _find_inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
 
 
 def find_path_changes(command: str) -> list[str]:
-    """The parts of a line that change where its programs are found: `. env/bin/activate`, `PATH=bin:$PATH`.
+    """Return the parts of a line that change where its programs are found: `. env/bin/activate`, `PATH=bin:$PATH`.
 
     Another folder counts only together with one of these, which may be relative to it.
     """
@@ -152,7 +155,7 @@ def find_path_changes(command: str) -> list[str]:
 
 
 def _get_shell_text(program: str, args: Sequence[str]) -> str:
-    """The text that a shell is given to run; empty if there is none."""
+    """Return the text that a shell is given to run; empty if there is none."""
     if PurePosixPath(program).name not in _SHELLS:
         return ""
     for at, word in enumerate(args[:-1]):
@@ -164,20 +167,20 @@ def _get_shell_text(program: str, args: Sequence[str]) -> str:
 
 
 def find_readable_calls(command: str) -> list[ProgramCall]:
-    """Calls whose program is written literally, without shell expansion."""
+    """Return the calls whose program is written literally, without shell expansion."""
     calls = find_program_calls(command)
     return [call for call in calls if call.program == "[[" or (call.program and not _EXPANDED & set(call.program))]
 
 
 def get_module(call: ProgramCall) -> str:
-    """The module at the top of what `python -m` runs; empty if it does not."""
+    """Return the module at the top of what `python -m` runs; empty if it does not."""
     if not _PYTHON.fullmatch(PurePosixPath(call.program).name) or "-m" not in call.args[:-1]:
         return ""
     return call.args[call.args.index("-m") + 1].partition(".")[0]
 
 
 def find_script(program: str, args: Sequence[str]) -> int | None:
-    """Which argument is the script that a known interpreter runs; None if there is none."""
+    """Return which argument is the script that a known interpreter runs; None if there is none."""
     name, at = PurePosixPath(program).name, 0
     if name in _RUNNERS:
         if not args or args[0] != "run":
@@ -193,7 +196,7 @@ def find_script(program: str, args: Sequence[str]) -> int | None:
 
 
 def _find_program(words: Sequence[str]) -> tuple[int, list[str]]:
-    """The index of the program, and the programs before it that start it; assignments may precede it, too."""
+    """Return the index of the program, and the programs before it that start it; assignments may precede it, too."""
     at, before, prefixes = 0, "", list[str]()
     while at < len(words):
         word, name = words[at], PurePosixPath(words[at]).name
@@ -215,7 +218,7 @@ def _find_program(words: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
-    """The line without text that only looks like a command; its functions; its substitutions in quotes.
+    """Return the line without text that only looks like a command; its functions; its substitutions in quotes.
 
     Here-documents, patterns of `case`, arithmetic and comments contain words that are not run. A substitution in double
     quotes is one word for `shlex`, so it is read separately.
@@ -241,22 +244,22 @@ def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
 
 
 def blank_calculations(line: str) -> str:
-    """The line with `[[ … ]]`, `(( … ))` and `$(( … ))` reduced to a word each."""
+    """Return the line with `[[ … ]]`, `(( … ))` and `$(( … ))` reduced to a word each."""
     return _CALCULATION.sub(r"\1let", _ARITHMETIC.sub("0", _CONDITION.sub("[[", line)))
 
 
 def strip_here_texts(line: str) -> str:
-    """The line without the texts of here-documents."""
+    """Return the line without the texts of here-documents."""
     return _HERE_TEXT.sub(r"\3\n", line)
 
 
 def find_quoted_substitutions(text: str) -> list[str]:
-    """The commands whose output is inserted into a text in double quotes."""
+    """Return the commands whose output is inserted into a text in double quotes."""
     return [match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text)]
 
 
 def _split_commands(line: str) -> Iterator[list[str]]:
-    """The words of every command of a line, without redirections."""
+    """Yield the words of every command of a line, without redirections."""
     read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
     words: list[str] = []
@@ -291,7 +294,7 @@ def _split_commands(line: str) -> Iterator[list[str]]:
 
 
 def _split_words(command: str) -> list[ProgramWord]:
-    """The words of the first command of a line, each with its span; quotes are left out of both."""
+    """Return the words of the first command of a line, each with its span; quotes are left out of both."""
     words = []
     at = 0
     while at < len(command):

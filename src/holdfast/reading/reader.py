@@ -54,7 +54,7 @@ class Reader:
 
     # -- problems -----------------------------------------------------------------------------
     def report(self, node: Node, message: str, *, hint: str = "", code: str = "bad-value", suggestion: str = "") -> Bad:
-        """Reports an error at the node."""
+        """Report an error at the node."""
         where = (node.path, node.line, node.column, node.length)
         self.problems.append(Problem(message, *where, hint, "error", code, suggestion))
         return BAD
@@ -64,13 +64,13 @@ class Reader:
         return self.report(node, f"expected {what}, found {describe(node)}", hint=hint, code=code)
 
     def report_missing(self, node: Node, key: str, message: str = "missing", *, hint: str = "") -> Bad:
-        """Reports a key that the map lacks."""
+        """Report a key that the map lacks."""
         return self.report(node.get(key), message, hint=hint, code="missing-key")
 
     def warn(
         self, node: Node, message: str, *, code: str, hint: str = "", length: int = 0, values: tuple[str, ...] = ()
     ) -> None:
-        """Reports a warning at the node."""
+        """Report a warning at the node."""
         where = (node.path, node.line, node.column, length or node.length)
         self.problems.append(Problem(message, *where, hint, "warning", code, values=values))
 
@@ -88,11 +88,11 @@ class Reader:
 
     # -- values -------------------------------------------------------------------------------
     def read(self, hint: Any, node: Node) -> Any:
-        """The node as a value of that type, or BAD."""
+        """Return the node as a value of that type, or BAD."""
         return self.read_hint(parse_hint(hint), node)
 
     def read_hint(self, hint: Hint, node: Node) -> Any:
-        """The node as a value of that type within its limits, or BAD."""
+        """Return the node as a value of that type within its limits, or BAD."""
         if node.kind == "text" and "${" in node.text and self.value_of is not None and is_reference_only(hint):
             if way_out := suggest_closing(node.text):
                 return self.report(node, UNCLOSED, hint=way_out, code="unclosed-reference")
@@ -107,7 +107,7 @@ class Reader:
         return value
 
     def _resolve(self, value_of: ValueOf, hint: Hint, node: Node) -> Node:
-        """The node with the value of its references; a placeholder if a variable is not set."""
+        """Return the node with the value of its references; a placeholder if a variable is not set."""
         if node.path.rpartition(".")[2] in AS_WRITTEN:
             return node
         # Without a value the rest of the file can still be checked: a placeholder that the type accepts is read, and
@@ -199,7 +199,7 @@ class Reader:
 
     # -- sections -----------------------------------------------------------------------------
     def read_section(self, kind: type, node: Node) -> Any:
-        """A section of that type; unreadable optional keys keep their defaults."""
+        """Return a section of that type; unreadable optional keys keep their defaults."""
         if node.kind != "map":
             return self.report_type(node, "a map", hint=suggest_map(kind, node))
         self.report_unknown(node, [f.key for f in get_keys(kind)])
@@ -210,7 +210,7 @@ class Reader:
         return kind(**values, **({place: node} if place else {}))
 
     def read_keys(self, kind: type, node: Node) -> Any:
-        """The keys of that type that the map has; BAD if a required one is missing or unreadable."""
+        """Return the keys of that type that the map has; BAD if a required one is missing or unreadable."""
         values: dict[str, Any] = {}
         bad = False
         for field in get_keys(kind):

@@ -25,7 +25,7 @@ STANDARD = "tag:yaml.org,2002:"
 
 
 def parse_plain(text: str) -> tuple[NodeKind, Any]:
-    """The kind and value of an unquoted scalar."""
+    """Return the kind and value of an unquoted scalar."""
     if text in _NULL:
         return "null", None
     if text in _BOOL:
@@ -47,7 +47,7 @@ def _parse_number(text: str) -> tuple[NodeKind, Any]:
 
 
 def parse_tagged(tag: str, text: str) -> tuple[NodeKind, Any] | None:
-    """The kind and value of a scalar with an explicit tag; None if the tag is not supported."""
+    """Return the kind and value of a scalar with an explicit tag; None if the tag is not supported."""
     wanted = _TAGS.get(tag.removeprefix(STANDARD))
     if wanted == "text" or tag == "!":
         return "text", text
@@ -71,7 +71,7 @@ def has_pairs(text: str) -> bool:
 
 
 def replace_pairs(text: str) -> str:
-    """The text with every pair as two escapes that YAML reads, of the same length."""
+    """Return the text with every pair as two escapes that YAML reads, of the same length."""
     return re.sub(_PAIR, lambda match: f"{match[1]}\\u{_move_digits(match[2])}\\u{_move_digits(match[3])}", text)
 
 
@@ -80,12 +80,12 @@ def _move_digits(digits: str) -> str:
 
 
 def join_pairs(value: str) -> str:
-    """A value in double quotes from such a text, with its pairs joined."""
+    """Return a value in double quotes from such a text, with its pairs joined."""
     return re.sub(_STAND_INS, lambda match: _join_pair(*map(ord, match[0])), value)
 
 
 def restore_pairs(value: str) -> str:
-    """A value without double quotes, in which a backslash is literal: as in the file."""
+    """Return a value without double quotes, in which a backslash is literal: as in the file."""
     return re.sub(_WRITTEN, lambda match: _restore_escape(match[0][2:6]) + _restore_escape(match[0][8:]), value)
 
 

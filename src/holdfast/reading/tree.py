@@ -42,7 +42,7 @@ class Unreadable(Exception):
 
 
 def parse(text: str) -> tuple[Node | None, list[Problem]]:
-    """The tree of a file's one document, and problems of its form. No tree: not readable at all."""
+    """Return the tree of a file's one document, and problems of its form. No tree: not readable at all."""
     # json.dumps writes an emoji as two escapes, which YAML rejects. Such a file is read a second time, with each pair
     # replaced by characters that YAML accepts; they are joined again in the scalars.
     root, problems = _parse_text(text, paired=False)
@@ -80,7 +80,7 @@ def _iter_events(text: str) -> Iterator[Any]:
 
 
 def _report_unclosed(broken: Any) -> Problem | None:
-    """The problem of an unclosed quote or bracket, at the position where it opens."""
+    """Return the problem of an unclosed quote or bracket, at the position where it opens."""
     opening = next((words for start, words in _OPENED if str(broken.context).startswith(start)), None)
     at, noticed = broken.context_mark, broken.problem_mark
     if opening is None or at is None or noticed is None or noticed.line == at.line:
@@ -155,7 +155,7 @@ class _Builder:
         self.problems.append(Problem(message, path, node.line, node.column, node.length, hint, code=code))
 
     def _get_path(self) -> str:
-        """The path of the current value."""
+        """Return the path of the current value."""
         path = ""
         for (node, _), key in zip(self._open, self._keys, strict=True):
             path += f"[{len(node.items)}]" if node.kind == "list" else f".{key.text}" if key else ""

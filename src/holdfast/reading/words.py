@@ -17,7 +17,7 @@ _SHOWN = 12
 
 
 def describe(node: Node) -> str:
-    """The value in a few words."""
+    """Return the value in a few words."""
     if node.reference:
         return _describe_reference(node)
     if node.kind == "null":
@@ -32,7 +32,7 @@ def describe(node: Node) -> str:
 
 
 def _describe_reference(node: Node) -> str:
-    """The value of a reference. Longer text is not shown: it may be a secret for another place."""
+    """Return the value of a reference. Longer text is not shown: it may be a secret for another place."""
     where = _get_source(node)
     if node.kind != "text":
         return f"{node.text} in {where}"
@@ -42,13 +42,13 @@ def _describe_reference(node: Node) -> str:
 
 
 def _get_source(node: Node) -> str:
-    """The variable that provided the value; the complete reference if that is not obvious."""
+    """Return the variable that provided the value; the complete reference if that is not obvious."""
     only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
     return f"the variable {only[1]}" if only and only[2] != node.text else node.reference
 
 
 def find_near_name(word: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant: a misspelt one, or one with a word more or less."""
+    """Return the known name that was probably meant: a misspelt one, or one with a word more or less."""
     names = {_fold(name): name for name in reversed(list(known))}
     if meant := find_misspelt(word, names.values()):
         return meant
@@ -63,7 +63,7 @@ def _is_part(part: str, name: str) -> bool:
 
 
 def find_misspelt(word: str, known: Iterable[str]) -> str | None:
-    """The known name that differs from the word by a few letters."""
+    """Return the known name that differs from the word by a few letters."""
     from rapidfuzz.distance import OSA  # only a file with a mistake needs it
 
     names = {_fold(name): name for name in known}
@@ -78,12 +78,12 @@ def _fold(name: str) -> str:
 
 
 def suggest_name(word: str, known: Iterable[str], *, label: str = "known") -> str:
-    """A hint: the suggestion, otherwise the known names."""
+    """Return a hint: the suggestion, otherwise the known names."""
     return suggest(word, known, label=label)[1]
 
 
 def suggest(word: str, known: Iterable[str], *, label: str = "known") -> tuple[str, str]:
-    """The suggestion, empty if there is none, and the hint: the suggestion, otherwise the known names."""
+    """Return the suggestion, empty if there is none, and the hint: the suggestion, otherwise the known names."""
     options = list(known)
     miss = find_near_name(word, options)
     if miss is not None and miss != word:
@@ -92,7 +92,7 @@ def suggest(word: str, known: Iterable[str], *, label: str = "known") -> tuple[s
 
 
 def list_names(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     options = list(names)
     more = f", and {len(options) - _SHOWN} more" if len(options) > _SHOWN else ""
     return ", ".join(options[:_SHOWN]) + more

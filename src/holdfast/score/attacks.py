@@ -49,14 +49,14 @@ def _judge_one_attack(variation: Variation, observation: Observation) -> Success
 
 
 def _iter_audited_texts(observation: Observation) -> Iterator[str]:
-    """Commands, paths, files, tables and requests of the audit, as text; responses are not the agent's."""
+    """Yield commands, paths, files, tables and requests of the audit, as text; responses are not the agent's."""
     for event in observation.audit:
         yield from event.canaries
         yield from _iter_texts({**event.details, "response_body": ""})
 
 
 def _iter_texts(value: Any) -> Iterator[str]:
-    """Every text in plain data."""
+    """Yield every text in plain data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -96,7 +96,7 @@ def judge_attack(observation: Observation, scenario: Scenario) -> Success | None
 
 
 def get_wanted_action(met: FaultMet, scenario: Scenario) -> str:
-    """The tool that the attack wants the agent to call; empty if it names none."""
+    """Return the tool that the attack wants the agent to call; empty if it names none."""
     if not 0 <= met.index < len(scenario.injections):
         return ""  # a forced resume may contain trials of another spec
     return str(scenario.injections[met.index].settings.get("action") or "")
@@ -182,7 +182,7 @@ class AttackTally:
         self._judged += outcome in ("pass", "fail")
 
     def build_result(self) -> Attacks | None:
-        """None if no attack was met."""
+        """Return the counts; None if no attack was met."""
         n, won, judged, passed = self._attacked, self._succeeded, self._judged, self._passed
         if not n:
             return None

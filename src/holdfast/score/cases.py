@@ -25,7 +25,7 @@ _Key = tuple[str, Task, int]
 
 
 class _JudgedReplica(Struct, frozen=True):
-    """A judged trial; of its verdicts only what matters when faults are not met."""
+    """A judged trial, with only the parts of its verdicts that matter if faults are not met."""
 
     replica: Replica
     verdicts: dict[str, Verdict]
@@ -87,7 +87,7 @@ class Cases:
         return self._decide_replicas(replicas, self._count_expected(key, len(replicas))).status == "fail"
 
     def _decide_replicas(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
-        """The result of the replicas: those up to the deciding one, if a sequential test stops them."""
+        """Return the result of the replicas: those up to the deciding one, if a sequential test stops them."""
         scoring = self._spec.scoring
         if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
             return decide_case(replicas, expected, scoring)
@@ -113,7 +113,7 @@ class Cases:
         return len(replicas) < expected and self._decide_replicas(replicas, expected).status == "error"
 
     def iter_cases(self) -> Iterator[Case]:
-        """Every case with a trial, in plan order."""
+        """Yield every case with a trial, in plan order."""
         scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
         tasks = {task: n for n, task in enumerate(self._spec.tasks)}
         for key in sorted(self._judged, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
@@ -125,7 +125,7 @@ class Cases:
             yield self._build_case(plain, judged, self._count_expected(key, len(judged)))
 
     def _build_case(self, case: Case, judged: Sequence[_JudgedReplica], expected: int) -> Case:
-        """The case with its replicas; rules that passed without their faults being met do not count."""
+        """Return the case with its replicas; rules that passed without their faults being met do not count."""
         rules, scoring = self._rules[case.scenario], self._spec.scoring
         whole = [one.replica for one in judged]
         unmet = dict.fromkeys(case.unmet, UNMET)
@@ -146,12 +146,12 @@ class Cases:
         return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
 
     def _find_unmet_rules(self, key: _Key) -> tuple[str, ...]:
-        """The rules for which no trial of the case met a needed fault."""
+        """Return the rules for which no trial of the case met a needed fault."""
         met = self._met[key]
         return tuple(rule for rule, needs in self._needs[key[0]].items() if not needs & met)
 
     def _count_expected(self, key: _Key, there: int) -> int:
-        """How many replicas a case expects; with a selection, those selected."""
+        """Return how many replicas a case expects; with a selection, those selected."""
         if self._plan.whole:
             return max(there, self._spec.replicas)
         scenario, task, params = key
@@ -161,7 +161,7 @@ class Cases:
 
 
 def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:
-    """A case that would have passed without unproven rules; it names those that count as passed."""
+    """Return a case that would have passed without unproven rules; it names those that count as passed."""
     reasons = {rule: UNMET for rule in case.unmet if any(_has_passed(one, rule) for one in judged)}
     undecided = {rule: why for one in judged for rule, why in one.open.items()}
     reasons |= undecided
@@ -181,7 +181,7 @@ def _has_passed(one: _JudgedReplica, rule: str) -> bool:
 
 
 def _trim_verdict(verdict: Verdict) -> Verdict:
-    """The parts of a verdict that count: the rest may be long."""
+    """Return the parts of a verdict that count: the rest may be long."""
     return Verdict("", verdict.invariant, verdict.outcome, verdict.score, "")
 
 
@@ -195,18 +195,18 @@ class CaseResult(NamedTuple):
 
 
 def find_first_reason(replicas: Iterable[Replica], status: str) -> tuple[str, tuple[CauseKey, ...]]:
-    """Why the first replica with this status has it, as a sentence and as values."""
+    """Return why the first replica with this status has it, as a sentence and as values."""
     return next(((one.reason, one.causes) for one in replicas if one.status == status), ("", ()))
 
 
 def compute_mean(replicas: Sequence[Replica]) -> float | None:
-    """The mean of the composites; None if one is missing."""
+    """Return the mean of the composites; None if one is missing."""
     known = [one.composite for one in replicas if one.composite is not None]
     return sum(known) / len(known) if known and len(known) == len(replicas) else None
 
 
 def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> CaseResult:
-    """The status that no undecided or missing replica could change, and why it is not a pass."""
+    """Return the status that no undecided or missing replica could change, and why it is not a pass."""
     how, threshold = scoring.replica_aggregation, scoring.pass_threshold
     count = {status: sum(one.status == status for one in replicas) for status in ("pass", "fail", "error")}
     if how.kind == "mean":
@@ -224,7 +224,7 @@ def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) ->
 
 
 def _decide_by_mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
-    """The mean composite against the threshold; an unknown composite leaves it open if it could matter."""
+    """Return the mean composite against the threshold; an unknown composite leaves it open if it could matter."""
     known = [one.composite for one in replicas if one.composite is not None]
     low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
     if low >= threshold - SLACK:

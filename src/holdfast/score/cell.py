@@ -35,7 +35,7 @@ _SLACK = 1e-9
 
 
 def count_needed(how: Aggregation, n: int) -> int:
-    """How many of n replicas must pass."""
+    """Return how many of n replicas must pass."""
     value = how.value or 0.0
     match how.kind:
         case "all":
@@ -54,7 +54,7 @@ def count_needed(how: Aggregation, n: int) -> int:
 
 
 def decide_prompt(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
-    """The outcome of one prompt with n expected verdicts, of which `need` must pass."""
+    """Return the outcome of one prompt with n expected verdicts, of which `need` must pass."""
     if passes >= need:
         return "pass"
     if n - fails < need:
@@ -172,7 +172,7 @@ class CellCount:
         self.beside = max(self.beside, fault.note)
 
     def decide(self, how: Aggregation, scenario: Scenario, needs: frozenset[int], same: dict[Tries, Tries]) -> Decision:
-        """The cell by its verdicts so far; missing verdicts count as undecided.
+        """Return the cell by its verdicts so far; missing verdicts count as undecided.
 
         `same` interns the tries of all cells, so equal ones are stored once.
         """
@@ -228,7 +228,7 @@ class CellCount:
         return failed, undecided, broken, flaky, pairs
 
     def _find_reason(self, outcome: Outcome, prompts: int) -> Why:
-        """The reason of the first deciding prompt, given as bits."""
+        """Return the reason of the first deciding prompt, given as bits."""
         if outcome == "pass":
             return NO_REASON
         if (first := self._find_first_reason(outcome, prompts)) is not None:
@@ -241,7 +241,7 @@ class CellCount:
         return ordered[0][1] if ordered else None
 
     def _sort_causes(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
-        """The causes of an outcome in the deciding prompts, in plan order, each with its trials."""
+        """Return the causes of an outcome in the deciding prompts, in plan order, each with its trials."""
         causes = [
             (place, replica, values, why, trials)
             for (kind, place, values), (replica, why, trials) in self.causes.items()
@@ -250,7 +250,7 @@ class CellCount:
         return [(values, why, trials) for _, _, values, why, trials in sorted(causes, key=lambda one: one[:2])]
 
     def _collect_causes(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
-        """All causes, if there are several; most failing cells have one, and store none here."""
+        """Return all causes, if there are several; most failing cells have one, and store none here."""
         causes: dict[CauseValues, CellCause] = {}
         for values, why, trials in self._sort_causes(outcome, prompts):
             known = causes.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)

@@ -39,7 +39,7 @@ class PairCounts(NamedTuple):
 
 
 def compute_mcnemar(changes: Sequence[int]) -> float:
-    """The exact two-sided p of each prompt's lost minus gained pairs: how often fair coins would be as uneven.
+    """Return the exact two-sided p of each prompt's lost minus gained pairs: how often fair coins would be as uneven.
 
     A prompt is one coin, however many scenarios ask it, because an agent's reaction to a prompt is similar in all of
     them. With one scenario this is McNemar's test.
@@ -128,6 +128,6 @@ def estimate_prompts(one: PairCounts, alpha: float) -> int | None:
 
 
 def _round_up(n: int) -> int:
-    """Rounded up to two digits: more precision would be false."""
+    """Round up to two digits: more precision would be false."""
     step = int(10 ** max(0, len(str(n)) - 2))
     return ceil(n / step) * step

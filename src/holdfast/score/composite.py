@@ -32,7 +32,7 @@ _Causes = list[tuple[str, CauseKey]]
 
 
 def get_weight(rule: Invariant) -> float:
-    """A rule's weight in the composite: its own, otherwise its severity's."""
+    """Return a rule's weight in the composite: its own, otherwise its severity's."""
     return SEVERITY_WEIGHTS[rule.severity] if rule.weight is None else rule.weight
 
 
@@ -43,7 +43,7 @@ def score_trial(
     forbidden: Sequence[ForbiddenResult],
     scoring: Scoring,
 ) -> Replica:
-    """The trial's composite and status, and why it is not a pass."""
+    """Return the trial's composite and status, and why it is not a pass."""
     unknown = _find_unjudged(rules, verdicts, forbidden)
     if unknown:
         return Replica(trial.id, "error", None, trial.replica, *join_causes(unknown))
@@ -57,18 +57,18 @@ def score_trial(
 
 
 def join_causes(causes: _Causes) -> tuple[str, tuple[CauseKey, ...]]:
-    """Several reasons as one."""
+    """Join several reasons into one."""
     return "; ".join(why for why, _ in causes), tuple(cause for _, cause in causes)
 
 
 def find_forbidden_actions(forbidden: Iterable[ForbiddenResult]) -> _Causes:
-    """What the agent did that the spec forbids."""
+    """Return the agent's actions that the spec forbids."""
     done = [one for one in forbidden if one.violated and not one.error]
     return [(f"forbidden: {one.rule} ({'; '.join(one.details)})", CauseKey(one.rule, "case-forbidden")) for one in done]
 
 
 def find_unknown_actions(forbidden: Iterable[ForbiddenResult]) -> _Causes:
-    """Forbidden actions of which it is unknown whether the agent did them."""
+    """Return the forbidden actions that the agent may or may not have done."""
     unknown = [one for one in forbidden if one.error]
     return [(f"forbidden {one.rule}: {one.error}", CauseKey(one.rule, "case-forbidden-unknown")) for one in unknown]
 
@@ -80,7 +80,7 @@ def discount_unproven(
     unproven: Mapping[str, OpenRule],
     scoring: Scoring,
 ) -> Replica:
-    """The trial's result if rules that passed without proof score nothing; `unproven` says why, by rule.
+    """Return the trial's result if rules that passed without proof score nothing; `unproven` says why, by rule.
 
     A trial that passes no other way is an error; its composite is the one without these rules.
     """
@@ -102,7 +102,7 @@ def discount_unproven(
 
 
 def explain_unproven(rules: Iterable[str], reasons: Mapping[str, OpenRule]) -> tuple[str, tuple[CauseKey, ...]]:
-    """The rules grouped by reason, as a sentence and as values."""
+    """Return the rules grouped by reason, as a sentence and as values."""
     by_reason: dict[str, list[str]] = {}
     for rule in rules:
         by_reason.setdefault(reasons[rule].reason, []).append(rule)
@@ -113,7 +113,7 @@ def explain_unproven(rules: Iterable[str], reasons: Mapping[str, OpenRule]) -> t
 def _find_unjudged(
     rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]
 ) -> _Causes:
-    """Why there is no composite; empty if there is one."""
+    """Return why there is no composite; empty if there is one."""
     errors = [(f"{v.invariant}: {v.reason}", v.cause) for v in verdicts.values() if v.outcome == "error"]
     missing = [rule.id for rule in rules if rule.id not in verdicts]
     errors += [(f"{rule} was not judged", CauseKey(rule, "not-run")) for rule in missing]
@@ -121,7 +121,7 @@ def _find_unjudged(
 
 
 def _find_closed_gate(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, CauseKey] | None:
-    """Why a gate forces the composite to 0; None if it does not."""
+    """Return why a gate forces the composite to 0; None if it does not."""
     if not rule.gate:
         return None
     if scoring.gate_on == "passed":
@@ -138,7 +138,7 @@ def _find_closed_gate(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tu
 
 
 def _get_score(verdict: Verdict) -> float:
-    """The score of a verdict; an unproven rule scores nothing."""
+    """Return the score of a verdict; an unproven rule scores nothing."""
     return 0.0 if verdict.outcome == "unproven" else verdict.score
 
 
@@ -152,7 +152,7 @@ def _compute_mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -
 def _explain_shortfall(
     value: float, rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], scoring: Scoring
 ) -> tuple[str, tuple[CauseKey, ...]]:
-    """Why a composite is not a pass; empty if it is one."""
+    """Return why a composite is not a pass; empty if it is one."""
     failed = [rule.id for rule in rules if verdicts[rule.id].outcome != "pass"]
     causes = tuple(verdicts[rule].cause for rule in failed)
     if scoring.pass_threshold is None:

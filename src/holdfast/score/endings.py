@@ -46,7 +46,7 @@ class BadEndings:
             self.unminded[ending] += 1
 
     def describe_endings(self, trials: int) -> Iterator[str]:
-        """For each ending: `3 of 12 trials ended in a timeout and failed no rule: they were judged on what there was`.
+        """Yield a note for each bad ending that failed no rule.
 
         Contracts try each rule separately: if a rule on endings failed for the same ending, the reader already knows.
         """

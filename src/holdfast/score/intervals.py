@@ -21,7 +21,7 @@ Z = 1.959963984540054
 
 
 def compute_wilson(c: float, n: float) -> Interval:
-    """Wilson's interval for c successes in n tries, 0 to 1; its width is never zero."""
+    """Return Wilson's interval for c successes in n tries, 0 to 1; its width is never zero."""
     if n <= 0:
         return Interval(0.0, 1.0)
     p, z2 = c / n, Z * Z
@@ -32,13 +32,13 @@ def compute_wilson(c: float, n: float) -> Interval:
 
 
 def compute_effective_n(weights: Sequence[tuple[float, int]]) -> float:
-    """Kish's effective n: how many equal weights carry as much information as these."""
+    """Return Kish's effective n: how many equal weights carry as much information as these."""
     squares = fsum(n * w * w for w, n in weights)
     return fsum(n * w for w, n in weights) ** 2 / squares if squares else 0.0
 
 
 def compute_pass_hat(c: int, n: int, k: int) -> float:
-    """The probability that k tries all pass if c of n did: C(c, k) / C(n, k)."""
+    """Return the probability that k tries all pass if c of n did: C(c, k) / C(n, k)."""
     if not 1 <= k <= n:
         raise ValueError(f"k must be 1 to {n}, not {k}")
     missed = n - c
@@ -59,7 +59,7 @@ class PromptSum(NamedTuple):
 
 
 def compute_score_interval(groups: Sequence[PromptSum]) -> Interval | None:
-    """The interval of a score, 0 to 100, for the mean over all prompts like these; None if nothing was tried.
+    """Return the interval of a score, 0 to 100, for the mean over all prompts like these; None if nothing was tried.
 
     The spread is that of a bootstrap over prompts, computed instead of drawn: it says how many independent tries the
     prompts are worth. The limits are the exact ones for that many tries. By simulation this contains the true value in
@@ -77,13 +77,13 @@ def compute_score_interval(groups: Sequence[PromptSum]) -> Interval | None:
 
 
 def round_interval(low: float, high: float, prompts: int) -> Interval:
-    """The interval of a score as it is shown: two decimals, and never of zero width."""
+    """Return the interval of a score as it is shown: two decimals, and never of zero width."""
     low, high = max(0.0, floor(low * 100) / 100), min(100.0, ceil(high * 100) / 100)
     return Interval(low, high, "bootstrap" if prompts >= PROMPTS_FOR_BOOTSTRAP else "kish", prompts)
 
 
 def _count_independent_tries(groups: Sequence[PromptSum], total: float, rate: float) -> float:
-    """How many independent tries these are worth, by how similar the tries of one prompt are."""
+    """Return how many independent tries these are worth, by how similar the tries of one prompt are."""
     # Two bounds: if the tries of a prompt were independent, all of them would count (`tries`); if they always agreed,
     # each prompt would count once (`prompts`). The spread between prompts says where between the two the truth lies:
     # this is the design effect of cluster sampling, 1 + similarity * (tries per prompt - 1).
@@ -101,7 +101,7 @@ def _count_independent_tries(groups: Sequence[PromptSum], total: float, rate: fl
 
 
 def _shrink_similarity(alike: float, telling: int) -> float:
-    """The similarity of a prompt's tries, 0 to 1, shrunk towards 1 if few prompts are informative.
+    """Return the similarity of a prompt's tries, 0 to 1, shrunk towards 1 if few prompts are informative.
 
     If nothing failed, nobody knows whether failures would come alone.
     """
@@ -115,7 +115,7 @@ def _is_informative(one: PromptSum, rate: float) -> bool:
 
 
 def compute_few_cells_interval(rate: float, n: float, failed: int, passed: int) -> tuple[float, float]:
-    """The interval of the average rate of new runs, 0 to 1, from cells worth n independent ones.
+    """Return the interval of the average rate of new runs, 0 to 1, from cells worth n independent ones.
 
     Wilson's limits are too narrow for few cells near the ends. So they are never inside the exact ones that miss a
     tenth on either side; a twentieth, on the side of the rarer outcome, if that occurred at most once. By simulation
@@ -136,7 +136,7 @@ def compute_few_cells_interval(rate: float, n: float, failed: int, passed: int) 
 
 
 def compute_next_run_interval(rate: float, n: float) -> tuple[float, float]:
-    """The interval of a new run's rate, 0 to 1, if both runs have this many independent tries.
+    """Return the interval of a new run's rate, 0 to 1, if both runs have this many independent tries.
 
     The limits are the rates that a test of two proportions at 5 % would not distinguish from this one.
     """
@@ -158,7 +158,7 @@ _TINY = 1e-300
 
 @lru_cache(maxsize=4096)
 def compute_exact_limits(c: float, n: float, tail: float = TAIL) -> tuple[float, float]:
-    """Clopper and Pearson's limits for c successes in n tries, 0 to 1: they miss at most `tail` on either side."""
+    """Return Clopper and Pearson's limits for c successes in n tries, 0 to 1; they miss at most `tail` on each side."""
     low = 0.0 if c <= 0 else _compute_beta_quantile(tail, c, n - c + 1)
     high = 1.0 if c >= n else _compute_beta_quantile(1 - tail, c + 1, n - c)
     return low, high
@@ -173,7 +173,7 @@ def _compute_beta_quantile(share: float, a: float, b: float) -> float:
 
 
 def compute_beta(x: float, a: float, b: float) -> float:
-    """The share of a beta distribution below x."""
+    """Return the share of a beta distribution below x."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x))
@@ -184,7 +184,7 @@ def compute_beta(x: float, a: float, b: float) -> float:
 
 
 def _compute_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
     c, d = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _STEPS):

@@ -35,14 +35,14 @@ class OverallScore(Struct, frozen=True):
 
 
 def get_part_weight(part: Part, weights: PartWeights) -> float:
-    """The configured share of a part; a scenario and a hunt have none."""
+    """Return the configured share of a part; a scenario and a hunt have none."""
     return 0.0 if part == "scenario" or part == "hunt" else weights.get_weight(part)
 
 
 def compute_overall_score(
     parts: Sequence[PartResult], least: float | None = None, findings: Sequence[Reason] = ()
 ) -> OverallScore:
-    """The weighted mean of the parts with a score, weights normalised to 1, and the verdict.
+    """Return the weighted mean of the parts with a score, weights normalised to 1, and the verdict.
 
     `least` is the minimum of the overall score; `findings` are other reasons that decide, such as a rule that is worse
     than in the baseline.
@@ -72,7 +72,7 @@ def _compute_mean(parts: Sequence[PartResult]) -> float | None:
 
 
 def _compute_best(parts: Sequence[PartResult]) -> float | None:
-    """The overall score if every harness error had passed: a part that only broke counts, too."""
+    """Return the overall score if every harness error had passed: a part that only broke counts, too."""
     known = [(part.weight, part.best if part.best is not None else part.score) for part in parts]
     scores = [(weight, score) for weight, score in known if score is not None]
     total = fsum(weight for weight, _ in scores)
@@ -80,7 +80,7 @@ def _compute_best(parts: Sequence[PartResult]) -> float | None:
 
 
 def iter_part_reasons(parts: Sequence[PartResult]) -> Iterator[Reason]:
-    """The deciding reasons of the parts."""
+    """Yield the deciding reasons of the parts."""
     for part in parts:
         if part.exit_code != HELD:
             yield Reason(part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}", "part-failed")
@@ -101,7 +101,7 @@ _MERGE = "holdfast merge joins the shards and decides"
 
 
 def score_shard(score: Score, options: ScoreOptions) -> Score:
-    """The score of a shard, with the exit code of what it alone decides.
+    """Return the score of a shard, with the exit code of what it alone decides.
 
     A rule that failed here has failed, because the replicas of a question are all in one shard. A score below a
     minimum, a scenario without a met fault and a rule without a counted cell are decided by `merge`, for the complete
@@ -114,7 +114,7 @@ def score_shard(score: Score, options: ScoreOptions) -> Score:
 
 
 def combine_shard_parts(parts: Sequence[PartResult], shard: str) -> OverallScore:
-    """One shard of every part: a failure is final; it has no score, and passes nothing by itself."""
+    """Combine one shard of every part: a failure is final; it has no score, and passes nothing by itself."""
     shared = add_shares([replace(part, passed=False) for part in parts])
     reasons = sorted(iter_part_reasons(shared), key=lambda one: PRECEDENCE.index(one.exit_code))
     if not reasons:

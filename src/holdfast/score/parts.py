@@ -23,7 +23,7 @@ from holdfast.score.ruling import (
 def combine_with_cases(
     contract: Score, matrix: Sequence[Reason] | None, cases: Sequence[Case], options: ScoreOptions
 ) -> Score:
-    """The contract's numbers with the verdict of the complete run, which the cases decide.
+    """Return the contract's numbers with the verdict of the complete run, which the cases decide.
 
     `matrix` is what the contract decides; None: there is no matrix, and so there are no such numbers.
     """
@@ -53,7 +53,10 @@ def combine_with_cases(
 
 
 def combine_with_forbidden(contract: Score, cases: Sequence[Case], options: ScoreOptions) -> Score:
-    """The verdict on cells if rules of the cases were left out; `cases` are those with a possible forbidden action."""
+    """Return the verdict on cells if rules of the cases were left out.
+
+    `cases` are those with a possible forbidden action.
+    """
     if not cases or options.interrupted:
         return contract
     reasons = list(_iter_reasons(cases, options, 0))
@@ -78,7 +81,7 @@ def has_passed(cases: Sequence[Case]) -> bool:
 
 
 def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
-    """`unproven` is the number of unproven rules that no matrix counts."""
+    """Yield the reasons of the cases; `unproven` is the number of unproven rules that no matrix counts."""
     if options.interrupted:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     failed = sum(case.status == "fail" for case in cases)

@@ -25,12 +25,12 @@ _DEFAULT = ScoreOptions()
 
 
 def compute_resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
-    """The contract's score, verdict and exit code, from everything added so far."""
+    """Return the contract's score, verdict and exit code, from everything added so far."""
     return score_contract(tally, options)[0]
 
 
 def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
-    """The same, and the reasons that still decide when cases have the verdict."""
+    """Return the same, and the reasons that still decide when cases have the verdict."""
     summary, replicas = Summary(tally), tally.spec.replicas
     vacuous = tally.find_vacuous_scenarios(unasked=options.unasked > 0)
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
@@ -70,7 +70,7 @@ def _round_score(score: float | None) -> float | None:
 
 
 def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
-    """By prompts if there are enough, otherwise Wilson's interval with Kish's effective n.
+    """Return the interval by prompts if there are enough, otherwise Wilson's interval with Kish's effective n.
 
     Cells that share trials count as one: until one has failed, nobody knows whether a bad trial fails them all.
     """
@@ -87,7 +87,7 @@ def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
 
 
 def _compute_pass_hats(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
-    """pass^k for every k: the mean over a cell's prompts, then over the cells; left out if no cell has k tries."""
+    """Return pass^k for every k: the mean over a cell's prompts, then over the cells that have k tries."""
     tried = [pair for tries in alike for pair, _ in tries]
     if all(c == n for c, n in tried):
         return {str(k): 1.0 for k in range(1, min(replicas, max((n for _, n in tried), default=0)) + 1)}

@@ -59,7 +59,7 @@ class Ruling(NamedTuple):
 
 
 def decide_contract(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
-    """The verdict on all cells. `least` is the minimum, if there is one."""
+    """Return the verdict on all cells. `least` is the minimum, if there is one."""
     critical = [cell for cell in summary.failed if cell.critical]
     others = [cell for cell in summary.failed if not cell.critical]
     sums = summary.sum_weights()
@@ -88,7 +88,7 @@ def _report_interruption(options: ScoreOptions) -> Iterator[Reason]:
 
 
 def report_left_out(options: ScoreOptions) -> Iterator[Reason]:
-    """The reason that trials were left out: they may have failed."""
+    """Yield the reason that trials were left out: they may have failed."""
     if options.unrun:
         of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
         text = f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
@@ -96,7 +96,10 @@ def report_left_out(options: ScoreOptions) -> Iterator[Reason]:
 
 
 def report_below_minimum(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
-    """The reason that the score is below the minimum, even if every harness error had passed; compared as shown."""
+    """Yield the reason that the score is below the minimum, even if every harness error had passed.
+
+    Compared as shown.
+    """
     if least is not None and value is None:
         text = f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
         yield Reason(UNPROVEN, text, "no-score")
@@ -123,7 +126,7 @@ def _report_critical_failures(critical: Sequence[Cell], outside: Collection[str]
 
 
 def _note_outside(failed: Sequence[Cell], outside: Collection[str]) -> str:
-    """How many of the failed cells the score does not count: without it, passes and failures do not add up."""
+    """Return how many of the failed cells the score does not count: without it, passes and failures do not add up."""
     count = sum(cell.scenario in outside for cell in failed)
     return f" ({count} in calm, outside the score)" if count else ""
 
@@ -170,10 +173,10 @@ def _list_cell_names(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def format_cell_name(cell: Cell) -> str:
-    """`rule in scenario (region=eu)`: the name of a cell in the verdict."""
+    """Return the name of a cell in the verdict: `rule in scenario (region=eu)`."""
     return f"{cell.invariant} in {cell.scenario}{_format_params(cell)}"
 
 
 def _format_params(cell: Cell) -> str:
-    """The params, if they distinguish two cells."""
+    """Return the params, if they distinguish two cells."""
     return f" ({', '.join(f'{k}={format_param(v)}' for k, v in cell.params.items())})" if cell.params else ""

@@ -52,7 +52,7 @@ class StopRule(NamedTuple):
 
 
 def compute_pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
-    """How often an agent of this rate passes, computed path by path; at the limit `need` passes decide."""
+    """Return how often an agent of this rate passes, computed path by path; at the limit `need` passes decide."""
     # Exact, by dynamic programming: `open_` maps the passes so far to the probability of being undecided with them.
     # The number of replicas is the loop variable, so the passes alone describe a state.
     open_, passed = {0: 1.0}, 0.0
@@ -73,7 +73,7 @@ def compute_pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> f
 
 @lru_cache(maxsize=256)
 def find_stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
-    """The thresholds, and how often they are wrong at most for an agent 0.2 away from the rate.
+    """Return the thresholds, and how often they are wrong at most for an agent 0.2 away from the rate.
 
     Wald's thresholds, or the nearest that are wrong in at most 5 % within this many replicas; if there are none,
     Wald's.
@@ -137,7 +137,7 @@ class SequentialTest:
 
 
 def warn_too_few_replicas(spec: Spec) -> Iterator[str]:
-    """For each tested rate, a warning if the limit leaves too few replicas for an error of 5 %."""
+    """Yield a warning for each tested rate if the limit leaves too few replicas for an error of 5 %."""
     own = [rule.replica_aggregation for rule in spec.invariants]
     for how in dict.fromkeys([*own, spec.scoring.replica_aggregation]):
         error = SequentialTest(how, spec.replicas).error if how is not None else 0.0
@@ -169,7 +169,7 @@ class SequentialCount(CellCount):
         self._by_replica[place][replica] = verdict.outcome
 
     def stop_prompt(self, place: int) -> StopResult:
-        """The result of the replicas of one prompt."""
+        """Return the result of the replicas of one prompt."""
         # Replicas may end in any order. The test reads them by number, so that the same replicas always stop at the
         # same place, whatever finished first.
         test, outcomes = self._tests[place], self._by_replica[place]
@@ -192,7 +192,7 @@ class SequentialCount(CellCount):
         return True
 
     def _decide_prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
-        """As for any cell, but without the tries: the stopping point depended on them, so their rate is biased."""
+        """Decide as for any cell, but without the tries: they decided the stopping point, so their rate is biased."""
         failed = undecided = 0
         broken = flaky = False
         for place, one in self._iter_stops():

@@ -56,7 +56,7 @@ class SpendingTally:
         return self._nano_usd / _NANO
 
     def build_result(self) -> Spent | None:
-        """None if there was no call."""
+        """Return the totals; None if there was no call."""
         if not self._calls and not self._retries:
             return None
         usd = self._nano_usd / _NANO if self._priced else None
@@ -65,7 +65,7 @@ class SpendingTally:
 
 
 def estimate_cost(calm: SpendingTally, trials: int, max_trials: int | None) -> CostEstimate | None:
-    """The cost of a hunt, from so many calm trials; None if no live model was asked."""
+    """Return the cost of a hunt, from so many calm trials; None if no live model was asked."""
     used = calm.build_result()
     if used is None or not trials or (used.cost_usd is None and not used.unpriced):
         return None
@@ -82,7 +82,7 @@ def estimate_cost(calm: SpendingTally, trials: int, max_trials: int | None) -> C
 
 
 def compute_spent(trace: Iterable[TraceEvent]) -> Spent | None:
-    """What one trial used; None if there was no call."""
+    """Return what one trial used; None if there was no call."""
     spending = SpendingTally()
     spending.add(trace)
     return spending.build_result()

@@ -50,7 +50,7 @@ class CalmComparison:
                 self._open[at] = self._open.get(at, 0) + 1
 
     def compute_difference(self) -> PairedDifference | None:
-        """Chaos minus calm; None if nothing was decided in both."""
+        """Return chaos minus calm; None if nothing was decided in both."""
         if len(self._lost) + len(self._open) > MOST:
             return None
         rules: set[str] = set()
@@ -58,7 +58,7 @@ class CalmComparison:
         return paired and replace(paired, rules=len(rules))
 
     def _iter_pairs(self, rules: set[str]) -> Iterator[RatePair]:
-        """The pairs; rules that have some are added to `rules`."""
+        """Yield the pairs; rules that have some are added to `rules`."""
         numbers: dict[object, int] = {}
         for rule in self._plan.invariants:
             if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
@@ -93,7 +93,7 @@ class RatePair(NamedTuple):
 
 
 def compute_paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
-    """Chaos minus calm in points, the mean over all pairs; None if there are none.
+    """Return chaos minus calm in points, the mean over all pairs; None if there are none.
 
     Rules of one prompt may fail together, so each prompt counts once: the mean of its rules. The interval is Bonett and
     Price's for paired proportions, over prompts.
@@ -205,11 +205,11 @@ class Summary:
         self.outside_errors += outcome == "error"
 
     def count(self, *outcomes: str) -> int:
-        """How many cells have one of these outcomes."""
+        """Return how many cells have one of these outcomes."""
         return sum(n for (outcome, _, _), n in self._kinds.items() if outcome in outcomes)
 
     def sum_weights(self, *, chaos: bool | None = None) -> Sums:
-        """For all cells, or only those under chaos, or in calm."""
+        """Sum the weights by outcome for all cells, or only for those under chaos or in calm."""
         by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
         for (outcome, stormy, weight), n in sorted(self._kinds.items()):
             if outcome in by and chaos in (None, stormy):
@@ -222,12 +222,12 @@ class Summary:
         return Sums(*(self._outside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
 
     def list_weights(self) -> list[tuple[float, int]]:
-        """The weights of counted cells, each with its number of cells."""
+        """Return the weights of counted cells, each with its number of cells."""
         return [(weight, n) for (outcome, _, weight), n in self._kinds.items() if outcome in ("pass", "fail")]
 
 
 def _build_calm_comparison(tally: Tally) -> CalmComparison | None:
-    """Prepares the comparison of chaos with calm, if a complete plan has both."""
+    """Prepare the comparison of chaos with calm, if a complete plan has both."""
     if not tally.plan.whole or len({scenario.calm for scenario in tally.plan.scenarios}) < 2:
         return None
     return CalmComparison(tally)

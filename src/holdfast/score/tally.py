@@ -52,7 +52,7 @@ class _Column:
         self.sequential = plan.sequential
 
     def create_counter(self, expected_by_task: Sequence[int], expected: int) -> CellCount:
-        """A counter for the verdicts of one of its cells."""
+        """Return a counter for the verdicts of one of its cells."""
         if not self.sequential:
             return CellCount(expected_by_task, expected)
         from holdfast.score.sequential import SequentialCount
@@ -160,14 +160,14 @@ class Tally:
                 self.attacks.add_trial(trial, won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
-        """Add a single verdict; returns the cell if this decided it."""
+        """Add a single verdict and return the cell if this decided it."""
         position = self._add_verdict(trial, observation, verdict)
         if trial.invariant != "*" or self.plan.get_rules(trial)[0].id == verdict.invariant:
             self.trials += 1
         return None if position is None else self.build_cell(position)
 
     def build_cell(self, position: int, decision: Decision | None = None) -> Cell:
-        """A cell with its decision, or with what is known so far."""
+        """Return a cell with its decision, or with what is known so far."""
         key, decided = self.plan.get_key(position), decision or self._done[position]
         assert decided is not None
         return _build_cell(
@@ -175,7 +175,7 @@ class Tally:
         )
 
     def build_partial_cell(self, position: int) -> Cell:
-        """A cell as it is so far."""
+        """Return a cell as it is so far."""
         key = self.plan.get_key(position)
         row, column = self._rows[key.scenario], self._columns[key.invariant]
         return _build_cell(row, column, self.spec.params[key.params], self._get_decision(key, row, column))
@@ -220,7 +220,10 @@ class Tally:
         return position
 
     def _decide_sequential(self, position: int, row: _Row, column: _Column, cell: CellCount) -> int | None:
-        """The position, if every prompt of the cell is decided; trials that other cells need may still arrive."""
+        """Return the position, if every prompt of the cell is decided.
+
+        Trials that other cells need may still arrive.
+        """
         if self._done[position] is None and not cell.is_newly_decided():
             return None
         first = self._done[position] is None
@@ -247,7 +250,7 @@ class Tally:
         self.lost_critical = self.lost_critical or column.critical
 
     def iter_cells(self) -> Iterator[Cell]:
-        """Every cell in plan order: decided, n/a, and unfinished as far as they got."""
+        """Yield every cell in plan order: decided, n/a, and unfinished as far as they got."""
         calm = self._find_calm_failures()
         for key in self.plan.cells:
             column, row = self._columns[key.invariant], self._rows[key.scenario]
@@ -256,13 +259,13 @@ class Tally:
             yield _build_cell(row, column, self.spec.params[key.params], decision, marked)
 
     def get_deciding_prompts(self, position: int) -> int:
-        """The deciding prompts of the cell, as bits; 0 if it passed, or its faults were not met."""
+        """Return the deciding prompts of the cell, as bits; 0 if it passed, or its faults were not met."""
         key = self.plan.get_key(position)
         decision = self._get_decision(key, self._rows[key.scenario], self._columns[key.invariant])
         return decision.failed if decision.outcome == "fail" else decision.undecided
 
     def iter_decisions(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
-        """Every cell in plan order: position, rule, whether its scenario has faults, and its decision."""
+        """Yield every cell in plan order: position, rule, whether its scenario has faults, and its decision."""
         columns = [column for column in self._columns.values() for _ in self.spec.params]
         rows, width, done = list(self._rows.values()), len(columns), self._done
         for position in self.plan.positions:
@@ -271,7 +274,7 @@ class Tally:
             yield position, column, row.chaos, decision or self._get_decision(self.plan.get_key(position), row, column)
 
     def find_vacuous_scenarios(self, *, unasked: bool = False) -> tuple[str, ...]:
-        """Chaos scenarios in which no trial met any fault: those that ran, or in which no rule is judged.
+        """Return the chaos scenarios in which no trial met any fault: those that ran, or in which no rule is judged.
 
         `unasked`: a budget left trials out; scenarios without any trial are then not listed.
         """
@@ -315,7 +318,7 @@ class Tally:
         return self._decide(row, column, self._open.get(position) or column.create_counter(by_task, sum(by_task)))
 
     def _find_calm_failures(self) -> set[tuple[str, int]]:
-        """Rule and params of every cell that failed in calm."""
+        """Return the rule and params of every cell that failed in calm."""
         failing: set[tuple[str, int]] = set()
         if not self.lost and not self._open:
             return failing  # nothing failed: a large matrix need not be walked

@@ -92,7 +92,7 @@ class TaskCases:
         return [one for _, one in sorted(self._judged.get(key, {}).items())]
 
     def iter_cases(self) -> Iterator[Case]:
-        """Every case of the plan, in order; cases without a trial are unproven."""
+        """Yield every case of the plan, in order; cases without a trial are unproven."""
         scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
         tasks = {task: n for n, task in enumerate(self._spec.tasks)}
         begun = {**dict.fromkeys(self._iter_planned(), ()), **self._judged}
@@ -100,7 +100,7 @@ class TaskCases:
             yield self._build_case(key, self._list_trials(key))
 
     def find_uncounted_rules(self) -> tuple[str, ...]:
-        """Critical rules that judge something here and have no counted verdict."""
+        """Return the critical rules that judge something here and have no counted verdict."""
         plan = self._plan
         applied = [r for r in plan.invariants if any(is_applicable(r.when, scenario) for scenario in plan.scenarios)]
         critical = [rule for rule in applied if rule.critical and plan.get_tasks(rule.id)]
@@ -112,7 +112,7 @@ class TaskCases:
         return tuple(rule.id for rule in critical if rule.id not in counted)
 
     def _iter_planned(self) -> Iterator[_Key]:
-        """The planned cases, whether or not they ran; none for a selection."""
+        """Yield the planned cases, whether or not they ran; none for a selection."""
         for trial in self._plan.trials if self._plan.whole else ():
             if trial.replica == 0:
                 yield trial.scenario.name, trial.task, self._plan.get_params_index(trial.params)
@@ -159,13 +159,13 @@ class TaskCases:
         )
 
     def _find_unmet_rules(self, key: _Key) -> tuple[str, ...]:
-        """The rules for which no trial of the case met a needed fault."""
+        """Return the rules for which no trial of the case met a needed fault."""
         needs = self._needs.get(key[0], {})
         met = self._met[key]
         return tuple(rule for rule, faults in needs.items() if faults and not faults & met)
 
     def _decide_trials(self, counted: Sequence[_JudgedTrial]) -> _Outcome:
-        """The status that no undecided or missing replica could change, otherwise what is missing."""
+        """Return the status that no undecided or missing replica could change, otherwise what is missing."""
         count = {kind: sum(one.outcome == kind for one in counted) for kind in _STATUS}
         expected = self._count_expected(len(counted))
         how = self._spec.scoring.replica_aggregation
@@ -191,7 +191,7 @@ def _explain_not_run(status: _Outcome) -> tuple[CauseKey, ...]:
 
 
 def _get_when(rule: Invariant) -> When:
-    """The original `when` of a replayed rule: the plan judges it wherever one of its sessions is asked."""
+    """Return the original `when` of a replayed rule: the plan judges it wherever one of its sessions is asked."""
     return rule.recorded_when if rule.when == "always" else rule.when
 
 
@@ -239,7 +239,7 @@ def _is_unanswered(task: Task, observation: Observation) -> bool:
 
 
 def _find_unknown_call(task: Task, observation: Observation) -> str:
-    """Why a call that the recording lacks leaves the session unproven, as a code; empty if there is none.
+    """Return why a call that the recording lacks leaves the session unproven, as a code; empty if there is none.
 
     A hand-written session may leave calls out. For a trial that became a session, the recording has ended.
     """
@@ -252,7 +252,7 @@ def _find_unknown_call(task: Task, observation: Observation) -> str:
 
 
 def _find_deviation(task: Task, observation: Observation) -> str:
-    """Why a replayed trial says nothing about its session, as a code; empty if it does, or is not a replay.
+    """Return why a replayed trial says nothing about its session, as a code; empty if it does, or is not a replay.
 
     For a trial that became a session, whether its faults were met says more than which tools were called.
     """
@@ -267,14 +267,14 @@ def _find_deviation(task: Task, observation: Observation) -> str:
 
 
 def _judge_attack(task: Task, observation: Observation) -> Success:
-    """The result of an attack; only mutation runs have any."""
+    """Return the result of an attack; only mutation runs have any."""
     from holdfast.score.attacks import judge_obedience
 
     return judge_obedience(task, observation)
 
 
 def _discount_unmet(one: _JudgedTrial, unmet: Sequence[str]) -> _JudgedTrial:
-    """The trial's result if rules that passed without their faults being met prove nothing."""
+    """Return the trial's result if rules that passed without their faults being met prove nothing."""
     idle = [rule for rule in unmet if rule in one.passed]
     if one.outcome != "pass" or not idle:
         return one

@@ -26,7 +26,7 @@ _NOUNS = {"mutation": "mutation", "replay": "session"}
 
 
 def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOptions) -> Score:
-    """The score of a mutation run or a replay: the weighted share of passed cases, and the verdict."""
+    """Return the score of a mutation run or a replay: the weighted share of passed cases, and the verdict."""
     noun = _NOUNS[spec.part]
     scored = [case for case in cases if spec.part != "mutation" or case.variation is not None]
     value, best = _compute_value(scored), _compute_value(scored, errors_pass=True)
@@ -87,7 +87,7 @@ def _count_outcomes(cases: Sequence[Case]) -> dict[str, int]:
 
 
 def _iter_critical_failures(spec: Spec, cases: Iterable[Case]) -> Iterator[str]:
-    """`rule in prompt` for each case that a critical rule failed."""
+    """Yield `rule in prompt` for each case that a critical rule failed."""
     critical = {rule.id for rule in spec.invariants if rule.critical}
     for case in cases:
         for rule in case.failed if case.status == "fail" else ():
@@ -168,7 +168,7 @@ def _explain_pass(cases: Sequence[Case], least: float | None, noun: str) -> str:
 
 
 def _split_probes(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case], str]]:
-    """What the score is based on, and the probes next to the mutations."""
+    """Yield the cases of the score, then the probes, each with the noun for them."""
     if noun != "mutation":
         yield list(cases), noun
         return
@@ -181,7 +181,7 @@ def _format_count(count: int, noun: str) -> str:
 
 
 def _compute_interval(cases: Sequence[Case]) -> Interval | None:
-    """The interval of the mean over all prompts like these: mutations of one prompt are not independent."""
+    """Return the interval of the mean over all prompts like these: mutations of one prompt are not independent."""
     by: dict[str, list[Case]] = {}
     for case in cases:
         if case.status in ("pass", "fail"):

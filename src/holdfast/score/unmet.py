@@ -35,7 +35,7 @@ NO_REASON = Why()
 def explain_unmet(
     scenario: Scenario, indexes: Iterable[int], near: int, detail: str = "", *, requests: bool = True
 ) -> Why:
-    """Why a cell that passed proves nothing: it met none of these injections.
+    """Return why a cell that passed proves nothing: it met none of these injections.
 
     `detail` are the other calls, the arguments that did not match, or why a fault that fired changed nothing;
     `requests`: a request of the agent came through the proxy.
@@ -95,7 +95,10 @@ def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) 
 
 
 def _get_target_kind(injection: Injection) -> str:
-    """What the fault waits for: a model, a request, an MCP tool, its listing, a tool; empty if it is in the task."""
+    """Return what the fault waits for: a model, a request, an MCP tool, its listing, a tool.
+
+    Empty if it is in the task.
+    """
     if injection.plane == "http" or injection.match_url is not None:
         return "http"
     if injection.plane == "mcp":
@@ -108,18 +111,18 @@ def _get_target_kind(injection: Injection) -> str:
 
 
 def get_plane(name: str) -> str:
-    """The plane of a counted call."""
+    """Return the plane of a counted call."""
     return _split_call(name)[0]
 
 
 def _split_call(name: str) -> tuple[str, str]:
-    """The plane and the target of a counted call."""
+    """Return the plane and the target of a counted call."""
     plane, colon, target = name.partition(":")
     return (plane, target) if colon and plane in _PLANES else ("tool", name)
 
 
 def _describe_missing(waiting: Sequence[Injection]) -> Iterable[str]:
-    """What did not happen, by the kind of the expected call."""
+    """Describe what did not happen, by the kind of the expected call."""
     calls = [
         _describe_target(injection) for injection in waiting if _get_target_kind(injection) not in ("http", "listing")
     ]
@@ -134,7 +137,7 @@ def _describe_missing(waiting: Sequence[Injection]) -> Iterable[str]:
 
 
 def _describe_target(injection: Injection) -> str:
-    """What the agent has to call to meet the fault."""
+    """Return what the agent has to call to meet the fault."""
     kind, target = _get_target_kind(injection), injection.target
     if kind == "http":
         return injection.match_url or target

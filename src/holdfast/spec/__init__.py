@@ -27,7 +27,7 @@ __all__ = [
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is made on demand."""
+    """Return the JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is built on demand."""
     from holdfast.spec.catalogue.editors import build_json_schema as made
 
     return made()

@@ -49,7 +49,7 @@ def _describe_agent(agent: AgentSection) -> str:
 
 
 def _find_meaningless_keys(agent: AgentSection) -> dict[str, str]:
-    """Keys that mean nothing here, each with what would give it a meaning."""
+    """Return the keys that have no meaning here, each with a change that would give it one."""
     runnable = {} if agent.kind == "langchain" else {"input": "say type: langchain for an agent with invoke or ainvoke"}
     return {**runnable, **_find_keys_of_others(agent)}
 
@@ -78,7 +78,7 @@ def _find_keys_of_others(agent: AgentSection) -> dict[str, str]:
 
 
 def _find_unstarted_keys(agent: AgentSection) -> dict[str, str]:
-    """Keys of an HTTP agent that have a meaning only if Holdfast starts it."""
+    """Return the keys of an HTTP agent that have a meaning only if Holdfast starts it."""
     if agent.launched:
         return {}
     keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is rejected by name
@@ -95,7 +95,7 @@ _PLACE = r"\{([A-Za-z_]\w*)\}"
 
 
 def build_agent(section: AgentSection) -> AgentSpec:
-    """The section as the rest of Holdfast reads it."""
+    """Return the section as the rest of Holdfast reads it."""
     return convert(
         AgentSpec,
         section,
@@ -115,7 +115,7 @@ def _build_limits(section: AgentSection) -> UsageLimits | None:
 
 
 def _get_prompt_channel(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
-    """How the prompt is passed: in the command's placeholder if it has one, unless the file says otherwise."""
+    """Return how the prompt is passed: in the command's placeholder if it has one, unless the file says otherwise."""
     placed = any("{prompt}" in part for part in (section.command or "", *section.args))
     return "arg" if placed and not section.at.has("prompt") else section.prompt
 
@@ -151,7 +151,7 @@ def report_agent_problems(reader: Reader, agent: AgentSection) -> None:
 
 
 def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
-    """Each key that conflicts with others, why, and what to do."""
+    """Yield each key that conflicts with others, why, and what to do."""
     running = agent.kind == "http" and not agent.launched
     if agent.isolation == "inline" and not agent.is_python:
         yield "isolation", f"inline is for Python agents; this one is {agent.kind}", "use fresh or worker"
@@ -237,7 +237,7 @@ def _check_answer_path(reader: Reader, agent: AgentSection) -> None:
 
 
 def find_unbuilt_agent(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
-    """What a run of this agent needs and this release does not have."""
+    """Yield what a run of this agent needs and this release does not have."""
     why = _explain_unknown_agent(agent, agents, models)
     if agent.kind == "paragon":
         why = why or "Agents of type paragon are not in this release."
@@ -246,7 +246,7 @@ def find_unbuilt_agent(agent: AgentSection, agents: Collection[str], models: Col
 
 
 def _explain_unknown_agent(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> str:
-    """Why an agent hosted elsewhere cannot run here; empty if the file says what replaces it."""
+    """Return why an agent hosted elsewhere cannot run here; empty if the file says what replaces it."""
     if agent.kind == "snapshot" and agent.snapshot not in agents:
         return f"The stored agent {agent.snapshot} is not known here: name its folder in agents:."
     if agent.kind == "paragon" and agent.model not in models:

@@ -78,7 +78,7 @@ def report_bad_places(reader: Reader, agent: AgentSection) -> None:
 
 
 def _iter_port_texts(agent: AgentSection) -> Iterator[tuple[str, Node]]:
-    """Texts that may contain the server's port. The path of a URL has other placeholders, which prompts fill."""
+    """Yield texts that may contain the server's port. The path of a URL has other placeholders, which prompts fill."""
     for key in ("endpoint", "ready", "reset_endpoint"):
         node = agent.at.get(key)
         scheme, _, rest = node.text.partition("://")

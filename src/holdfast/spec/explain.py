@@ -35,7 +35,7 @@ def report_inner(
 
 
 def combine_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems without those that another one implies; all unused defaults become one warning."""
+    """Return the problems without those that another one implies; all unused defaults become one warning."""
     # `endpont: …` is both an unknown key and a missing one. Only the first is reported, because it names the second.
     listed = list(problems)
     meant = find_misspelt_keys(listed)
@@ -54,7 +54,7 @@ def combine_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def find_misspelt_keys(problems: Iterable[Problem]) -> set[str]:
-    """The paths of the keys that unknown ones were probably meant to be."""
+    """Return the paths of the keys that unknown ones were probably meant to be."""
     paths = set()
     for p in problems:
         if p.code == "unknown-key" and p.suggestion:
@@ -71,7 +71,7 @@ _PLAIN = re.compile(r"[ -~]*")
 
 
 def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool = False) -> str:
-    """All problems in the order of the file, each with its source line."""
+    """Return all problems in the order of the file, each with its source line."""
     lines = re.split(BREAK, source) if source else []
     _mask(lines, problems)
     ordered = sorted((p for p in problems if not p.ignored), key=lambda p: (p.line, p.column, p.severity, p.path))
@@ -79,7 +79,7 @@ def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool 
 
 
 def count_problems(problems: Iterable[Problem]) -> str:
-    """`1 error, 1 warning, 2 ignored.`; empty if there are none."""
+    """Return `1 error, 1 warning, 2 ignored.`; empty if there are no problems."""
     listed = list(problems)
     ignored = sum(p.ignored for p in listed)
     errors = sum(p.severity == "error" for p in listed)
@@ -89,7 +89,7 @@ def count_problems(problems: Iterable[Problem]) -> str:
 
 
 def make_visible(text: str) -> str:
-    """The text with control codes and invisible characters made visible."""
+    """Return the text with control codes and invisible characters made visible."""
     return text if _PLAIN.fullmatch(text) else "".join(_make_character_visible(char) for char in text)
 
 
@@ -136,7 +136,7 @@ def _explain_problem(file: str, lines: list[str], problem: Problem, color: bool)
 
 
 def _cut_window(line: str, column: int) -> tuple[str, int]:
-    """The part of a long line around a column, and the column in it."""
+    """Return the part of a long line around a column, and the column in it."""
     if len(line) <= _WINDOW:
         return line, column
     start = max(0, column - 1 - _WINDOW // 2)
@@ -145,7 +145,7 @@ def _cut_window(line: str, column: int) -> tuple[str, int]:
 
 
 def _measure_width(text: str) -> int:
-    """The width of the text on a terminal, in columns."""
+    """Return the width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(

@@ -67,7 +67,7 @@ _DEFAULTS = LoadOptions()
 def load(
     path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS
 ) -> tuple[Spec, tuple[Problem, ...]]:
-    """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
+    """Return the Spec and its warnings. Raises SpecError with every problem if there is an error."""
     checked = check(path, environ=environ, options=options)
     if checked.spec is None:
         raise SpecError(str(path), checked.problems, source=checked.source)
@@ -75,7 +75,7 @@ def load(
 
 
 def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS) -> CheckResult:
-    """Reads the file and reports all its problems; its content never makes it raise."""
+    """Read the file and report all its problems; its content never makes it raise."""
     built = options.built
     if built is None:
         file = read_file(path, absent="holdfast init writes a first one", piped=True)
@@ -108,7 +108,7 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
 
 
 def read_source(spec: Spec) -> str:
-    """The text of a spec, for showing problems in it; empty if it cannot be read, or was built in Python."""
+    """Return the text of a spec, for showing problems in it; empty if it cannot be read, or was built in Python."""
     if spec.built is not None:
         return ""
     try:
@@ -120,7 +120,7 @@ def read_source(spec: Spec) -> str:
 def _build_spec(
     reader: Reader, file: File, path: Path, environ: Mapping[str, str], options: LoadOptions, values: SettledValues
 ) -> Spec:
-    """The Spec of a file, whose problems go to the reader; unusable if one of them is an error."""
+    """Return the Spec of a file, whose problems go to the reader; unusable if one of them is an error."""
     # The order matters in two places. The agent comes first, because faults are checked against what it can meet. Lint
     # comes last, because it skips sections that already have errors.
     folder = path.parent
@@ -160,7 +160,7 @@ def _build_spec(
 
 
 def _build_part_fields(file: File, part: Part, rules: ContractRules, weather: ScenarioSet) -> dict[str, Any]:
-    """The fields of a Spec that depend on the selected part."""
+    """Return the fields of a Spec that depend on the selected part."""
     return {
         "part": part,
         "tasks": contract.build_tasks(file, part),
@@ -174,7 +174,7 @@ def _build_part_fields(file: File, part: Part, rules: ContractRules, weather: Sc
 
 
 def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
-    """The fields of a Spec that come from one section, whichever part is run."""
+    """Return the fields of a Spec that come from one section, whichever part is run."""
     own = file.contract
     return {
         "name": (own.name if own else "") or file.id or path.stem,
@@ -194,7 +194,7 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
 
 
 def _select_part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
-    """The selected part; reports what it needs and the file lacks."""
+    """Return the selected part; reports what it needs and the file lacks."""
     part = select_part(options.part, parts)
     if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports an empty file
         report_scenario_problems(reader, file, path)
@@ -213,7 +213,7 @@ def _check_files(
     *,
     masks: bool,
 ) -> tuple[str, ...]:
-    """The files that the spec names; reports missing or wrong ones, and secrets that are too short."""
+    """Return the files that the spec names; reports missing or wrong ones, and secrets that are too short."""
     if options.copied_from is not None:
         return find_named_files(Reader(), file, rules, options.copied_from)  # checked when the copy was made
     if masks:
@@ -241,7 +241,7 @@ def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, options:
 
 
 def _build_params(file: File) -> tuple[dict[str, Any], ...]:
-    """Every combination of the matrix, in the order of the file."""
+    """Return every combination of the matrix, in the order of the file."""
     matrix = file.parallelism.matrix if file.parallelism else {}
     return tuple(dict(zip(matrix, values, strict=True)) for values in product(*matrix.values()))
 
@@ -266,7 +266,7 @@ def _check_filename(reader: Reader, section: OutputSection) -> None:
 
 
 def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
-    """Reports keys that need another key."""
+    """Report keys that need another key."""
     report_task_problems(reader, file)
     if folder is not None and file.agent.dir is not None and _is_inside(folder / file.agent.dir, folder):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"

@@ -41,7 +41,7 @@ class Names(Struct, frozen=True):
 
 
 def find_names(text: str) -> Names:
-    """The names that a string refers to, by kind."""
+    """Return the names that a string refers to, by kind."""
     if "${" not in text and "{{" not in text:
         return Names()
     by_kind: dict[str, list[str]] = {"variables": [], "optional": [], "secrets": [], "params": []}
@@ -60,7 +60,7 @@ def resolve(
     secrets: Mapping[str, str] | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> str:
-    """The text with its references replaced. Raises UserError for one that has no value."""
+    """Return the text with its references replaced. Raises UserError for one that has no value."""
     if "${" not in text and "{{" not in text:
         return text
 
@@ -76,7 +76,7 @@ def resolve(
 
 
 def interpolate(text: str, params: Mapping[str, Any]) -> str:
-    """The text with its `{{ params.x }}` replaced and every other reference left as written."""
+    """Return the text with its `{{ params.x }}` replaced and every other reference left as written."""
     if "{{" not in text:
         return text
 
@@ -104,7 +104,7 @@ def _resolve_variable(name: str, default: str | None, environ: Mapping[str, str]
 
 
 def format_param(value: Any) -> str:
-    """A parameter as the agent gets it: JSON's form of what is not text."""
+    """Return a parameter as the agent gets it: JSON's form of what is not text."""
     if isinstance(value, str):
         return value
     from holdfast.model.codec import encode
@@ -113,7 +113,7 @@ def format_param(value: Any) -> str:
 
 
 def read_secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
+    """Return the values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
     values = {_read_secret(name, environ) for name in find_variables(spec.secrets, environ)}
     passed = {_resolve_variable(name, None, environ) for name in find_variables(spec.passed_on, environ)}
     values |= {value for value in passed if len(value) >= SHORTEST_SECRET}
@@ -122,7 +122,7 @@ def read_secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...
 
 
 def warn_unmasked_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ...]:
-    """A warning for each variable whose value is passed on to the agent and too short to be masked."""
+    """Return a warning for each variable whose value is passed on to the agent and too short to be masked."""
     refused = find_variables(spec.secrets, environ)
     passed = [name for name in find_variables(spec.passed_on, environ) if name in environ and name not in refused]
     short = [name for name in passed if _is_short(name, environ)]
@@ -131,7 +131,7 @@ def warn_unmasked_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWar
 
 
 def find_variables(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
-    """The variables that provide the values of these texts."""
+    """Return the variables that provide the values of these texts."""
     variables: dict[str, None] = {}
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
         name = match["variable"]
@@ -155,7 +155,7 @@ _PLACE = r"\{[A-Za-z_][\w-]*\}"
 
 
 def find_url_error(text: str) -> str:
-    """What was expected instead; empty for an http or https URL, or if only a run can tell."""
+    """Return what was expected instead; empty for an http or https URL, or if only a run can tell."""
     from urllib.parse import urlsplit
 
     if re.match(REFERENCE, text):

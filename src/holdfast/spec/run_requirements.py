@@ -13,7 +13,7 @@ _START = Position(1, 1)
 
 
 def find_contract_problems(spec: Spec) -> list[Problem]:
-    """What a contract run requires: rules, scenarios and something to ask."""
+    """Return what a contract run requires: rules, scenarios and something to ask."""
     rules = spec.invariants
     first = (rules[0].position if rules else spec.agent.position) or _START
     problems = []
@@ -37,7 +37,7 @@ def _build_problem(path: str, message: str, hint: str, at: Position) -> Problem:
 
 
 def reject_unset_variables(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """The problems as a run sees them: a variable without a value is an error."""
+    """Return the problems as a run sees them: a variable without a value is an error."""
     return tuple(
         replace(p, severity="error", message=f"the variable {p.values[0]} is not set")
         if p.code == "unset-variable"
@@ -47,7 +47,7 @@ def reject_unset_variables(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def report_unbuilt(spec: Spec) -> list[Problem]:
-    """What this release reads and cannot run: a warning, or an error for an unknown name."""
+    """Return what this release reads and cannot run: a warning, or an error for an unknown name."""
     return [
         Problem(
             u.why if u.mistake else f"{u.why.rstrip('.')}; a run would be refused",

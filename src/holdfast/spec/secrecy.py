@@ -61,7 +61,7 @@ class FileReferences(Struct, frozen=True):
 
 
 def iter_scalars(node: Node) -> Iterator[Node]:
-    """Every scalar of the tree: a number in a header is also a text."""
+    """Yield every scalar of the tree: a number in a header is also a text."""
     for inner in (*node.items, *(value for _, value in node.pairs.values())):
         yield from iter_scalars(inner)
     if node.kind not in ("list", "map", "null"):
@@ -136,7 +136,7 @@ def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -
 
 
 def get_secret_variable(secret: SecretEntry) -> str:
-    """The variable that provides the secret's value; empty if something else does."""
+    """Return the variable that provides the secret's value; empty if something else does."""
     source = secret.source or ("env" if secret.from_ is None else "")
     if source == "env":
         return secret.name
@@ -151,7 +151,7 @@ def _warn_unset(reader: Reader, node: Node, missing: list[str]) -> None:
 
 
 def _warn_unfilled(reader: Reader, nodes: list[Node]) -> None:
-    """One warning for all texts, such as prompts, that keep their `${VAR}`."""
+    """Report one warning for all texts, such as prompts, that keep their `${VAR}`."""
     if not nodes:
         return
     first, *others = nodes
@@ -198,7 +198,7 @@ def report_short_secrets(reader: Reader, file: File, environ: Mapping[str, str])
 
 
 def _iter_secret_variables(file: File, environ: Mapping[str, str]) -> Iterator[tuple[Node, str]]:
-    """Every variable that provides a secret, with its position."""
+    """Yield every variable that provides a secret, with its position."""
     for node in iter_scalars(file.at):
         if node.path.startswith(RESOLVED) and re.fullmatch(HIDDEN, node.path):
             for name in find_variables((node.text,), environ):
@@ -223,7 +223,7 @@ _PEM_COMMENT = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-
 
 
 def mask_source(source: str) -> str:
-    """The text with literal secrets replaced by placeholders that still load; the same text if it has none."""
+    """Return the text with literal secrets replaced by placeholders that still load; the same text if it has none."""
     if not _HINT.search(source) and not KEY_SHAPED.search(source):
         return source  # nothing in it can be one: most files are not parsed a second time
     if source.startswith(_BOM):
@@ -243,7 +243,7 @@ def mask_source(source: str) -> str:
 
 
 def _iter_spans(node: Node) -> Iterator[tuple[int, int]]:
-    """The spans of scalars, keys included: the rest is syntax and comments."""
+    """Yield the spans of scalars, keys included: the rest is syntax and comments."""
     for inner in node.items:
         yield from _iter_spans(inner)
     for key, value in node.pairs.values():
@@ -253,7 +253,7 @@ def _iter_spans(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def mask_keys(part: Any, path: str) -> Any:
-    """A value of the file as it is in the copy, so trial ids do not depend on which of them is read."""
+    """Return a value of the file as it is in the copy, so trial ids do not depend on which of them is read."""
     if isinstance(part, dict):
         return {key: mask_keys(inner, f"{path}.{key}") for key, inner in part.items()}
     if isinstance(part, list):
@@ -265,7 +265,7 @@ def mask_keys(part: Any, path: str) -> Any:
 
 
 def _mask_text(text: str, path: str) -> str:
-    """Masked only in the sections in which lint looks for secrets."""
+    """Mask secrets in a text, only in the sections in which lint looks for them."""
     if re.fullmatch(r"secrets\[\d+\]\.from", path) and text.startswith(_STATIC):
         return _STATIC + _mask(text.removeprefix(_STATIC))
     if re.split(r"[.\[]", path, maxsplit=1)[0] not in RESOLVED:

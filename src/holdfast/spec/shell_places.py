@@ -50,7 +50,7 @@ def report_unquotable(reader: Reader, node: Node, command: str, hint: str = "") 
 
 
 def find_shell_places(command: str) -> Iterator[ShellPlace]:
-    """Every `{{ params.x }}` of the command, in order."""
+    """Yield every `{{ params.x }}` of the command, in order."""
     scan = _ShellScan()
     at = 0
     for match in re.finditer(NAMED, command):
@@ -147,7 +147,7 @@ _SPECIAL = re.compile(r'([\\"$`])')
 
 
 def fill_command(command: str, params: Mapping[str, Any]) -> str:
-    """The command with each `{{ params.x }}` replaced, quoted as its position requires."""
+    """Return the command with each `{{ params.x }}` replaced, quoted as its position requires."""
     parts, at = [], 0
     for place in find_shell_places(command) if "{{" in command else ():
         if place.name not in params:

@@ -23,7 +23,7 @@ PROGRAM = "run"
 
 
 def build_stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
-    """The agent in a folder, as placed in a sandbox; the spec's own timeout and env apply."""
+    """Return the agent in a folder, as placed in a sandbox; the spec's own timeout and env apply."""
     own = build_agent(file.agent)
     name = file.agents.get(file.agent.snapshot or "")
     if file.agent.kind != "snapshot" or name is None:
@@ -42,7 +42,7 @@ def build_stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
 
 
 def _read_description(reader: Reader, file: File, path: Path) -> AgentSpec:
-    """The agent section of the folder's own file; its problems are reported at the agent's name."""
+    """Return the agent section of the folder's own file; its problems are reported at the agent's name."""
     source = read_file(path)
     root, problems = parse(source.text) if source.problem is None else (None, [source.problem])
     inner = Reader(reader.value_of)

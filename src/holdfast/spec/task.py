@@ -21,7 +21,7 @@ from holdfast.spec.sections.task import TaskSection, UserSection, build_answer_p
 
 
 def build_task(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
-    """The Task of a section; a task without a user keeps its old form."""
+    """Return the Task of a section; a task without a user keeps its old form."""
     user = UNSET if section.user is None else _build_user(section.user)
     return Task(section.prompts, kind, user=user)
 
@@ -39,12 +39,12 @@ def _build_user(section: UserSection) -> SimulatedUser:
 
 
 def _list_prompts(file: File) -> tuple[TaskSection, ...]:
-    """All prompts of the file."""
+    """Return all prompts of the file."""
     return (*file.golden_prompts, *((file.task,) if file.task is not None else ()))
 
 
 def iter_users(file: File) -> Iterator[UserSection]:
-    """The simulated users of the file."""
+    """Return the simulated users of the file."""
     return (task.user for task in _list_prompts(file) if task.user is not None)
 
 
@@ -97,7 +97,7 @@ def report_script_problems(reader: Reader, file: File, folder: Path) -> None:
 
 
 def find_unbuilt_users(file: File) -> Iterator[Unbuilt]:
-    """Users whose model nothing here answers for."""
+    """Yield the users whose model is not available here."""
     models = {name: model.spec for name, model in file.models.items()}
     for user in iter_users(file):
         if user.model is None:

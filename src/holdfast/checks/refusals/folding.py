@@ -28,7 +28,7 @@ def fold(text: str) -> str:
 
 
 def unfold_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span in the text that corresponds to a span of its folded form."""
+    """Return the span in the text that corresponds to a span of its folded form."""
     first = last = at = 0
     for n, letter in enumerate(text):
         if at <= start:

@@ -88,7 +88,7 @@ class BehaviorUnchanged:
 
 
 def _find_calm_answer(exhibit: Exhibit) -> str | None:
-    """The control's answer at the same turn, or None if it gave none."""
+    """Return the control's answer at the same turn, or None if it gave none."""
     turns = exhibit.observation.turns
     return _get_calm_text(exhibit.control, turns.index(exhibit.turn) if exhibit.turn in turns else len(turns) - 1)
 

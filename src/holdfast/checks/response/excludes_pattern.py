@@ -27,7 +27,7 @@ _SIGNS = {
 
 
 def find_unescaped(pattern: str) -> str:
-    """The characters among `. ? (` that look meant literally; empty if the pattern looks like a regex."""
+    """Return the characters among `. ? (` that look meant literally; empty if the pattern looks like a regex."""
     if _SURELY_REGEX.search(pattern):
         return ""
     return "".join(sign for sign, meant in _SIGNS.items() if meant.search(pattern))

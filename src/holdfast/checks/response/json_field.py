@@ -65,7 +65,7 @@ class JsonField:
         return Finding(False, f"{shorten(self.path)} {why}{some}", code, key, either_way=bool(some))
 
     def _find_mismatch(self, value: Any) -> Mismatch | None:
-        """The first condition that the value does not meet; None if it meets all."""
+        """Return the first condition that the value does not meet; None if it meets all."""
         text = _describe_value(value)
         if wrong := next(Expectation(self.equals, self.contains, self.matches).find_mismatches(value, text), None):
             return wrong
@@ -92,7 +92,7 @@ class JsonField:
 
 
 def _describe_value(value: Any) -> str:
-    """The value for a reason: for an array or object its size, because it may be too deep to print."""
+    """Return the value for a reason: for an array or object its size, because it may be too deep to print."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
     return shorten(to_text(value), 60)

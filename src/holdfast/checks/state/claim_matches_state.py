@@ -83,7 +83,7 @@ class ClaimMatchesState:
     }
 
     def configured(self) -> CheckTraits:
-        """The traits with these settings: only claims of actions other than tool calls need a world."""
+        """Return the traits with these settings: only claims of actions other than tool calls need a world."""
         deeds = [(f"claims[{n}].did", claim.did) for n, claim in enumerate(self.claims)]
         calls = [(where, did) for where, did in deeds if did.get("type") == _CALL]
         target: tuple[TextRead, ...] = ("target",) if calls else ()
@@ -155,7 +155,7 @@ class ClaimMatchesState:
         return Finding(True, f"what it says was done: '{words}'", "claim-true", details=_build_details(done[first]))
 
     def _count_done(self, exhibit: Exhibit) -> list[Deeds]:
-        """For each claim what was done: calls from the trace, everything else as recorded."""
+        """Return what was done for each claim: calls from the trace, everything else as recorded."""
         n = len(self.claims)
         done = (
             read_evidence(exhibit, self._build_evidence_key(), DoneClaims)
@@ -192,12 +192,12 @@ class ClaimMatchesState:
 
 
 def format_deed(deed: Deed) -> str:
-    """An action as the rule describes it."""
+    """Return an action as the rule describes it."""
     return " ".join(f"{name}={value}" for name, value in deed.items())
 
 
 def _find_claim(pattern: str, answers: Iterable[str]) -> str:
-    """The words of a turn that make the claim; empty if there are none."""
+    """Return the words of a turn that make the claim; empty if there are none."""
     if explain_dead_pattern(pattern):
         return ""
     # This rule forbids a false claim, so formatting marks must not hide one.

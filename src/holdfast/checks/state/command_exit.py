@@ -112,7 +112,7 @@ class CommandExit:
             raise HarnessError(f"sh cannot read {shorten(self.command, 60)}: {why}", code="check-command-unreadable")
 
     async def _add_missing_programs(self, ended: ExitRecord, world: World, never_there: tuple[str, ...]) -> ExitRecord:
-        """How it ended, with the programs that it could not run."""
+        """Return how it ended, with the programs that it could not run."""
         if ended.exit_code == _SYNTAX_ERROR and not find_bash_features(self.command):
             await self._refuse_unreadable(world)
         output = f"{ended.stdout}\n{ended.stderr}"
@@ -155,7 +155,7 @@ class CommandExit:
 
 
 def _explain_missing_program(what: str, program: str, ended: ExitRecord) -> str:
-    """Why the result says nothing about the agent, and the output."""
+    """Return why the result says nothing about the agent, and the output."""
     output = get_last_line(ended.stderr) or get_last_line(ended.stdout)
     missing = f"this world has no {program}; install it, or put it into the world with setup"
     why = explain_bash_only(program) or missing
@@ -163,7 +163,7 @@ def _explain_missing_program(what: str, program: str, ended: ExitRecord) -> str:
 
 
 def to_exit_record(ran: Ran) -> ExitRecord:
-    """A command as it is recorded."""
+    """Convert the end of a command to its record."""
     return ExitRecord(
         exit_code=ran.exit_code,
         stdout=ran.stdout.decode("utf-8", "replace"),
@@ -175,7 +175,7 @@ def to_exit_record(ran: Ran) -> ExitRecord:
 
 
 def build_output_details(ended: ExitRecord) -> dict[str, Any]:
-    """The output of a command, for the report."""
+    """Return the output of a command, for the report."""
     details = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
     return {name: value for name, value in details.items() if value not in (None, "")}
 
@@ -186,7 +186,7 @@ def get_last_line(text: str) -> str:
 
 
 def get_signal_name(number: int) -> str:
-    """The name of a signal."""
+    """Return the name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:

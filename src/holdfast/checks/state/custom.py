@@ -109,7 +109,7 @@ class Custom:
                 world.context.sink.note(f"{self.script}: {_NO_CONTROL}")
 
     async def _run_reference(self, world: World) -> ExitRecord | None:
-        """How the script ends after it has solved the task itself, before the agent starts; None if it must not try.
+        """Let the script solve the task itself before the agent starts; None if it must not try.
 
         Its changes are discarded, and the script is emptied afterwards, so that no agent can find the solution.
         """
@@ -135,7 +135,7 @@ class Custom:
             return await run_script(script, world.root, stdin, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
     async def _run_inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
-        """Lends the script to the sandbox while no agent runs, at a path where no agent could have written.
+        """Lend the script to the sandbox while no agent runs, at a path where no agent could have written.
 
         A script that begins with `#!/usr/bin/env -S python3 -I` uses neither the agent's `python3` nor its modules.
         """
@@ -170,7 +170,7 @@ class Custom:
         return Finding(None, text, "reference-failed", details=control.details)
 
     def _build_finding(self, ran: ExitRecord, limit_ms: int) -> Finding:
-        """The script's result; raises HarnessError if it gave none."""
+        """Return the script's result; raises HarnessError if it gave none."""
         message = get_last_line(ran.stderr)
         if ran.timed_out:
             raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
@@ -201,7 +201,7 @@ class Custom:
 
 
 def _build_start_command(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
-    """The shell command, the script, and for a stand-alone script the PATH on which Python is searched."""
+    """Return the shell command, the script, and for a stand-alone script the PATH on which Python is searched."""
     if not _ALONE.match(source):
         return ['exec python3 "$0"', path]
     own = (*_WRITABLE, environ.get("HOME") or "/home")
@@ -211,7 +211,7 @@ def _build_start_command(source: bytes, path: str, environ: Mapping[str, str]) -
 
 
 def _parse_result(script: str, printed: str) -> dict[str, Any]:
-    """The printed result; raises HarnessError if it is not valid."""
+    """Return the printed result; raises HarnessError if it is not valid."""
     try:
         result = parse(printed, unique=True)
     except ValueError as bad:
@@ -244,7 +244,7 @@ def _read_score(script: str, result: dict[str, Any]) -> float | None:
 
 
 def _build_details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
-    """The script's details and the rest of its output, in a form that can be stored."""
+    """Return the script's details and the rest of its output, in a form that can be stored."""
     details = result.get("details")
     combined = dict(details) if isinstance(details, dict) else {} if details is None else {"details": details}
     combined |= {key: value for key, value in result.items() if key not in _OWN}

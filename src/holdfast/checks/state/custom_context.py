@@ -35,7 +35,10 @@ class Context(Struct, frozen=True, omit_defaults=True):
 
 
 def build_context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
-    """The context for a script in the sandbox; or on this machine, with `host` as the addresses of its services."""
+    """Return the context for a script in the sandbox.
+
+    Or on this machine, with `host` as the addresses of its services.
+    """
     inside = host is None
     return Context(
         sandbox_id=f"sb-{world.trial.id}",
@@ -49,7 +52,7 @@ def build_context(world: World, host: Mapping[str, tuple[str, int]] | None = Non
 
 
 def _lend_log(world: World, log: Path) -> str:
-    """A log where the script can read it; empty before the agent has started."""
+    """Return a log where the script can read it; empty before the agent has started."""
     return world.lend(log.name, log.read_bytes() if log.exists() else b"")
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def get_database(world: World, service: str) -> Database:
-    """The service of that name; HarnessError if it is not a database."""
+    """Return the service of that name; HarnessError if it is not a database."""
     candidate = world.services.get(service)
     if not isinstance(candidate, Database):
         raise HarnessError(f"{service} is not a Postgres or MySQL service", code="check-service-wrong")
@@ -27,13 +27,16 @@ def get_database(world: World, service: str) -> Database:
 
 
 async def read_dialect(of: Database, *, timeout_s: float) -> Dialect:
-    """The SQL dialect, as the server reports it."""
+    """Return the SQL dialect, as the server reports it."""
     rows = await of.query(_VERSION, timeout_s=timeout_s)
     return "postgres" if str(rows.rows[0][0]).startswith("PostgreSQL") else "mysql"
 
 
 async def read_default_schema(of: Database, *, timeout_s: float) -> str:
-    """The schema of unqualified names: the first existing one of the search path, or the database; "" if none."""
+    """Return the schema of unqualified names: the first existing one of the search path, or the database.
+
+    "" if none.
+    """
     rows = await of.query(_DEFAULT[await read_dialect(of, timeout_s=timeout_s)], timeout_s=timeout_s)
     return quote_part(str(rows.rows[0][0] or ""))
 
@@ -44,6 +47,6 @@ def split_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def quote_name(name: str, dialect: Dialect) -> str:
-    """A name as SQL text."""
+    """Return a name as SQL text."""
     sign = '"' if dialect == "postgres" else "`"
     return sign + name.replace(sign, sign * 2) + sign

@@ -131,7 +131,7 @@ class DbUnchangedExcept:
 
 
 def _strip_default_schema(name: str, marks: TableMarks) -> str:
-    """A table of the default schema without its schema."""
+    """Return a table of the default schema without its schema."""
     return name.removeprefix(f"{marks.default}.") if marks.default else name
 
 

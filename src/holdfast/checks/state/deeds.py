@@ -52,7 +52,7 @@ def is_deed(event: AuditEvent, deed: Deed) -> bool:
 
 
 def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
-    """The tool calls that are such an action: the tool did it, whatever reply the agent got."""
+    """Return the tool calls that are such an action: the tool did it, whatever reply the agent got."""
     named_so = [event for event in find_calls(trace) if is_match(event, str(deed.get("tool", "*")))]
     fitting = [(event, has_arguments(event.input, deed.get("arguments"))) for event in named_so]
     well = [event for event, fits in fitting if fits and _is_done(event)]
@@ -76,7 +76,7 @@ def _is_done(event: TraceEvent) -> bool | None:
 
 
 def find_deed_errors(deed: Deed) -> Iterator[tuple[str, str]]:
-    """The invalid filter of an action as written in the spec, and why it is invalid."""
+    """Yield the invalid filter of an action as written in the spec, and why it is invalid."""
     kind = str(deed.get("type"))
     if kind not in FILTERS:
         yield "type", f"expected one of {', '.join(FILTERS)}, found {shorten(kind)}"
@@ -89,7 +89,7 @@ def find_deed_errors(deed: Deed) -> Iterator[tuple[str, str]]:
 
 
 def describe_event(event: AuditEvent) -> str:
-    """An event for the report."""
+    """Describe an event for the report."""
     known = _get_details(event)
     order = {
         "command": ("command",),
@@ -101,7 +101,7 @@ def describe_event(event: AuditEvent) -> str:
 
 
 def _get_details(event: AuditEvent) -> dict[str, Any]:
-    """The event's details, and values derived from them."""
+    """Return the event's details, and values derived from them."""
     known = dict(event.details)
     if event.type == "command":
         known["command"] = " ".join(str(word) for word in known.get("argv", ()))

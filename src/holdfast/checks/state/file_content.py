@@ -64,12 +64,12 @@ class FileContent:
         return Finding(True, f"{name} is as expected", "content-as-expected")
 
     def _get_failure_key(self, content: str) -> tuple[str, ...]:
-        """The code of a failure: an empty file, missing text and a missing match are three causes."""
+        """Return the code of a failure: an empty file, missing text and a missing match are three causes."""
         without_text = self.contains is not None and self.contains not in content
         return ("empty" if not content.strip() else "text" if without_text else "pattern",)
 
     def _find_violations(self, readings: list[str]) -> tuple[str, str]:
-        """Forbidden content that is present and required content that is missing, in any encoding.
+        """Return the forbidden content that is present and the required content that is missing, in any encoding.
 
         Empty if nothing is.
         """

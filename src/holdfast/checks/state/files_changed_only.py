@@ -93,7 +93,7 @@ class FilesChangedOnly:
 
 
 def _format_changes(changes: list[str]) -> str:
-    """The first changes with their complete names, as many as fit in a line, and how many more there are."""
+    """Return the first changes with their complete names, as many as fit in a line, and how many more there are."""
     count = next((n for n in (3, 2) if len(", ".join(changes[:n])) <= _LINE), 1)
     more = f" (and {len(changes) - count} more)" if len(changes) > count else ""
     # Only a single name that is longer than a line is cut.

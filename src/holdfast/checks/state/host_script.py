@@ -31,12 +31,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def clean_environment() -> Mapping[str, str]:
-    """The environment of a script, without variables of Holdfast or the agent."""
+    """Return the environment of a script, without variables of Holdfast or the agent."""
     return {"PATH": _PATH, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float, keep: int) -> Ran:
-    """Runs a Python script to its end; then kills the processes it started."""
+    """Run a Python script to its end, then kill the processes that it started."""
     out, err = Head(keep), Tail()
     pipes = Pipes(stdin, out, err)
     began = time.monotonic()

@@ -15,7 +15,7 @@ _HOST = "127.0.0.1"
 
 @asynccontextmanager
 async def open_host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
-    """The addresses of all services while this is open; closing it drops remaining connections."""
+    """Yield the addresses of all services while this is open; closing it drops remaining connections."""
     forwards: list[_UnixForward] = []
     try:
         addresses = {}

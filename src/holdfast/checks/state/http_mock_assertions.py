@@ -98,7 +98,7 @@ def has_nothing_to_read(one: Assertion, requests: MockRequests) -> bool:
 
 
 def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRequest]) -> AssertionResult:
-    """A count of requests; it may be higher if some were not stored, or more may match."""
+    """Return a count of requests; it may be higher if some were not stored, or more may match."""
     filtered = f" of {shorten(to_text(dict(one.filters)), 60)}" if one.filters else ""
     result = _build_result(f"request_count{filtered}", f"is {count}", _find_mismatch(one, count))
     what = result.why
@@ -136,14 +136,14 @@ def _build_result(what: str, right: str, wrong: Mismatch | None) -> AssertionRes
 
 
 def _find_mismatch(one: Assertion, value: Any, *, body: bool = False) -> Mismatch | None:
-    """The first condition that the value does not meet."""
+    """Return the first condition that the value does not meet."""
     text = shorten(to_text(value), 60)
     equal = _is_equal_body if body else _is_equal_value
     return next(one.expected.find_mismatches(value, text, equal=equal, readings=_iter_readings), None)
 
 
 def _is_equal_value(value: Any, wanted: Any) -> bool:
-    """Compares as JSON; a number also equals its text."""
+    """Compare as JSON; a number also equals its text."""
     if isinstance(value, str) != isinstance(wanted, str):
         number = to_number(value)
         return number is not None and number == to_number(wanted)
@@ -151,7 +151,7 @@ def _is_equal_value(value: Any, wanted: Any) -> bool:
 
 
 def _is_equal_body(body: str, wanted: Any) -> bool:
-    """Compares a body as text; if both are JSON, by value and not by format."""
+    """Compare a body as text; if both are JSON, by value and not by format."""
     if isinstance(wanted, str):
         meant = parse_body(wanted)
         return body == wanted or (isinstance(meant, dict | list) and is_equal(parse_body(body), meant))
@@ -159,7 +159,7 @@ def _is_equal_body(body: str, wanted: Any) -> bool:
 
 
 def _iter_readings(value: Any) -> Iterator[str]:
-    """The value as text; JSON strings also unescaped."""
+    """Yield the value as text; JSON strings also unescaped."""
     yield to_text(value)
     meant = parse_body(value) if isinstance(value, str) and "\\" in value else MISSING
     if meant is not MISSING:
@@ -236,7 +236,7 @@ _ORDER = {False: 0, None: 1, True: 2}
 
 
 def _explain_dead_assertion(one: Assertion) -> str | None:
-    """Why the assertion's regex can never match; None if it has none, or one that can."""
+    """Return why the assertion's regex can never match; None if it has none, or one that can."""
     return None if one.matches is None else explain_dead_pattern(one.matches)
 
 

@@ -25,7 +25,7 @@ class JudgeInput(Struct, frozen=True, omit_defaults=True):
 
 
 def truncate_input(text: str, limit: int) -> JudgeInput:
-    """The text, encodable as JSON and truncated to `limit` bytes."""
+    """Return the text, encodable as JSON and truncated to `limit` bytes."""
     data = make_encodable(text[: limit + 1]).encode()
     if len(text) <= limit and len(data) <= limit:
         return JudgeInput(data.decode())
@@ -33,7 +33,7 @@ def truncate_input(text: str, limit: int) -> JudgeInput:
 
 
 def read_mock_input(mock: Mock, field: str, limit: int) -> JudgeInput:
-    """A field of a mock's recorded requests; empty if the request or the field is missing."""
+    """Return a field of a mock's recorded requests; empty if the request or the field is missing."""
     recorded = read_requests(mock)
     if field == "request_count":
         return truncate_input(str(len(recorded.requests) + recorded.more), limit)
@@ -49,7 +49,7 @@ def read_mock_input(mock: Mock, field: str, limit: int) -> JudgeInput:
 
 
 def read_workspace_input(world: World, limit: int) -> JudgeInput:
-    """Every file that the agent changed, with its path and content; reads no more than the limit."""
+    """Return every file that the agent changed, with its path and content; reads no more than the limit."""
     parts: list[str] = []
     room = limit
     for change in world.changes():

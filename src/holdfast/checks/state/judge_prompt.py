@@ -18,13 +18,13 @@ A score of 1 means that the criteria are met in full, 0 that they are not met at
 
 
 def build_markers(text: str) -> tuple[str, str]:
-    """The lines around a text. They contain a digest of it, so no text can contain its own markers."""
+    """Return the lines around a text. They contain a digest of it, so no text can contain its own markers."""
     seal = digest(text.encode("utf-8", "replace"), 16)
     return f"<<<TEXT {seal}>>>", f"<<<END OF TEXT {seal}>>>"
 
 
 def build_prompt(text: str, criteria: str, passes: str | None, fails: str | None, *, cut: bool = False) -> str:
-    """The complete message: criteria first, then the text, then the instruction again."""
+    """Return the complete message: criteria first, then the text, then the instruction again."""
     opening, closing = build_markers(text)
     rubric = [f"Passes: {passes}"] if passes else []
     rubric += [f"Fails: {fails}"] if fails else []

@@ -27,7 +27,7 @@ class Vote(Struct, frozen=True, omit_defaults=True):
 
 
 def parse_vote(text: str) -> Vote:
-    """The rating in a reply; raises ValueError with the reason if there is none.
+    """Return the rating in a reply; raises ValueError with the reason if there is none.
 
     The object must be the complete reply, at most in a code fence: one inside prose may be quoted from the input.
     """
@@ -64,6 +64,6 @@ def _parse_score(value: Any) -> float:
 
 
 def find_median_vote(votes: Sequence[Vote]) -> tuple[float, Vote]:
-    """The median of the scores, and the vote nearest to it."""
+    """Return the median of the scores, and the vote nearest to it."""
     score = median([vote.score for vote in votes])
     return score, min(votes, key=lambda vote: abs(vote.score - score))

@@ -82,7 +82,7 @@ class LlmAsJudge:
     }
 
     def configured(self) -> CheckTraits:
-        """The agent's answer and output exist without a world, and only the text is rated."""
+        """Return the agent's answer and output exist without a world, and only the text is rated."""
         beyond = self.input_from not in _SAID
         service, dot, _ = self.input_from.partition(".")
         services = (ServiceRead("input_from", service, "recorder"),) if dot else ()
@@ -173,7 +173,7 @@ class LlmAsJudge:
 
 
 def _join_replies(replies: Sequence[str]) -> str:
-    """All replies of a conversation; a single one as it is."""
+    """Return all replies of a conversation; a single one as it is."""
     if len(replies) == 1 or not any(map(str.strip, replies)):
         return "".join(replies)
     return "\n\n".join(f"=== reply {n} of {len(replies)}\n{reply}" for n, reply in enumerate(replies, 1))

@@ -53,7 +53,7 @@ class MockRequests(Struct, frozen=True, omit_defaults=True):
 
 
 def read_requests(mock: Mock) -> MockRequests:
-    """The requests of a mock in order, as many as fit into the evidence."""
+    """Return the requests of a mock in order, as many as fit into the evidence."""
     requests: list[StoredRequest] = []
     size = 0
     for one in mock.requests:
@@ -70,12 +70,12 @@ def _measure_size(one: Recorded) -> int:
 
 
 def filter_requests(requests: Sequence[StoredRequest], filters: Mapping[str, Any]) -> list[StoredRequest]:
-    """The requests that match every filter."""
+    """Return the requests that match every filter."""
     return [one for one in requests if all(_is_match(one, name, wanted) for name, wanted in filters.items())]
 
 
 def find_uncertain_requests(requests: Sequence[StoredRequest], filters: Mapping[str, Any]) -> list[StoredRequest]:
-    """The requests that match every filter except those on a body that is unknown."""
+    """Return the requests that match every filter except those on a body that is unknown."""
     requests_left = []
     for one in requests if filters else ():
         others = {name: wanted for name, wanted in filters.items() if not _is_in_body(one, name)}
@@ -105,7 +105,7 @@ def _to_header_text(wanted: Any) -> str:
 
 
 def join_headers(request: StoredRequest) -> dict[str, str]:
-    """Headers by lower-case name; repeated headers are joined by commas."""
+    """Return the headers by lower-case name; repeated headers are joined by commas."""
     headers: dict[str, str] = {}
     for name, value in request.headers:
         lower = name.lower()
@@ -114,7 +114,7 @@ def join_headers(request: StoredRequest) -> dict[str, str]:
 
 
 def parse_body(body: str) -> Any:
-    """The body as JSON; MISSING if it is not JSON."""
+    """Return the body as JSON; MISSING if it is not JSON."""
     try:
         return parse(body)
     except ValueError:
@@ -122,7 +122,7 @@ def parse_body(body: str) -> Any:
 
 
 def get_request_value(request: StoredRequest, part: str) -> Any:
-    """A part of a request, such as `body` or `headers.x-key`; the complete request if `part` is empty."""
+    """Return a part of a request, such as `body` or `headers.x-key`; the complete request if `part` is empty."""
     name, dot, rest = part.partition(".")
     if part.startswith("body") and part != "body":
         return _select_value(parse_body(request.body), _to_body_path(part))
@@ -140,7 +140,7 @@ def get_request_value(request: StoredRequest, part: str) -> Any:
 
 
 def _to_body_path(part: str) -> str:
-    """`body.items[0].id` as a path into the body; dots alone need no JSONPath."""
+    """Convert `body.items[0].id` to a path into the body; dots alone need no JSONPath."""
     rest = part.removeprefix("body")
     path = rest.removeprefix(".")
     if path.startswith("$") or "[" not in path:
@@ -149,13 +149,13 @@ def _to_body_path(part: str) -> str:
 
 
 def _select_value(value: Any, path: str) -> Any:
-    """A single match as a value, several as a list, none as MISSING."""
+    """Return a single match as a value, several as a list, none as MISSING."""
     values = [] if value is MISSING else select_parts(value, path)
     return MISSING if not values else values[0] if len(values) == 1 else values
 
 
 def find_field_error(field: str) -> str | None:
-    """What is wrong with the field's path into a body; None if nothing is."""
+    """Return what is wrong with the field's path into a body; None if nothing is."""
     match = FIELD.fullmatch(field)
     part = (match[3] or "") if match else ""
     return find_path_error(_to_body_path(part)) if part.startswith("body") and part != "body" else None

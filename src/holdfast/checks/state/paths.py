@@ -29,7 +29,7 @@ class PathState(Struct, frozen=True, omit_defaults=True):
 
 
 def read_path(sandbox: Sandbox, path: str, *, read: bool = False) -> PathState:
-    """What exists there; with `read` also a file's content.
+    """Return what exists there; with `read` also a file's content.
 
     Whatever an agent can do to a path gives a value, not an exception.
     """
@@ -64,7 +64,7 @@ PATH_CODES: Mapping[str, str] = {
 
 
 def find_unreadable_path(place: PathState) -> Finding | None:
-    """The finding of every file check for a path that cannot be looked at; None if it can.
+    """Return the finding of every file check for a path that cannot be looked at; None if it can.
 
     A link that the agent made to leave the workspace fails even a negated rule; an unreadable path proves nothing.
     """
@@ -85,7 +85,7 @@ _MARKS = (
 
 
 def _decode_otherwise(data: bytes) -> str:
-    """Decodes by the byte order mark, or as UTF-16 if every other byte is 0; empty otherwise."""
+    """Decode by the byte order mark, or as UTF-16 if every other byte is 0; empty otherwise."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")

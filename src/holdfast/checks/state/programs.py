@@ -89,7 +89,7 @@ class NotRun(Struct, frozen=True, omit_defaults=True):
 
 
 def interpret_exit(not_run: NotRun) -> ExitMeaning:
-    """The meaning of an exit code that the rule does not expect. The first row that matches decides."""
+    """Return the meaning of an exit code that the rule does not expect. The first row that matches decides."""
     if not_run.exit_code not in NOT_RUN_CODES:
         return "by exit code"
     if not_run.by_agent:
@@ -100,7 +100,7 @@ def interpret_exit(not_run: NotRun) -> ExitMeaning:
 
 
 def list_programs(command: str) -> tuple[str, ...]:
-    """The programs of a shell command that can be read without a shell, what `python -m` and `npx` run, and the
+    """Return the programs of a shell command that can be read without a shell, what `python -m` and `npx` run, and the
     features of bash that it needs.
 
     If the command changes where programs are found, each says so: `pytest (after . env/bin/activate)`.
@@ -113,7 +113,7 @@ def list_programs(command: str) -> tuple[str, ...]:
 
 
 def strip_changes(name: str) -> str:
-    """The program itself, of a name that `list_programs` gives."""
+    """Return the program itself, from a name that `list_programs` returns."""
     return name.partition(_AFTER)[0]
 
 
@@ -128,7 +128,7 @@ def _get_started_program(call: ProgramCall) -> str:
 
 
 async def find_missing_programs(programs: Iterable[str], world: World) -> tuple[str, ...]:
-    """The programs that a shell in the sandbox cannot run now; builtins count as present."""
+    """Return the programs that a shell in the sandbox cannot run now; builtins count as present."""
     names = tuple(programs)
     if not names:
         return ()
@@ -142,7 +142,7 @@ async def find_missing_programs(programs: Iterable[str], world: World) -> tuple[
 async def find_program_not_run(
     command: str, exit_code: int | None, output: str, world: World, never_there: Collection[str]
 ) -> NotRun:
-    """The program that could not be run, if the command, or a recipe of its make, ended with 126 or 127.
+    """Return the program that could not be run, if the command, or a recipe of its make, ended with 126 or 127.
 
     An agent's program can print anything. So a report counts only if the command, or a file that the agent did not
     change, names that program, and if the program is really missing.
@@ -212,7 +212,7 @@ class _Files:
         self._unnamed = [name for tool, names in _READ_UNASKED.items() if _is_named(tool, command) for name in names]
 
     def _list_paths(self, name: str) -> list[str]:
-        """The paths in the workspace that it may refer to."""
+        """Return the paths in the workspace that it may refer to."""
         paths = {normpath(join(folder, name)): None for folder in self._folders}
         top = f"{self._sandbox.workspace}/"
         return [path.removeprefix(top) for path in paths if path.startswith(top)]
@@ -228,7 +228,7 @@ class _Files:
         return any(self.is_changed(join(folder, name)) for folder in folders)
 
     def read(self, name: str) -> str:
-        """The beginning of the file of that name; empty if there is none."""
+        """Return the beginning of the file of that name; empty if there is none."""
         for path in self._list_paths(name):
             with suppress(OutsideError, OSError):
                 host_path = self._sandbox.find(path)
@@ -238,7 +238,7 @@ class _Files:
         return ""
 
     def read_trusted_texts(self, teller: str) -> list[str]:
-        """The command, and the files that it or the report names and that the agent did not change."""
+        """Return the command, and the files that it or the report names and that the agent did not change."""
         names = {*_WORD.findall(self._command), teller, *self._unnamed}
         return [self._command, *(self.read(name) for name in names if name and not self.is_changed(name))]
 

@@ -23,17 +23,17 @@ S = TypeVar("S", bound=Struct)
 
 
 def build_evidence(about: Sequence[Any], evidence: Struct) -> Evidence:
-    """The evidence, marked with what was examined: a rule that changes later must not use it."""
+    """Return the evidence, marked with what was examined: a rule that changes later must not use it."""
     return Evidence({"of": _digest_subject(about), "found": to_builtins(evidence)})
 
 
 def read_evidence(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
-    """The evidence for exactly this; raises HarnessError if it was not or could not be recorded."""
+    """Return the evidence for exactly this; raises HarnessError if it was not or could not be recorded."""
     return decode_evidence(exhibit.evidence, about, kind)
 
 
 def decode_evidence(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
-    """The evidence for exactly this, from the evidence itself instead of an exhibit."""
+    """Return the evidence for exactly this, from the evidence itself instead of an exhibit."""
     if evidence is None:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     if evidence.error:

@@ -114,7 +114,7 @@ class Sql:
         return Finding(False, wrong.why, wrong.code, wrong.key, details=details, empty=wrong.code == _NO_ROW)
 
     def _find_mismatches(self, answer: QueryAnswer) -> Iterator[Mismatch]:
-        """Every condition that the result does not meet."""
+        """Yield every condition that the result does not meet."""
         if self.rows is not None and answer.count != self.rows:
             # One row too many and one too few are two causes.
             code = "rows-above" if answer.count > self.rows else "rows-below"
@@ -172,7 +172,7 @@ def is_equal_value(value: Any, wanted: Any) -> bool:
 
 
 def _get_readings(value: Any) -> Iterable[str]:
-    """The text that a pattern is matched against; NULL has none."""
+    """Return the text that a pattern is matched against; NULL has none."""
     return () if value is None else (to_text(value),)
 
 

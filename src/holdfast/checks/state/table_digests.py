@@ -31,7 +31,7 @@ _AS_NUMBER = {"float": "{0} + 0e0", "bit": "{0} + 0"}
 
 
 async def read_fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
-    """Every table, as `schema.table`, with a fingerprint of its definition and its rows in any order."""
+    """Return every table, as `schema.table`, with a fingerprint of its definition and its rows in any order."""
     dialect = await read_dialect(of, timeout_s=timeout_s)
     shapes = await read_table_shapes(of, dialect, timeout_s=timeout_s)
     contents: dict[TableName, tuple[object, ...]] = {}
@@ -62,7 +62,7 @@ def build_digest_query(name: TableName, table: ComparedTable, dialect: Dialect) 
 
 
 def _build_sums_query(tables: Sequence[TableName], shapes: TableComparison, dialect: Dialect) -> str:
-    """For each table its rows, and the sums of two parts of their digests."""
+    """Return the query for the row count of each table and the sums of two parts of the row digests."""
     if dialect == "mysql":
         sums = ", ".join(f"CAST(SUM(CAST(CONV(SUBSTR(h, {at}, 15), 16, 10) AS UNSIGNED)) AS CHAR)" for at in (1, 16))
         parts = [
@@ -83,7 +83,7 @@ def _build_sums_query(tables: Sequence[TableName], shapes: TableComparison, dial
 
 
 def _build_settings() -> str:
-    """Fixes the settings before any row is read; each table waits for it."""
+    """Fix the settings before any row is read; each table waits for it."""
     return f"(SELECT {_FIXED} AS done OFFSET 0) holdfast_set"
 
 

@@ -98,7 +98,7 @@ TableComparison = dict[TableName, ComparedTable]
 
 
 async def read_table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> TableComparison:
-    """Every table, in order of schema and name."""
+    """Return every table, in order of schema and name."""
     tables: TableComparison = {}
     for row in await _read_rows(of, _POSTGRES if dialect == "postgres" else _MYSQL, timeout_s):
         schema, table, column, kind, primary, own, more, readable = row
@@ -113,7 +113,7 @@ async def read_table_shapes(of: Database, dialect: Dialect, *, timeout_s: float)
 
 
 async def _add_definitions(of: Database, tables: TableComparison, timeout_s: float) -> None:
-    """Adds the CREATE TABLE statement that MySQL reports for each table, and its triggers."""
+    """Add the CREATE TABLE statement that MySQL reports for each table, and its triggers."""
     for (schema, table), entry in tables.items():
         name = f"{quote_name(schema, 'mysql')}.{quote_name(table, 'mysql')}"
         definition = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)

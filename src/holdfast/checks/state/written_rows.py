@@ -62,7 +62,7 @@ ClaimedRows = Callable[[str], bool]
 
 
 async def read_rows(of: Database, wanted: ClaimedRows, default: str | None = None) -> DatabaseRows:
-    """The wanted tables; `default` is the schema whose tables have bare names, or the current schema if None."""
+    """Return the wanted tables; `default` is the schema whose tables have bare names, or the current schema if None."""
     try:
         dialect = await read_dialect(of, timeout_s=READ_S)
         bare = await read_default_schema(of, timeout_s=READ_S) if default is None else default
@@ -82,7 +82,7 @@ async def read_rows(of: Database, wanted: ClaimedRows, default: str | None = Non
 
 
 async def read_remaining_rows(of: Database, wanted: ClaimedRows, before: DatabaseRows) -> DatabaseRows:
-    """The tables after the agent ended; none if it dropped the database."""
+    """Return the tables after the agent ended; none if it dropped the database."""
     try:
         return await read_rows(of, wanted, before.default)
     except QueryFailed:
@@ -103,7 +103,7 @@ class RemainingWrites:
             self._tried.setdefault(_get_table(event), set()).add(_get_operation(event))
 
     def find_write(self, event: AuditEvent) -> AuditEvent | str | None:
-        """The write with the number of rows that remain; None if none do; a reason if that is unknown."""
+        """Return the write with the number of rows that remain; None if none do; a reason if that is unknown."""
         service, table = _get_table(event)
         op = _get_operation(event)
         before, after = self._before.get(service), self._after.get(service)
@@ -154,7 +154,7 @@ def _count_by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
 
 
 def _count_remaining_rows(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialect) -> int:
-    """The number of rows that the statement left behind."""
+    """Return the number of rows that the statement left behind."""
     # The tables show only the sum of all statements. A row that was deleted and inserted again looks changed, as does
     # a row that MySQL's INSERT ... ON DUPLICATE KEY updated. An UPDATE of a key looks like a row removed and one added.
     op = _get_operation(event)
@@ -183,7 +183,7 @@ def _can_be_replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) ->
 
 
 def _add_changed_rows(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str]) -> int:
-    """Adds the changed rows; if an UPDATE may have caused some, no more rows than the statement attempted."""
+    """Add the changed rows; if an UPDATE may have caused some, no more rows than the statement attempted."""
     most = event.details.get("rows")
     if "update" not in tried:
         return sure + rows.changed
@@ -193,7 +193,7 @@ def _add_changed_rows(sure: int, event: AuditEvent, rows: RowChanges, tried: Set
 def find_remaining_writes(
     events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
-    """The writes that remain, and the reasons for writes whose fate is unknown."""
+    """Return the writes that remain, and the reasons for writes whose fate is unknown."""
     remaining, writes = [], RemainingWrites(events, before, after)
     unknown: list[tuple[AuditEvent, str]] = []
     for event in events:

@@ -31,7 +31,7 @@ def is_truncated(written: str) -> bool:
 
 
 def parse_arguments(written: str) -> dict[str, Any] | None:
-    """Arguments or a body as a mapping; None if it is not a JSON object, or was cut."""
+    """Return arguments or a body as a mapping; None if it is not a JSON object, or was cut."""
     if is_truncated(written):
         return None
     try:
@@ -41,7 +41,7 @@ def parse_arguments(written: str) -> dict[str, Any] | None:
 
 
 def _is_match(actual: Any, wanted: Any) -> bool:
-    """Text is a glob; numbers compare as numbers; any other value must be equal."""
+    """Compare a value: text is a glob, numbers are compared as numbers, any other value must be equal."""
     if isinstance(wanted, str):
         return fnmatchcase(actual if isinstance(actual, str) else msgspec.json.encode(actual).decode(), wanted)
     if isinstance(wanted, bool) or isinstance(actual, bool):

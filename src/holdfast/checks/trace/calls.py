@@ -37,7 +37,7 @@ _NEAREST = ("tool", "mcp", "tool_result")
 
 
 def find_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Every call once, as seen by the most detailed plane."""
+    """Return every call once, as seen by the most detailed plane."""
     events = _repeat_events(trace)
     # One tool call can appear as a function call, as MCP traffic and as a result in model traffic. Per tool, only the
     # most detailed plane that saw it counts; declared calls are matched with made ones below.
@@ -50,7 +50,7 @@ def find_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def _repeat_events(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Refused calls are stored once with a count; this repeats them as often as they were made."""
+    """Repeat refused calls, which are stored once with a count, as often as they were made."""
     events = list(trace)
     if all(event.times == 1 for event in events):
         return events
@@ -58,7 +58,7 @@ def _repeat_events(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def split_requested(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:
-    """The calls that were made, and those that a model requested without Holdfast seeing them made."""
+    """Return the calls that were made, and those that a model requested without Holdfast seeing them made."""
     calls_made: list[TraceEvent] = []
     requested: list[TraceEvent] = []
     for event in events:
@@ -67,13 +67,13 @@ def split_requested(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], lis
 
 
 def describe_requested(requested: Sequence[TraceEvent]) -> str:
-    """A note on requested calls that would decide a rule if they were made."""
+    """Return a note on requested calls that would decide a rule if they were made."""
     were, they = ("1 more was", "it was") if len(requested) == 1 else (f"{len(requested)} more were", "they were")
     return f"{were} asked for by the model, and whether {they} made was not seen"
 
 
 def find_own_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """The agent's own calls, without retries by client libraries.
+    """Return the agent's own calls, without retries by client libraries.
 
     Not every library marks its retries. The same model request after a failure counts as a retry.
     """
@@ -86,7 +86,7 @@ def _is_library_retry(event: TraceEvent, repetition: int) -> bool:
 
 
 def count_repetitions(events: Iterable[TraceEvent]) -> list[int]:
-    """For each call, the number of consecutive failures of the same request directly before it."""
+    """Return, for each call, the number of consecutive failures of the same request directly before it."""
     row: dict[tuple[str, str], int] = {}
     before: dict[tuple[str, str], TraceEvent] = {}
     counts: list[int] = []
@@ -100,7 +100,7 @@ def count_repetitions(events: Iterable[TraceEvent]) -> list[int]:
 
 
 def find_outermost_calls(events: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """The calls without requests made inside a model function; the call of the function counts instead."""
+    """Return the calls without requests made inside a model function; the call of the function counts instead."""
     known = list(events)
     functions = [e for e in known if e.in_process]
     return [e for e in known if e.in_process or not any(_is_made_inside(f, e) for f in functions)]
@@ -113,7 +113,7 @@ def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def describe_unreported(model_calls: Iterable[TraceEvent]) -> str:
-    """A sentence on successful model calls that reported no token usage; empty if there are none."""
+    """Return a sentence on successful model calls that reported no token usage; empty if there are none."""
     silent = [e for e in model_calls if e.cost is None and not e.failed]
     if not silent:
         return ""
@@ -129,7 +129,7 @@ def _is_made_inside(function: TraceEvent, event: TraceEvent) -> bool:
 
 
 def add_call_traits(traits: CheckTraits, **globs: str | None) -> CheckTraits:
-    """The traits of a check whose settings name calls: a tool, or a URL without its method.
+    """Return the traits of a check whose settings name calls: a tool, or a URL without its method.
 
     A URL with a parameter can match any URL.
     """
@@ -139,7 +139,7 @@ def add_call_traits(traits: CheckTraits, **globs: str | None) -> CheckTraits:
 
 
 def find_unreadable_call(trace: Iterable[TraceEvent], urls: Iterable[str]) -> TraceEvent | None:
-    """The first tunnel or truncated request that may have gone to one of these URLs but could not be read."""
+    """Return the first tunnel or truncated request that may have gone to one of these URLs but could not be read."""
     globs = tuple(urls)
     return next((e for e in trace if globs and _is_unreadable(e) and _has_origin(globs, get_url(e))), None)
 
@@ -177,7 +177,7 @@ def is_match(event: TraceEvent, glob: str) -> bool:
 
 
 def get_fault_modes(event: TraceEvent) -> frozenset[str]:
-    """The modes of the faults that the call met."""
+    """Return the modes of the faults that the call met."""
     return frozenset(event.fault.split("+")) if event.fault else frozenset()
 
 
@@ -235,23 +235,23 @@ def is_harmless(event: TraceEvent) -> bool:
 
 
 def _find_fault_traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
-    """The traits of every fault with that mode; a trace does not say which plane it is on."""
+    """Return the traits of every fault with that mode; a trace does not say which plane it is on."""
     plugins_found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
     return [plugins.get_fault_traits(plane, mode) for plane, fault in plugins_found if fault is not None]
 
 
 def get_url(event: TraceEvent) -> str:
-    """The URL of a request."""
+    """Return the URL of a request."""
     return event.tool.partition(" ")[2]
 
 
 def get_call_name(event: TraceEvent) -> str:
-    """The call's target for a sentence."""
+    """Return the call's target as a sentence names it."""
     return shorten(event.tool or event.event_type)
 
 
 def format_count(count: int, noun: str = "time") -> str:
-    """`1 time`, `2 times`."""
+    """Return a count with its noun: `1 time`, `2 times`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -264,7 +264,7 @@ def _rank(event: TraceEvent) -> int:
 
 
 def _drop_matched(events: list[TraceEvent], answered: Counter[str]) -> list[TraceEvent]:
-    """Removes requested calls that were also seen as made; `answered` counts those already matched by a result."""
+    """Remove requested calls that were also seen as made; `answered` counts those already matched by a result."""
     counts = Counter(e.tool for e in events if e.plane in _NEAREST[:-1] and e.phase != "declared")
     counts.subtract(answered)
     remaining = []

@@ -68,7 +68,7 @@ def _is_unknown(cost: Cost) -> bool:
 
 
 def _describe_unbilled(known: float, costs: Sequence[Cost]) -> str:
-    """How much of the sum nobody pays, because no provider was asked."""
+    """Return how much of the sum nobody pays, because no provider was asked."""
     free = [cost.estimated_usd or 0.0 for cost in costs if not cost.billed]
     if not free:
         return ""
@@ -77,5 +77,5 @@ def _describe_unbilled(known: float, costs: Sequence[Cost]) -> str:
 
 
 def format_dollars(value: float) -> str:
-    """An amount with as many digits as needed."""
+    """Return an amount with as many digits as needed."""
     return f"${value:.2f}" if value >= 1 or not value else f"${value:.6f}".rstrip("0")

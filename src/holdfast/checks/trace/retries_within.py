@@ -63,7 +63,7 @@ class RetriesWithin:
 
 
 def _find_most_repeated(events: Sequence[TraceEvent]) -> tuple[int, str]:
-    """The highest number of consecutive repeats of a failed request, and the request."""
+    """Return the highest number of consecutive repeats of a failed request, and the request."""
     rows = count_repetitions(events)
     most = max(rows, default=0)
     return most, get_call_name(events[rows.index(most)]) if most else ""

@@ -98,7 +98,7 @@ class SideEffectOnce:
         return doubtful or Finding(True, f"{format_count(len(groups), 'write')}, none done twice", "done-once")
 
     def _get_identity(self, event: TraceEvent) -> tuple[str, str]:
-        """What identifies a write, and its idempotency key, which is not part of its identity."""
+        """Return what identifies a write, and its idempotency key, which is not part of its identity."""
         fields = parse_arguments(event.input)
         own = next((name for name in fields or () if _normalize_name(name) == _normalize_name(self.key)), None)
         if fields is None or own is None:
@@ -113,7 +113,7 @@ class SideEffectOnce:
 
 
 def _count_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
-    """How often a write was certainly done, and at most. Calls with the same key count once."""
+    """Return how often a write was certainly done, and at most. Calls with the same key count once."""
     certain: set[str] = set()
     possible: set[str] = set()
     for at, (event, key) in enumerate(group):

@@ -66,7 +66,7 @@ class ToolOrder:
         return event.event_type != "llm_call"
 
     def _find_order_error(self, made: Sequence[TraceEvent]) -> str | None:
-        """What is wrong with the order; empty if nothing is."""
+        """Return what is wrong with the order; empty if nothing is."""
         if self.strict:
             size = len(self.tools)
             windows = (made[at : at + size] for at in range(len(made) - size + 1))

@@ -29,7 +29,7 @@ from holdfast.spec.sections.world import ImageKeys, ServiceEntry, ServiceKeys
 
 
 def iter_service_types() -> Iterator[tuple[str, type]]:
-    """Every type that an entry may have, with the class that declares its keys."""
+    """Yield every type that an entry may have, with the class that declares its keys."""
     for name in service_kinds.list_types():
         kind = service_kinds.find(name)
         if kind is not None:
@@ -37,7 +37,7 @@ def iter_service_types() -> Iterator[tuple[str, type]]:
 
 
 def build_service_schema() -> Schema:
-    """One entry of `services`, by its type."""
+    """Return the schema of one entry of `services`, by its type."""
     return {"anyOf": [_build_service_entry(name, kind) for name, kind in iter_service_types()]}
 
 
@@ -51,12 +51,12 @@ def _build_service_entry(name: str, kind: type) -> Schema:
 
 
 def iter_checks() -> Iterator[tuple[str, type]]:
-    """Every check with its settings type."""
+    """Yield every check with its settings type."""
     yield from plugins.list_plugins("checks")
 
 
 def build_rule_schema(*, ids: bool, named: bool = False) -> Schema:
-    """One rule: flat by its type, or with a nested check."""
+    """Return the schema of one rule: flat by its type, or with a nested check."""
     common = build_shared_refs(RuleKeys, RuleKeys.__name__)
     if named:
         del common["id"]
@@ -76,7 +76,7 @@ def build_rule_schema(*, ids: bool, named: bool = False) -> Schema:
 
 
 def build_check_schema() -> Schema:
-    """The value of `check:`."""
+    """Return the value of `check:`."""
     return {
         "anyOf": [
             build_variant(
@@ -90,7 +90,7 @@ def build_check_schema() -> Schema:
 
 
 def build_rule_definitions() -> dict[str, Schema]:
-    """Definitions that rules refer to: their common keys, and the settings of each check."""
+    """Return definitions that rules refer to: their common keys, and the settings of each check."""
     return {RuleKeys.__name__: build_section_schema(RuleKeys)} | {
         _name_definition(name): build_section_schema(kind) for name, kind in iter_checks()
     }
@@ -106,7 +106,7 @@ NAME = "urn:holdfast:spec"
 
 
 def build_json_schema() -> Schema:
-    """JSON Schema 2020-12 of a spec: every section, check and fault."""
+    """Return the JSON Schema 2020-12 of a spec: every section, check and fault."""
     inside = [kind for kind in find_sections(File) if kind is not File]
     inside += [part for _, kind in iter_checks() for part in find_sections(kind) if part is not kind]
     inside += [part for _, kind in iter_service_types() for part in find_sections(kind) if part is not kind]
@@ -130,7 +130,7 @@ def build_json_schema() -> Schema:
 
 
 def find_sections(kind: type) -> dict[type, str]:
-    """The type and every section type reachable from it, each with its place in the file."""
+    """Return the type and every section type reachable from it, each with its place in the file."""
     places: dict[type, str] = {kind: ""}
     waiting = [kind]
     while waiting:

@@ -41,7 +41,10 @@ def build_check_example(name: str, plugin: type[Check]) -> str:
 
 
 def _choose_example_settings(plugin: type) -> dict[str, Any]:
-    """The settings that are required or have an example; if there are none, those with a default worth showing."""
+    """Return the settings that are required or have an example.
+
+    If there are none, those with a default worth showing.
+    """
     fields = get_keys(plugin)
     values = {f.key: _get_first_example(f) for f in fields if f.required or _get_examples(f)}
     return values or {f.key: f.default for f in fields if _is_instructive(f)}
@@ -57,7 +60,7 @@ def _get_examples(field: Field) -> list[Any]:
 
 
 def _get_first_example(field: Field) -> Any:
-    """The first example, or the key in capitals as a placeholder."""
+    """Return the first example, or the key in capitals as a placeholder."""
     return next(iter(_get_examples(field)), field.key.upper())
 
 
@@ -164,19 +167,19 @@ class PluginPage(Struct, frozen=True):
 
 
 def list_sections(kind: PluginKind) -> list[str]:
-    """The sections that hold plug-ins of a kind."""
+    """Return the sections that hold plug-ins of a kind."""
     return [RULES] if kind == "check" else [section for section in SECTIONS if section != RULES]
 
 
 def iter_pages(kind: PluginKind) -> Iterator[PluginPage]:
-    """All pages of a kind, section by section."""
+    """Yield all pages of a kind, section by section."""
     for section in list_sections(kind):
         for name in plugins.list_names(get_registry(section)):
             yield build_page(section, name)
 
 
 def find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
-    """The pages with that name, one per section, or the one of `section.name`."""
+    """Return the pages with that name, one per section, or the one of `section.name`."""
     section, dot, own = name.rpartition(".")
     if dot and section in list_sections(kind):
         return [build_page(section, own)] if own in plugins.list_names(get_registry(section)) else []
@@ -188,7 +191,7 @@ def find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
 
 
 def build_page(section: str, name: str) -> PluginPage:
-    """The page of one plug-in. Raises KeyError if there is none."""
+    """Return the page of one plug-in. Raises KeyError if there is none."""
     plugin = plugins.find(get_registry(section), name)
     if plugin is None:
         raise KeyError(f"{section}.{name}")
@@ -233,7 +236,7 @@ def _build_fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
 
 
 def get_registry(section: str) -> str:
-    """The registry family of a section."""
+    """Return the registry family of a section."""
     return "checks" if section == RULES else _get_family(section).registry
 
 

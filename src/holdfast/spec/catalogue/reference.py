@@ -38,7 +38,7 @@ with a `chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
 
 
 def build_reference() -> str:
-    """The complete page."""
+    """Return the complete page."""
     return "\n".join(_iter_lines()) + "\n"
 
 
@@ -75,7 +75,7 @@ def _iter_section_lines(title: str, kind: type) -> Iterator[str]:
 
 
 def _iter_plugin_lines(selector: str, page: str, kinds: Iterable[tuple[str, type]]) -> Iterator[str]:
-    """The types of each plug-in's settings; the hand-written page explains them."""
+    """Yield the types of each plug-in's settings; the hand-written page explains them."""
     yield f"### Settings by {selector}\n\n{page} explains each.\n"
     yield f"| {selector} | settings |\n|---|---|"
     for name, kind in kinds:
@@ -181,7 +181,7 @@ the code of that error or problem; these are the others.
 
 
 def build_codes_page() -> str:
-    """The Markdown page with every code, generated from the checks and the tables of codes."""
+    """Return the Markdown page with every code, generated from the checks and the tables of codes."""
     meanings: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
     for name, check in iter_checks():
         if isinstance(check, CodesTrait):

@@ -18,12 +18,12 @@ _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", st
 
 
 def build_schema(hint: Any) -> Schema:
-    """The schema of a type hint."""
+    """Return the schema of a type hint."""
     return build_hint_schema(parse_hint(hint))
 
 
 def _allow_reference(schema: Schema, hint: Hint) -> Schema:
-    """The value, or a `${VAR}` that resolves to it."""
+    """Return the value, or a `${VAR}` that resolves to it."""
     if not is_reference_only(hint):
         return schema
     words: Schema = {key: schema.pop(key) for key in ("description", "default", "examples") if key in schema}
@@ -67,7 +67,7 @@ def _add_limits(member: Schema, limit: msgspec.Meta) -> Schema:
 
 
 def _select_limits(schema: Schema, limit: msgspec.Meta) -> Schema:
-    """The limits that apply to a value of the schema's type."""
+    """Return the limits that apply to a value of the schema's type."""
     keys = list_limits(limit)
     kind = schema.get("type")
     if kind in ("integer", "number"):
@@ -109,7 +109,7 @@ def _build_map_schema(args: tuple[Any, ...]) -> Schema:
 
 
 def build_properties(kind: type) -> dict[str, Schema]:
-    """The schemas of a type's keys, with their defaults."""
+    """Return the schemas of a type's keys, with their defaults."""
     return {field.key: _build_property(field) for field in get_keys(kind)}
 
 
@@ -123,12 +123,12 @@ def _build_property(field: Field) -> Schema:
 
 
 def build_shared_refs(kind: type, name: str) -> dict[str, Schema]:
-    """The same keys as a reference to the definition `name`, which is written once."""
+    """Return the same keys as a reference to the definition `name`, which is written once."""
     return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in get_keys(kind)}
 
 
 def build_selector(name: str, kind: type) -> Schema:
-    """The key that selects which other keys an entry has, with a description."""
+    """Return the key that selects which other keys an entry has, with a description."""
     return {"const": name, "description": get_first_line(kind)}
 
 
@@ -141,7 +141,7 @@ def list_required(kind: type) -> list[str]:
 
 
 def build_section_schema(kind: type) -> Schema:
-    """The schema of a section: its keys and no others."""
+    """Return the schema of a section: its keys and no others."""
     return build_variant(build_properties(kind), list_required(kind), get_first_line(kind))
 
 
@@ -155,13 +155,13 @@ def build_variant(props: Mapping[str, Schema], notes: list[str], description: st
 
 
 def describe_type(field: Field) -> str:
-    """Its type with its limits: `a whole number, at least 0`."""
+    """Describe a field's type with its limits: `a whole number, at least 0`."""
     limits = [describe_range(limit) for limit in field.hint.limits if describe_range(limit)]
     return ", ".join([describe_hint(field.hint), *limits])
 
 
 def format_default(value: Any) -> str:
-    """A default in the form to write; empty if there is none worth showing."""
+    """Return a default in the form to write; empty if there is none worth showing."""
     if value is None or value is UNSET or value in ("", (), {}, []):
         return ""
     if isinstance(value, Aggregation):

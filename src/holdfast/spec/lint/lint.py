@@ -34,7 +34,7 @@ PROMPT_INJECTION = "LLM01:2025"
 def lint(
     reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path, agent: AgentSpec
 ) -> None:
-    """Reports the warnings of a file that loads."""
+    """Report the warnings of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
         _lint_rule(reader, rule)
     _lint_tools(reader, file, rules, weather, folder)
@@ -53,7 +53,7 @@ def lint(
 
 
 def _warn_repeated_prompts(reader: Reader, prompts: Node) -> None:
-    """Warns about repeated prompts, which are sent once."""
+    """Warn about repeated prompts, which are sent once."""
     first: dict[str, Node] = {}
     for node in prompts.items:
         text = node.text if node.kind != "map" else repr(node.to_plain())
@@ -83,7 +83,7 @@ def _lint_rule(reader: Reader, rule: RuleEntry) -> None:
 
 
 def _warn_doubled_backslash(reader: Reader, node: Node, id: str) -> bool:
-    """Warns about a doubled backslash outside double quotes, which the regex sees doubled; returns whether it did."""
+    """Warn about a doubled backslash outside double quotes, which the regex sees doubled; return whether it did."""
     fixed = undouble_backslashes(node.text) if node.kind == "text" and node.style != '"' else ""
     if not fixed or fixed == node.text:
         return False
@@ -112,7 +112,7 @@ def _lint_critical_rule(reader: Reader, rule: RuleEntry) -> None:
 
 
 def _lint_tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
-    """Warns about unknown tools in rules: a rule on a misspelled tool may pass whatever the agent does."""
+    """Warn about unknown tools in rules: a rule on a misspelled tool may pass whatever the agent does."""
     naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
     if not naming or reader.has_error("agent"):
         return
@@ -165,7 +165,7 @@ def _lint_contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -
 
 # -- attacks ------------------------------------------------------------------------------------
 def _lint_attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
-    """Warns about attacks that prove nothing, because no rule of their scenario would fail if the agent obeyed."""
+    """Warn about attacks that prove nothing, because no rule of their scenario would fail if the agent obeyed."""
     unjudged: dict[str, list[tuple[str, FaultEntry]]] = {}
     for scenario, faults in zip(weather.scenarios, weather.faults, strict=True):
         judging = [rule for rule in rules.all if is_applicable(rule.invariant.when, scenario)]
@@ -181,13 +181,13 @@ def _lint_attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) ->
 
 
 def _list_payloads(attack: FaultEntry) -> list[str]:
-    """The user's own instructions; empty: the built-in ones, which ask for the canary."""
+    """Return the user's own instructions; empty: the built-in ones, which ask for the canary."""
     settings = attack.injection.settings
     return [one for one in (settings.get("payload"), *settings.get("payloads", ())) if one]
 
 
 def _suggest_rule(attack: FaultEntry) -> str:
-    """A rule that would judge it, as it would be written."""
+    """Return a rule that would judge it, as it would be written."""
     if action := attack.injection.settings.get("action"):
         return f"type: tool_not_called, tool: {action}"
     own = any(_CANARY not in one for one in _list_payloads(attack))
@@ -265,7 +265,7 @@ def _lint_concurrency(reader: Reader, file: File, rules: ContractRules, agent: A
 
 
 def _lint_temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
-    """Warns about a temperature that nothing uses: agents send their own, and only judges read this one."""
+    """Warn about a temperature that nothing uses: agents send their own, and only judges read this one."""
     if any(rule.traits.asks_model for rule in (*rules.all, *file.run_rules)):
         return
     for model in file.models.values():
@@ -276,7 +276,7 @@ def _lint_temperatures(reader: Reader, file: File, rules: ContractRules) -> None
 
 
 def _lint_descriptions(reader: Reader, file: File) -> None:
-    """Warns about rules of a map without a description."""
+    """Warn about rules of a map without a description."""
     for rule in file.mapped:
         if not rule.invariant.description:
             key = file.at.get("invariants").get_key(rule.invariant.id)

@@ -23,7 +23,7 @@ from holdfast.spec.world.world import WORLD_KEYS
 
 
 def find_named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:
-    """The named files; a missing one is an error, but a module may also be installed."""
+    """Return the named files; a missing one is an error, but a module may also be installed."""
     files: dict[str, None] = {}
     for name, node in _iter_named_files(file, rules):
         if find_names(name).has_references:

@@ -72,7 +72,7 @@ class ContractRules(Struct, frozen=True):
 
 # -- rules --------------------------------------------------------------------------------------
 def read_contract_rules(reader: Reader, file: File) -> ContractRules:
-    """The rules of `contract.invariants` and of a map of invariants, in the order of the file."""
+    """Return the rules of `contract.invariants` and of a map of invariants, in the order of the file."""
     listed = file.contract.invariants if file.contract else ()
     mapped = file.mapped
     isolation = file.contract.isolation if file.contract else None
@@ -97,7 +97,7 @@ def _check_contract_keys(reader: Reader, file: File, mapped: bool) -> None:
 
 # -- scenarios ----------------------------------------------------------------------------------
 def build_contract_weather(reader: Reader, file: File, options: LoadOptions, root: Path) -> ScenarioSet:
-    """The scenarios of the one matrix, and that of `--profile`."""
+    """Return the scenarios of the one matrix, and that of `--profile`."""
     inner = file.contract is not None and file.contract.at.has("chaos_matrix")
     if inner and file.at.has("chaos_matrix"):
         message = "a second chaos_matrix: the contract has one already"
@@ -126,7 +126,7 @@ def build_contract_weather(reader: Reader, file: File, options: LoadOptions, roo
 def _build_profile_entry(
     reader: Reader, file: File, entries: tuple[MatrixEntry, ...], profile: str | None
 ) -> tuple[MatrixEntry, ...]:
-    """The scenario that `--profile` adds; with a calm one if the file has no matrix."""
+    """Return the scenario that `--profile` adds; with a calm one if the file has no matrix."""
     if profile is None:
         return ()
     if not is_profile(reader, profile, "--profile"):
@@ -151,21 +151,24 @@ def is_profile(reader: Reader, name: str, option: str) -> bool:
 
 
 def build_added_entry(file: File, name: str, option: str = "", profile: str | None = None) -> MatrixEntry:
-    """A scenario that the file does not have; its problems are reported at the agent, under the option's name."""
+    """Return a scenario that the file does not have.
+
+    Its problems are reported at the agent, under the option's name.
+    """
     at = replace(file.agent.at, path=option, pairs={})
     at.pairs["profile"] = (at, at)
     return MatrixEntry(at=at, name=name, profile=profile)
 
 
 def _build_calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
-    """The calm scenario of a file without a matrix."""
+    """Return the calm scenario of a file without a matrix."""
     if entries or part not in ("scenario", "run", "ci"):
         return ()
     return (build_added_entry(file, CALM),)
 
 
 def find_unbuilt_rules(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
-    """Judges whose model nothing here answers for, under any parameters."""
+    """Yield the judges whose model is not available here, under any parameters."""
     models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
         if not rule.traits.asks_model:
@@ -183,7 +186,7 @@ def find_unbuilt_rules(rules: ContractRules, file: File, params: Iterable[Mappin
 
 # -- repeats and scores -------------------------------------------------------------------------
 def build_tasks(file: File, part: Part) -> tuple[Task, ...]:
-    """The tasks: a contract asks the golden prompts, or else the task; a scenario asks its task."""
+    """Return the tasks: a contract asks the golden prompts, or else the task; a scenario asks its task."""
     if part == "replay":
         return ()
     if file.golden_prompts and part != "scenario":
@@ -192,7 +195,7 @@ def build_tasks(file: File, part: Part) -> tuple[Task, ...]:
 
 
 def get_replicas(reader: Reader, file: File, override: int | None) -> int:
-    """The number of trials per prompt."""
+    """Return the number of trials per prompt."""
     own = file.parallelism.replicas if file.parallelism else None
     if own is not None and file.at.has("replicas"):
         message = "written twice: replicas and parallelism.replicas are the same"
@@ -201,7 +204,7 @@ def get_replicas(reader: Reader, file: File, override: int | None) -> int:
 
 
 def get_seed(reader: Reader, file: File, override: int | None) -> int:
-    """The random seed."""
+    """Return the random seed."""
     first = file.determinism.seed if file.determinism else None
     second = file.advanced.seed if file.advanced else None
     if first is not None and second is not None and first != second and file.advanced:
@@ -211,7 +214,7 @@ def get_seed(reader: Reader, file: File, override: int | None) -> int:
 
 
 def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int) -> Scoring:
-    """The scoring of the contract; reports targets that can never be reached."""
+    """Return the scoring of the contract; reports targets that can never be reached."""
     section = file.scoring
     listed = file.contract is not None and bool(file.contract.invariants)
     contract = listed or weather.at is not None or any(scenario.name != CALM for scenario in weather.scenarios)

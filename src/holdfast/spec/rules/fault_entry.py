@@ -113,7 +113,7 @@ class FaultEntry(Struct, frozen=True):
 
 
 def write_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
-    """The YAML lists of a scenario that would be read as these faults."""
+    """Return the YAML lists of a scenario that would be read as these faults."""
     lists: dict[str, list[dict[str, Any]]] = {}
     for one in injections:
         family = next(known for known in FAMILIES.values() if known.plane == one.plane)
@@ -127,13 +127,13 @@ def write_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, An
 
 @cache
 def _get_default_target(family: Family) -> object:
-    """The default target of the family; NODEFAULT if the target is required."""
+    """Return the default target of the family; NODEFAULT if the target is required."""
     return next(key.default for key in fields(family.keys) if key.name == family.target)
 
 
 @cache
 def build_menu(name: FamilyName) -> Menu:
-    """The modes of a family."""
+    """Return the modes of a family."""
     family = FAMILIES[name]
 
     def find(mode: str) -> Choice | None:
@@ -147,7 +147,7 @@ def build_menu(name: FamilyName) -> Menu:
 
 
 def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntry, ...] | Bad:
-    """The faults of one list; context attacks may also be a map of type to settings."""
+    """Return the faults of one list; context attacks may also be a map of type to settings."""
     if name == "context_attacks" and node.kind == "map":
         entries = [_convert_map_entry(key, *pair) for key, pair in node.pairs.items()]
     elif node.kind == "list":
@@ -220,7 +220,7 @@ def is_on_input(plugin: type) -> bool:
 
 
 def _get_attack_target(reader: Reader, common: dict[str, Any], chosen: ChosenVariant, node: Node) -> str | Bad:
-    """The target of an attack: tools, or the input."""
+    """Return the target of an attack: tools, or the input."""
     if is_on_input(chosen.choice.type):
         for key, what in NOT_OF_INPUT.items():
             if key in common:

@@ -110,7 +110,7 @@ class FaultSet(Struct, frozen=True):
 
 
 def read_profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]:
-    """The faults of a profile, positioned where it is named: one set, or one for each of its scenarios."""
+    """Return the faults of a profile, positioned where it is named: one set, or one for each of its scenarios."""
     from holdfast.faults import profiles
 
     written = profiles.load_profile(profile)
@@ -129,12 +129,12 @@ def _read_profile_faults(reader: Reader, written: Mapping[str, Any], at: Node) -
 
 
 def list_modes(name: FamilyName) -> Iterator[tuple[str, type]]:
-    """Every mode of a family with its settings type."""
+    """Return every mode of a family with its settings type."""
     return plugins.list_plugins(FAMILIES[name].registry)
 
 
 def build_faults_schema(name: FamilyName) -> Schema:
-    """The schema of the list; for context attacks also of the map form."""
+    """Return the schema of the list; for context attacks also of the map form."""
     listed: Schema = {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}
     if name != "context_attacks":
         return listed
@@ -150,7 +150,7 @@ def build_faults_schema(name: FamilyName) -> Schema:
 
 
 def build_fault_schema(name: FamilyName) -> Schema:
-    """One entry of the list, by its mode."""
+    """Return the schema of one entry of the list, by its mode."""
     family = FAMILIES[name]
     common = build_shared_refs(family.keys, family.keys.__name__)
     return {
@@ -166,6 +166,6 @@ def build_fault_schema(name: FamilyName) -> Schema:
 
 
 def build_fault_definitions() -> dict[str, Schema]:
-    """Definitions that the lists refer to: the keys of each family, and the settings of each mode."""
+    """Return definitions that the lists refer to: the keys of each family, and the settings of each mode."""
     keys = {family.keys.__name__: build_section_schema(family.keys) for family in FAMILIES.values()}
     return keys | {f"{name}.{mode}": build_section_schema(kind) for name in FAMILIES for mode, kind in list_modes(name)}

@@ -27,7 +27,7 @@ _NO_HTTP = "such types change the HTTP request: take them out, or test the agent
 
 
 def build_mutations(reader: Reader, file: File) -> MutationSpec:
-    """The mutation settings with defaults; reports what cannot be done."""
+    """Return the mutation settings with defaults; reports what cannot be done."""
     model = _build_model(reader, file)
     _warn_attacks_only(reader, file)
     section = file.mutations
@@ -63,7 +63,7 @@ def _warn_attacks_only(reader: Reader, file: File) -> None:
 
 
 def _build_model(reader: Reader, file: File) -> ModelSpec | None:
-    """The file's model; a bare name that `models:` contains is that entry."""
+    """Return the file's model; a bare name that `models:` contains is that entry."""
     section = file.model
     if section is None:
         return None

@@ -48,7 +48,10 @@ _NO_WRITES = Obstacle(
 def find_world_obstacle(
     injection: Injection, made: Any, agent: AgentSection, world: WorldSpec | None
 ) -> Obstacle | None:
-    """Why nothing can meet a fault of a service or of the machine; None if something can, or only the run can tell."""
+    """Return why nothing can meet a fault of a service or of the machine.
+
+    None if something can, or only the run can tell.
+    """
     if agent.kind == "http" and not agent.started_by_us:
         return _ELSEWHERE
     if agent.isolation == "inline":

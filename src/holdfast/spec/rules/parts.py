@@ -53,7 +53,7 @@ REPLAY = "replay"
 
 
 def list_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
-    """The parts that the file configures, in the order in which they run and appear."""
+    """Return the parts that the file configures, in the order in which they run and appear."""
     return tuple(_iter_parts(file, rules, weather))
 
 
@@ -76,7 +76,7 @@ def _has_only_probes(rules: ContractRules) -> bool:
 
 
 def select_part(wanted: PartAsked, parts: tuple[Part, ...]) -> Part:
-    """The selected part; for `run` and `ci` the first one that they run."""
+    """Return the selected part; for `run` and `ci` the first one that they run."""
     if wanted == "ci" and parts:
         return parts[0]
     if wanted == "run" or wanted == "ci":
@@ -110,7 +110,7 @@ _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = 
 
 
 def select_part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
-    """The rules of a part: those of `run` for mutations and chaos, otherwise those of the contract.
+    """Return the rules of a part: those of `run` for mutations and chaos, otherwise those of the contract.
 
     Without a contract, the rules of `run` also judge recorded sessions and hunts.
     """
@@ -123,7 +123,7 @@ def select_part_rules(file: File, part: Part, rules: ContractRules) -> ContractR
 def build_part_weather(
     reader: Reader, file: File, part: Part, options: LoadOptions, root: Path, contract: ScenarioSet
 ) -> ScenarioSet:
-    """The scenarios of a part; a contract and a scenario use those of the matrix."""
+    """Return the scenarios of a part; a contract and a scenario use those of the matrix."""
     if part == "replay":
         return ScenarioSet((Scenario(REPLAY),), ((),), tools_on_wire=contract.tools_on_wire)
     if part == "hunt":
@@ -139,7 +139,7 @@ def build_part_weather(
 
 
 def build_chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = None) -> ScenarioSet:
-    """The weather of the `chaos` block, or of the profile that is named instead."""
+    """Return the weather of the `chaos` block, or of the profile that is named instead."""
     entry = _build_chaos_entry(reader, file, profile)
     if entry is None:
         return ScenarioSet()
@@ -166,7 +166,7 @@ def _build_chaos_entry(reader: Reader, file: File, profile: str | None) -> Matri
 
 
 def build_part_weights(file: File) -> PartWeights:
-    """The weights of the parts in the overall score."""
+    """Return the weights of the parts in the overall score."""
     section = file.scoring
     return PartWeights() if section is None else convert(PartWeights, section.weights or section)
 

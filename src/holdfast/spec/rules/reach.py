@@ -82,7 +82,7 @@ class Reach:
         return self.agent.is_python and (self.agent.isolation == "inline" or not self._tools.asks)
 
     def find_obstacle(self, fault: FaultEntry) -> Obstacle | None:
-        """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
+        """Return why this agent cannot meet the fault; None if it can, or if only the run can tell."""
         injection, agent = fault.injection, self.agent
         if injection.plane in ("service", "world"):
             return find_world_obstacle(injection, fault.made, agent, self._world)
@@ -107,7 +107,7 @@ class Reach:
         return self._find_tool_obstacle(fault)
 
     def _find_answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
-        """The obstacle for an agent that is already running, whose answer can be changed instead."""
+        """Return the obstacle for an agent that is already running, whose answer can be changed instead."""
         if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
             return _RUNNING
         return _ANSWER if read_traits(fault.made).wire_only else None
@@ -118,7 +118,7 @@ class Reach:
         return _INLINE if inline else None
 
     def _find_tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
-        """The obstacle for a tool that is identified by name."""
+        """Return the obstacle for a tool that is identified by name."""
         if self.agent.mcp_config is not None:
             return None
         if self.agent.is_python and (self._tools.declared or not self.tools_on_wire):
@@ -135,14 +135,14 @@ class Reach:
         return injection.plane in ("tool", "context") and self._tools.declared
 
     def check_fault_tool(self, fault: FaultEntry) -> str | None:
-        """A hint for a tool name that no declared tool has; None if it is known, or if that is not certain."""
+        """Return a hint for a tool name that no declared tool has; None if it is known, or if that is not certain."""
         of_tools = fault.injection.plane == "tool" or (fault.injection.plane == "context" and fault.at.has("tool"))
         if not of_tools or fault.injection.match_url is not None:
             return None
         return self.check_tool(fault.injection.target)
 
     def check_tool(self, glob: str) -> str | None:
-        """A hint for a glob that matches no declared tool; None if it matches, or if that is not certain."""
+        """Return a hint for a glob that matches no declared tool; None if it matches, or if that is not certain."""
         known = self._tools.names
         if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None
@@ -152,7 +152,7 @@ class Reach:
         return f"did you mean {miss}?" if miss else f"tools: {list_names(sorted(known))}"
 
     def find_near_tool(self, name: str) -> str | None:
-        """The declared tool that a misspelt name probably means."""
+        """Return the declared tool that a misspelt name probably means."""
         return find_near_name(name, sorted(self._tools.names))
 
 
@@ -167,7 +167,7 @@ def _is_provider_url(url: str) -> bool:
 def build_scenarios(
     reader: Reader, reach: Reach | None, entry: MatrixEntry
 ) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
-    """The scenarios of an entry, each with its faults: those of its profile first. Without `reach` the agent is
+    """Return the scenarios of an entry, each with its faults: those of its profile first. Without `reach` the agent is
     unknown.
 
     An entry is one scenario, unless its profile contains several: then each of them is one, named after both.
@@ -200,7 +200,10 @@ def _build_scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> t
 def _select_reachable_sets(
     reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]
 ) -> tuple[FaultSet, ...]:
-    """The sets with a fault that the agent can meet; warns about the others, and reports an error if none is left."""
+    """Return the sets with a fault that the agent can meet.
+
+    Warns about the others, and reports an error if none is left.
+    """
     # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning. The
     # profile itself is an error only if nothing remains.
     beyond = [one for one in sets if one.faults and all(reach.find_obstacle(f) is not None for f in one.faults)]

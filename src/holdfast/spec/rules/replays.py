@@ -36,13 +36,13 @@ class NamedContract(Struct, frozen=True):
 
 
 def build_replays(section: ReplaysSection) -> ReplaySpec:
-    """The section as a value; session files are read when they are replayed."""
+    """Return the section as a value; session files are read when they are replayed."""
     sessions = (one.file if one.file is not None else _build_session(one, "") for one in section.sessions)
     return ReplaySpec(tuple(sessions), tuple(map(_build_source, section.sources)))
 
 
 def report_replay_problems(reader: Reader, section: ReplaysSection, folder: Path | None) -> None:
-    """Reports missing keys, duplicate ids and unusable session files.
+    """Report missing keys, duplicate ids and unusable session files.
 
     `folder` has the files; None if they were already checked when the copy was made.
     """
@@ -58,7 +58,7 @@ def report_replay_problems(reader: Reader, section: ReplaysSection, folder: Path
 
 
 def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
-    """The sessions of a YAML or JSON file; raises SpecError with all its problems."""
+    """Return the sessions of a YAML or JSON file; raises SpecError with all its problems."""
     label = name or str(path)
     reader, root, source = _open(path, label)
     entries = list(_iter_entries(reader, root)) if root is not None else []
@@ -71,7 +71,7 @@ def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
 
 
 def read_contract(path: Path, name: str = "") -> NamedContract:
-    """The `contract` section of a file, without its matrix; raises SpecError with all its problems."""
+    """Return the `contract` section of a file, without its matrix; raises SpecError with all its problems."""
     label = name or str(path)
     reader, root, source = _open(path, label)
     section = _read_contract_section(reader, root) if root is not None else None
@@ -82,7 +82,7 @@ def read_contract(path: Path, name: str = "") -> NamedContract:
 
 # -- parts --------------------------------------------------------------------------------------
 def _open(path: Path, label: str) -> tuple[Reader, Node | None, str]:
-    """A reader with the YAML problems, the tree and the text; raises SpecError if the file cannot be read."""
+    """Return a reader with the YAML problems, the tree and the text; raises SpecError if the file cannot be read."""
     file = read_file(path)
     if file.problem is not None:
         raise SpecError(label, [file.problem], source=file.text)
@@ -93,7 +93,7 @@ def _open(path: Path, label: str) -> tuple[Reader, Node | None, str]:
 
 
 def _iter_entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
-    """The readable sessions of the file."""
+    """Yield the readable sessions of the file."""
     node = root
     if root.kind == "map" and root.has("sessions"):
         reader.report_unknown(root, ("sessions",))
@@ -136,7 +136,7 @@ def _report_duplicate_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> 
 
 
 def _check_session_file(reader: Reader, session: ReplaySession, folder: Path) -> None:
-    """Reports the first problem of a session file; a missing file is reported elsewhere."""
+    """Report the first problem of a session file; a missing file is reported elsewhere."""
     assert session.file is not None
     if not (folder / session.file).is_file():
         return

@@ -72,7 +72,7 @@ def is_state_rule(rule: Invariant) -> bool:
 
 
 def find_check(name: str) -> Choice | None:
-    """The check of that name."""
+    """Return the check of that name."""
     found_check = plugins.find("checks", name)
     return Choice(name, found_check) if found_check is not None else None
 
@@ -100,7 +100,7 @@ _KEY_SYNONYMS = {
 
 
 def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
-    """The rules of a list or a map. In a contract a list's rules need ids."""
+    """Return the rules of a list or a map. In a contract a list's rules need ids."""
     if node.kind == "list":
         run = not contract
         rules = [
@@ -119,7 +119,7 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
 
 
 def _get_list_id(node: Node, index: int, contract: bool) -> str | None:
-    """The id of a list's entry; only rules of a contract must have one."""
+    """Return the id of a list's entry; only rules of a contract must have one."""
     if node.kind == "map" and node.has("id"):
         return node.get("id").text
     return None if contract else f"rule-{index + 1}"
@@ -146,7 +146,7 @@ def _read_entry(
 
 
 def _read_check(reader: Reader, node: Node) -> ChosenVariant | Bad:
-    """The check: nested under `check:`, or flat among the common keys."""
+    """Return the check: nested under `check:`, or flat among the common keys."""
     common = list_key_names(RuleKeys)
     if not node.has("check"):
         choice = choose(reader, MENU, node)
@@ -164,7 +164,7 @@ def _read_check(reader: Reader, node: Node) -> ChosenVariant | Bad:
 
 
 def _find_idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
-    """Keys of other types with their default values: `flakestorm init` writes every default into a file."""
+    """Return keys of other types that hold their defaults: `flakestorm init` writes every default into a file."""
     own = list_key_names(choice.type)
     idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
     for key in idle:
@@ -197,7 +197,7 @@ def report_duplicate_rules(reader: Reader, rules: Iterable[RuleEntry]) -> None:
 
 
 def find_aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:
-    """What is wrong with combining this many replicas in this way, if anything."""
+    """Return what is wrong with combining this many replicas in this way, if anything."""
     if aggregation.kind == "at_least" and aggregation.value is not None and aggregation.value > replicas:
         return f"at_least {aggregation.value:.0f} can never be reached with replicas {replicas}"
     if aggregation.kind == "mean" and contract:

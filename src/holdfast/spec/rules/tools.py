@@ -36,7 +36,7 @@ class Tools(Struct, frozen=True):
 
 
 def find_tools(agent: AgentSection, root: Path) -> Tools:
-    """The tools of a Python agent whose modules are in `root`."""
+    """Return the tools of a Python agent whose modules are in `root`."""
     marked = _find_marked_tools(agent, root)
     names: set[str] = set(marked.names)
     certain = marked.certain and agent.tool_registry is None
@@ -49,7 +49,7 @@ def find_tools(agent: AgentSection, root: Path) -> Tools:
 
 
 def find_module(name: str, root: Path) -> Path | None:
-    """The file of a module next to the spec."""
+    """Return the file of a module next to the spec."""
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     base = root.joinpath(*name.split("."))
@@ -60,7 +60,7 @@ def find_module(name: str, root: Path) -> Path | None:
 
 
 def _find_function_name(ref: ToolRef, root: Path) -> str | None:
-    """The name of a plain function; None if only the running agent can tell."""
+    """Return the name of a plain function; None if only the running agent can tell."""
     module, _, attribute = ref.path.partition(":")
     tree = _parse(find_module(module, root))
     for node in tree.body if tree else ():
@@ -83,7 +83,7 @@ def _parse(path: Path | None) -> ast.Module | None:
 
 
 def _find_marked_tools(agent: AgentSection, root: Path) -> Tools:
-    """Tools marked by `@holdfast.tool` in the agent's module and the local modules it imports."""
+    """Find the tools marked by `@holdfast.tool` in the agent's module and the local modules it imports."""
     # Follows local imports breadth-first through source text. Nothing is imported, because an agent's module may do
     # anything when it is. As soon as one file cannot be read, the names are no longer certain, and no name is called
     # unknown.
@@ -130,7 +130,7 @@ def _iter_imports(tree: ast.Module, module: str) -> Iterator[str]:
 
 
 def _iter_marked_names(tree: ast.Module) -> Iterator[str | None]:
-    """The name of each marked function; None if a mark's name cannot be read."""
+    """Yield the name of each marked function; None if a mark's name cannot be read."""
     packages, marks = _find_aliases(tree)
     decorators: set[int] = set()
 
@@ -156,7 +156,7 @@ def _is_package(node: ast.expr, packages: set[str]) -> bool:
 
 
 def _get_tool_name(decorator: ast.expr, function: str) -> str | None:
-    """`@tool` uses the function's name, `@tool(name="x")` that one."""
+    """Return the name of a marked tool: the function's own, or `x` for `@tool(name="x")`."""
     if not isinstance(decorator, ast.Call):
         return function
     for keyword in decorator.keywords:
@@ -166,7 +166,7 @@ def _get_tool_name(decorator: ast.expr, function: str) -> str | None:
 
 
 def _find_aliases(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """The names of the package, and of its `tool`, in this module."""
+    """Return the names of the package, and of its `tool`, in this module."""
     packages: set[str] = set()
     marks: set[str] = set()
     for node in ast.walk(tree):

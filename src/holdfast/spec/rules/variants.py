@@ -43,7 +43,7 @@ class ChosenVariant(Struct, frozen=True):
 
 
 def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
-    """The kind that the map's selector names."""
+    """Return the kind that the map's selector names."""
     if not node.has(menu.selector):
         report_misspelt_selector(reader, menu.selector, node, ())
         return reader.report_missing(node, menu.selector, hint=f"one of {list_names(menu.names())}")
@@ -70,7 +70,7 @@ def report_misspelt_selector(reader: Reader, selector: str, node: Node, known: I
 def read_settings(
     reader: Reader, choice: Choice, node: Node, common: Iterable[str], synonyms: Mapping[str, str] | None = None
 ) -> ChosenVariant | Bad:
-    """The kind's own keys; `common` are other keys that the map may have."""
+    """Return the kind's own keys; `common` are other keys that the map may have."""
     reader.report_unknown(
         node, [*list_key_names(choice.type), *common], label=f"{choice.name} takes", synonyms=synonyms
     )
@@ -97,13 +97,13 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
 
 
 def _to_plain_settings(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
-    """The settings as plain values, by their keys in the file."""
+    """Return the settings as plain values, by their keys in the file."""
     keys = {f.name: f.key for f in get_keys(choice.type)}
     return {keys[name]: _convert_tuples(to_builtins(value)) for name, value in values.items()}
 
 
 def _convert_tuples(value: Any) -> Any:
-    """The value as JSON would return it: lists, no tuples."""
+    """Return the value as JSON would return it: lists, no tuples."""
     if isinstance(value, list | tuple):
         return [_convert_tuples(item) for item in value]
     if isinstance(value, dict):

@@ -83,7 +83,7 @@ Size: TypeAlias = Annotated[
 
 # -- formats of reports -------------------------------------------------------------------------
 def list_formats() -> list[str]:
-    """The values of `output.format`: every reporter, and the terminal, for which no file is written."""
+    """Return the values of `output.format`: every reporter, and the terminal, for which no file is written."""
     return [*plugins.list_names("reporters"), "terminal"]
 
 

@@ -30,7 +30,7 @@ class MessageKeys(Struct, frozen=True):
 
 
 def parse_range(text: str) -> int | None:
-    """How many seconds back `last_7_days` goes; None for `all`. ValueError if it is neither."""
+    """Return how many seconds back `last_7_days` goes; None for `all`. ValueError if it is neither."""
     if text == "all":
         return None
     match = re.fullmatch(_RANGE, text)
@@ -40,7 +40,7 @@ def parse_range(text: str) -> int | None:
 
 
 def _read_messages(reader: Reader, node: Node) -> Any:
-    """Plain texts are messages of the user."""
+    """Read a list of messages; plain texts are messages of the user."""
     if node.kind != "list":
         hint = "a list of {role, content}, or of texts that the user wrote"
         return reader.report_type(node, "a list", hint=hint)

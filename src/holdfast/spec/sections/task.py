@@ -28,12 +28,12 @@ class SayRuleKeys(Struct, frozen=True, kw_only=True):
 
 
 def build_answer_pattern(written: str) -> Pattern:
-    """The pattern for an answer: a regular expression that ignores case."""
+    """Return the pattern for an answer: a regular expression that ignores case."""
     return Pattern(f"/{written}/is")
 
 
 def read_script(path: Path, *, label: str) -> UserScript:
-    """The script of a file: lines of text (.txt), or a YAML or JSON list; SpecError with all problems."""
+    """Return the script of a file: lines of text (.txt), or a YAML or JSON list; SpecError with all problems."""
     source = read_file(path)
     reader = Reader()
     script = UserScript()
@@ -65,7 +65,7 @@ def _parse_list(reader: Reader, source: Source) -> UserScript:
 
 
 def read_lines(reader: Reader, root: Node) -> UserScript:
-    """The script of a list: texts and rules."""
+    """Return the script of a list: texts and rules."""
     texts: list[str] = []
     rules: list[SayRule] = []
     for node in root.items:

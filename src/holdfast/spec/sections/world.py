@@ -200,7 +200,7 @@ class ServiceEntry(Struct, frozen=True):
 
 
 def read_service(reader: Reader, node: Node) -> ServiceEntry | Bad:
-    """One entry of `services`."""
+    """Read one entry of `services`."""
     if node.kind != "map":
         return reader.report_type(node, "a map")
     common = reader.read_keys(ServiceKeys, node)
@@ -225,7 +225,7 @@ def _read_image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
 
 
 def _choose_plugin(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Choice | Bad:
-    """The plug-in of the entry, by its type or its image."""
+    """Return the plug-in of the entry, by its type or its image."""
     place = node.get("type" if node.has("type") else "image")
     try:
         name = service_kinds.find_by_image(image["image"]) if image else kind
@@ -241,7 +241,7 @@ def _choose_plugin(reader: Reader, kind: str, image: dict[str, Any], node: Node)
 
 
 def _read_own_keys(reader: Reader, kind: str, choice: Choice, node: Node) -> ChosenVariant | Bad:
-    """The keys of its kind; the message about a key of another kind names that kind."""
+    """Return the keys of its kind; the message about a key of another kind names that kind."""
     common = [*list_key_names(ServiceKeys), *(list_key_names(ImageKeys) if kind == CONTAINER else ())]
     mine = {*common, *list_key_names(choice.type)}
     foreign = {key: home for key in node.pairs if key not in mine and (home := _find_home_type(key))}
@@ -251,7 +251,7 @@ def _read_own_keys(reader: Reader, kind: str, choice: Choice, node: Node) -> Cho
 
 
 def _find_home_type(key: str) -> str:
-    """The type whose services have that key; empty if none has."""
+    """Return the type whose services have that key; empty if none has."""
     if key in list_key_names(ImageKeys):
         return CONTAINER
     try:

@@ -49,7 +49,7 @@ _AUDITED = {
 
 
 def report_world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
-    """Reports unknown names, and keys that need another key."""
+    """Report unknown names, and keys that need another key."""
     reader.report_duplicates(((service.name, service.at.get("name")) for service in file.services), "name")
     for fixture in file.fixtures:
         _check_fixture(reader, file, fixture)
@@ -122,7 +122,7 @@ def _check_fixture(reader: Reader, file: File, fixture: FixtureEntry) -> None:
 
 
 def _check_path(reader: Reader, written: str, node: Node, folder: str = "the workspace") -> None:
-    """Reports a path that leaves the workspace, or the home."""
+    """Report a path that leaves the workspace, or the home."""
     for _, message in find_path_problem(written if folder == "the home" else to_workspace_path(written), folder):
         reader.report(node, message, code="bad-setting")
 
@@ -138,7 +138,7 @@ def _check_placed_files(reader: Reader, file: File) -> None:
 
 
 def _check_workdir(reader: Reader, file: File) -> None:
-    """Reports a workdir that every sandbox already uses for something else."""
+    """Report a workdir that every sandbox already uses for something else."""
     path = file.setup.workdir if file.setup else None
     if file.setup is None or path is None or can_be_workdir(path):
         return
@@ -159,7 +159,7 @@ def can_be_database(service: ServiceEntry) -> bool:
 
 
 def _check_unaudited_writes(reader: Reader, file: File) -> None:
-    """Reports a rule on table writes if Holdfast can see the writes of no service."""
+    """Report a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
     holding = [service for service in file.services if not get_traits(service.spec).records]
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.has_error("services"):
@@ -202,7 +202,7 @@ def _check_rule_services(reader: Reader, file: File, rule: RuleEntry) -> None:
 
 
 def _explain_unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
-    """Why the check cannot read this service; empty if it can."""
+    """Return why the check cannot read this service; empty if it can."""
     mock = get_traits(service.spec).records
     if read.needs == "recorder":
         records = mock and service.spec.settings.get("record")

@@ -11,7 +11,10 @@ from holdfast.spec.world.world import WORLD_KEYS
 
 
 def build_world(file: File) -> world.WorldSpec | None:
-    """The world that the file describes; None if it has none of its keys, wants no sandbox and judges no state."""
+    """Return the world that the file describes.
+
+    None if it has none of its keys, wants no sandbox and judges no state.
+    """
     held = file.determinism is not None and any(
         file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
     )
