@@ -9,17 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.model.completion import (
-    Completion,
-    Delta,
-    EmptyChunk,
-    Finish,
-    FinishReason,
-    Pause,
-    Text,
-    ToolCall,
-    Usage,
-)
+from holdfast.model.completion import Completion, Delta, EmptyChunk, Finish, FinishReason, Pause, Text, ToolCall, Usage
 from holdfast.model.tokens import take_tokens
 from holdfast.protocols.fault import Call
 

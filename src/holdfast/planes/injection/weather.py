@@ -21,11 +21,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import (
-    TARGET_KEPT,
-    digest_arguments,
-    shorten_target,
-)
+from holdfast.planes.describe import TARGET_KEPT, digest_arguments, shorten_target
 from holdfast.planes.injection.active_injection import ActiveInjection
 from holdfast.planes.injection.faulted_call import FaultedCall
 from holdfast.planes.injection.firing import STEP, Firing
@@ -33,15 +29,7 @@ from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.outcome_comparison import CallEnd
 from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
-from holdfast.protocols.fault import (
-    Call,
-    FaultTraits,
-    Fits,
-    Forward,
-    Receives,
-    Reply,
-    Sleep,
-)
+from holdfast.protocols.fault import Call, FaultTraits, Fits, Forward, Receives, Reply, Sleep
 
 if TYPE_CHECKING:
     from holdfast.planes.recorded_tools import RecordedTools
