@@ -10,7 +10,7 @@ from holdfast.streams.failures import UpstreamFailed
 
 
 class CollectedReply(Struct):
-    """What arrived, unchanged."""
+    """A reply as it arrived, unchanged."""
 
     status: int | None = None
     headers: RawFields = ()

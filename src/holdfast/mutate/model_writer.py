@@ -23,16 +23,16 @@ from holdfast.mutate.words import find_exact_parts, find_names
 
 
 class Assignment(Struct, frozen=True):
-    """What a model is asked to write."""
+    """A writing task for a model."""
 
     system: str
     prompt: str
     text: str
     """The text to mutate."""
     kept: tuple[str, ...] = ()
-    """What each mutation must contain."""
+    """The parts that each mutation must contain."""
     canary: str = ""
-    """For an attack: what no mutation may contain in one piece."""
+    """For an attack: the text that no mutation may contain in one piece."""
     taken: tuple[str, ...] = ()
     """Existing mutations."""
     round: int = 0

@@ -37,7 +37,7 @@ _SYSTEMS: dict[MutationType, str] = {
 
 
 class WrittenSource(Struct):
-    """What a model writes from for one prompt, and the result."""
+    """The source text for a model's mutations of one prompt, and the mutations so far."""
 
     draft: PromptDraft
     type: MutationType

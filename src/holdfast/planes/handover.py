@@ -42,7 +42,7 @@ class GatewayAddress(Struct, frozen=True):
 
 
 class HandedSocket(Struct, frozen=True):
-    """What the gateway sends to a run together with the socket."""
+    """The message that the gateway sends to a run together with the socket."""
 
     token: str
     authority: bytes

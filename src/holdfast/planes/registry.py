@@ -1,4 +1,4 @@
-"""The two ways for Python code to declare its tools: a registry and a decorator."""
+"""Two ways for Python code to declare its tools: a registry and a decorator."""
 
 from __future__ import annotations
 

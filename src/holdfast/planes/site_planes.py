@@ -52,7 +52,7 @@ _HTTPS = 443
 
 
 class PlaneSettings(Struct, frozen=True):
-    """What a site's planes are opened for: an agent with resolved references, and the weather of its trials."""
+    """The settings of a site's planes: the agent with resolved references, and the weather of its trials."""
 
     agent: AgentSpec
     root: Path

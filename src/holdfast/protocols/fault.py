@@ -122,7 +122,7 @@ class FaultContext:
     idle: str = ""
     """Set by a fault that finds nothing to act on: the reason, for the ledger."""
     waiting: str = "a delay"
-    """What a wait is to the caller, for the ledger: a fault that never answers sets it to `a hang`."""
+    """The ledger's word for a wait; a fault that never answers sets it to `a hang`."""
     planted: str = ""
     """Set by an attack: the text that it puts into the reply. The attack is met only if some of it arrives."""
     fits: Fits = _accept_anything

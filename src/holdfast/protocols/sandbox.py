@@ -151,7 +151,7 @@ class Sandbox(Protocol):
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
-        """What is enforced here and what is not."""
+        """The kinds of isolation, and whether each is enforced here."""
         ...
 
     def listener(self, host: str, port: int) -> socket:
@@ -259,7 +259,7 @@ class Disturbable(Protocol):
 
 
 class FileHazard(Struct, frozen=True):
-    """What an agent may run into: missing files, files without permission or read-only files, or a full disk."""
+    """An obstacle for the agent: missing files, files without permission, read-only files, or a full disk."""
 
     kind: Literal["gone", "denied", "read_only", "full"]
     path: str = "."

@@ -147,7 +147,7 @@ class Mock(Service, Protocol):
 
 
 class ServiceKeeper(Protocol):
-    """What a site keeps warm for one service: templates, a warm server. Gives every trial a separate service."""
+    """Keeps templates or a warm server for one service of a site, and gives every trial a separate service."""
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
         """Returns a fresh service; `alone` means that faults will hit the server itself, so no other trial may share

@@ -1,4 +1,4 @@
-"""What agents and planes know about their trial."""
+"""The parts of a trial that agents and planes use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
 
 
 class WorldFindings(Struct, frozen=True):
-    """What a world reports when its agent has ended."""
+    """The report of a world when its agent has ended."""
 
     evidence: dict[str, Evidence]
     audit: tuple[AuditEvent, ...]
@@ -197,13 +197,13 @@ class Turns(Protocol):
 
 
 class TrialContext(Protocol):
-    """What agents and planes know about their trial."""
+    """A trial in progress, as agents and planes see it."""
 
     trial: Trial
     services: Mapping[tuple[str, int], tuple[str, int]]
     """Hosts and ports that represent services of this trial, and their real addresses."""
     findings: WorldFindings | None
-    """What was found in the world that the agent left."""
+    """The findings in the world that the agent left."""
 
     @property
     def injector(self) -> Injector: ...

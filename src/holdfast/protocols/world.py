@@ -142,17 +142,17 @@ class World(Protocol):
 
     @property
     def foreseen(self) -> dict[tuple[str, ...], object]:
-        """What checks stored when the agent started, by check and subject: a check has no memory of its own."""
+        """Values that checks stored when the agent started, by check and subject: a check has no memory of its own."""
         ...
 
     @property
     def remembered(self) -> dict[tuple[str, ...], object]:
-        """What checks store for all trials of the site, by check and subject."""
+        """Values that checks store for all trials of the site, by check and subject."""
         ...
 
     @property
     def audit_gaps(self) -> Mapping[str, str]:
-        """What the audit could not see, such as `http_calls`, and why: its absence proves nothing."""
+        """Kinds of events that the audit could not see, such as `http_calls`, and why: their absence proves nothing."""
         ...
 
     async def place(self) -> Place:

@@ -170,7 +170,7 @@ def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):
                 finally:
                     taken.append(time.thread_time() - began)
 
-            monkeypatch.setattr(address.process_tree, "excludes", timed)
+            monkeypatch.setattr(address.process_tree, "is_foreign", timed)
             with address.serve_trial(FakeContext()):
                 for _ in range(20):
                     reader, writer = await asyncio.open_connection("127.0.0.1", address.port)

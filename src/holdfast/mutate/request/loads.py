@@ -59,7 +59,7 @@ def _add_other_questions(rng: Random, canary: str) -> RequestChange:
 
 
 def _abandon_some(rng: Random, canary: str) -> RequestChange:
-    """Sends copies, half of which are abandoned by their clients."""
+    """Sends several copies; the clients of half of them leave."""
     copies = rng.randint(4, 8)
     return RequestChange("", copies=copies, abandoned=copies // 2)
 

@@ -1,4 +1,4 @@
-"""What the trace records about one proxied request. Header values are left out, except an idempotency key."""
+"""Records one proxied request in the trace. Header values are left out, except an idempotency key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RequestTrace:
         self.status: int | None = None
         self.trouble = ""
         self.output: str | None = None
-        """What the client received, if it was not read along."""
+        """The reply that the client received, if it was not read as it passed."""
         self._began = context.sink.now()
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()

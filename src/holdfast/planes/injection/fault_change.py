@@ -21,7 +21,7 @@ _SHORT = 40
 """Maximum length of a text that is shown together with its replacement."""
 _OPENING = "<([{"
 _CALLEES = {"tool": "tool", "mcp": "tool", "llm": "model"}
-"""Who was called, by plane. On `tool_result` the tool has always run; the note of the firing says so."""
+"""The called party, by plane. On `tool_result` the tool has always run; the note of the firing says so."""
 
 
 def describe_change(before: Any, after: Any) -> str:

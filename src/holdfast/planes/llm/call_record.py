@@ -17,7 +17,7 @@ from holdfast.protocols.trial import TrialContext
 
 
 class CallRecord:
-    """What the agent received, as far as known, and how long upstream was silent."""
+    """The record of one call: the reply that the agent received, as far as known, and how long upstream was silent."""
 
     def __init__(
         self, context: TrialContext, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int
@@ -28,7 +28,7 @@ class CallRecord:
         self._call = call
         self.retry = retry
         self.completion: Completion | None = None
-        """What the agent received, as far as it could be read."""
+        """The reply that the agent received, as far as it could be read."""
         self.status: int | None = None
         self.trouble = ""
         self.usage: Usage | None = None

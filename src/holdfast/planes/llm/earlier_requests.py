@@ -1,4 +1,4 @@
-"""What a trial remembers of its earlier model calls: which of them failed, and which tool calls they requested.
+"""The earlier model calls of a trial: which of them failed, and which tool calls they requested.
 
 The libraries of OpenAI and Anthropic retry by themselves and send the retry count; Google's retries a lost connection
 once and does not say so. Any other repeated request is a decision of the agent.

@@ -39,7 +39,7 @@ PLANE = "llm"
 
 
 class Gateway:
-    """What the model calls of all trials share."""
+    """The settings that the model calls of all trials share."""
 
     def __init__(
         self, router: Router, models: Mapping[str, ModelSpec], *, on_calls: bool = True, on_results: bool = True
@@ -230,12 +230,12 @@ class TrialGateway:
         assert codec is not None
         changed = await self._find_changed(request, query.digest) if request.results else {}
         if not changed:
-            return replace(query, asked=self._continued.add_conversation(request)) if request.goes_on else query, ()
+            return replace(query, request=self._continued.add_conversation(request)) if request.goes_on else query, ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.replace_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
         request = self._continued.add_conversation(codec.read_request(query.path, data))
         body = dump_json(data)
-        query = replace(query, body=body, data=data, asked=request, digest=digest(body))
+        query = replace(query, body=body, data=data, request=request, digest=digest(body))
         return query, self._results.list_unread(changed.values())
 
     async def _find_changed(self, request: ModelRequest, key: str) -> dict[str, KnownResult]:

@@ -39,7 +39,7 @@ _JSON = (("content-type", "application/json"),)
 
 
 class SentReply(Struct, frozen=True):
-    """What the agent received: a status, if any, and what went wrong, if anything did."""
+    """The status that the agent received, if any, and the kind of error, if there was one."""
 
     status: int | None = None
     trouble: str = ""

@@ -40,7 +40,7 @@ class Block:
 
 
 class ResultShape(Struct, frozen=True):
-    """What a tool's results have in addition to their content."""
+    """The parts that a tool's results have in addition to their content."""
 
     structured: bool = False
     key: str = ""

@@ -26,7 +26,7 @@ AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
 
 
 class ClientOutcome(Struct, frozen=True):
-    """What the client receives."""
+    """The outcome that the client receives."""
 
     kind: Literal["message", "garbage", "silence", "expired", "lost", "crash"] = "message"
     """`garbage` is not JSON-RPC; `expired` ends the session, `lost` the connection, `crash` the server."""

@@ -16,7 +16,7 @@ _QUERY, _EXECUTE = 3, 23  # MySQL's COM_QUERY and COM_STMT_EXECUTE
 
 
 def sent_text(wire: Wire, data: bytes) -> str:
-    """What a client sent, without the words of SQL and without its login."""
+    """Returns the text that a client sent, without the words of SQL and without its login."""
     if wire == "postgres":
         return "\n".join(_postgres_sent(data))
     if wire == "mysql":
@@ -26,7 +26,7 @@ def sent_text(wire: Wire, data: bytes) -> str:
 
 
 def received_text(wire: Wire, data: bytes) -> str:
-    """What the service replied."""
+    """Returns the text of the service's reply."""
     if wire == "postgres":
         return "\n".join(
             value for kind, body in _postgres_frames(data) if kind == b"D" for value in _postgres_values(body)

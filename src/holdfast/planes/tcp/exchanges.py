@@ -17,7 +17,7 @@ BYTES_READ = 16_384
 
 @dataclass
 class _Round:
-    """What was sent, and what came back until more was sent."""
+    """The bytes sent to a service, and the bytes that came back before more was sent."""
 
     began: float
     transaction: int
@@ -51,7 +51,7 @@ class ConnectionExchanges:
             self._round.ended = self._sink.now()
 
     def begin(self, transaction: int) -> None:
-        """What is sent now belongs to this transaction."""
+        """Assigns everything sent from now on to this transaction."""
         self._transaction = transaction
         if self._round is not None:
             self._round.transaction = transaction

@@ -182,7 +182,7 @@ class WireMessage(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a message makes the server do."""
+    """The work that a message makes the server do."""
 
     statements: Sequence[TransactionStatement]
     steps: Sequence[TransactionStep]

@@ -33,16 +33,16 @@ class Told:
     def end(self):
         self.log.append("end")
 
-    def wrote(self, statement):
+    def record_write(self, statement):
         self.log.append(f"wrote {statement.text}")
 
-    async def take(self, dues, send):
+    async def send_through(self, dues, send):
         await send(answered=False)
 
-    async def tls(self):
+    async def request_tls(self):
         """No fault waits for it."""
 
-    def unreadable(self, why):
+    def note_unreadable(self, why):
         self.log.append(f"unreadable: {why}")
 
 

@@ -68,7 +68,7 @@ class ModelRequest(Struct, frozen=True):
     schema: dict[str, Any] | None = None
     """A JSON Schema that the provider enforces on the reply."""
     unscriptable: tuple[str, ...] = ()
-    """What the request demands that only a real model can provide."""
+    """The parts of a reply that the request demands and only a real model can provide."""
     echo: dict[str, Any] = {}
     """Settings of the request that the provider repeats in its reply."""
 

@@ -19,7 +19,7 @@ LINE_LIMIT = 16_000_000
 """Maximum size of one line or event, in bytes; a longer one is dropped."""
 
 StreamFrame: TypeAlias = bytes | Pause | Cut
-"""What is sent next: bytes, a pause, or the end of the connection."""
+"""The next step of a stream: bytes, a pause, or the end of the connection."""
 
 
 def format_event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:

@@ -1,1 +1,1 @@
-"""What answers a model call: a provider, the user's server, a script or a recording."""
+"""The sources that answer a model call: a provider, the user's server, a script or a recording."""

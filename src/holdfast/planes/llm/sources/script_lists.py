@@ -1,4 +1,4 @@
-"""What a scripted model answers besides completions: embeddings, token counts and model lists."""
+"""Other answers of a scripted model than completions: embeddings, token counts and model lists."""
 
 from __future__ import annotations
 

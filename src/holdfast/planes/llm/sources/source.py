@@ -1,4 +1,4 @@
-"""What answers a model call: a provider, the user's server, a script or a recording. The gateway calls it.
+"""The source of a model's reply: a provider, the user's server, a script or a recording. The gateway calls it.
 
 A source returns the bytes of a reply as they arrive (PassedReply), so a call without a fault is never decoded. Or it
 returns a reply in neutral form (WrittenReply), which the gateway writes in the agent's format.
@@ -153,7 +153,7 @@ class PassedReply(Struct, frozen=True):
 
     wire: RawReply
     origin: str
-    """Who answered, for messages: an address, a script, a recording."""
+    """The source of the answer, for messages: an address, a script, a recording."""
     stand_in: bool = False
     """Whether a script replaced a provider: its limitations are never the agent's failure."""
     script: str = ""
