@@ -40,9 +40,9 @@ class Broken(LocalExecutor):
 
     breaks = ""
 
-    def one_at_a_time(self) -> None:
+    def use_one_slot(self) -> None:
         if self.breaks != "check_one_at_a_time":
-            super().one_at_a_time()
+            super().use_one_slot()
 
     async def execute(self, trials: Iterable[Trial], **told: Any) -> AsyncGenerator[Observed, None]:  # type: ignore[override]
         if self.breaks == "check_lazy_feed":

@@ -182,7 +182,7 @@ def test_its_processes_can_be_killed_and_limited(backend):
         program = await sandbox.start(["sh", "-c", "sleep 600 & sleep 600"], ENV, Stdio(null, null, null))
         os.close(null)
         killed, heard = await sandbox.kill(), program.ended
-        assert await program.within(20)
+        assert await program.wait_for_end(20)
         await sandbox.limit(memory=64 * MB, cpu=0.5)
         hoard = await sandbox.run([sys.executable, "-c", "x = bytearray(200 << 20)"], ENV)
         return killed, heard, os.WTERMSIG(program.status), hoard.signal, await sandbox.kill()

@@ -65,7 +65,7 @@ def test_a_nul_in_a_variable_is_refused() -> None:
 def test_a_program_has_a_session_of_its_own_and_its_status_is_told(tmp_path: Path, mark: str) -> None:
     async def use(launcher: Launcher) -> None:
         program = await sh(launcher, "exit 3", mark, tmp_path)
-        assert await program.within(5)
+        assert await program.wait_for_end(5)
         assert describe_end(program.status) == "exited with code 3"
         assert program.took_ms > 0
         alive = await sh(launcher, "sleep 30", mark, tmp_path)
@@ -103,7 +103,7 @@ def test_one_keeper_keeps_many_programs_one_after_the_other(tmp_path: Path, mark
         keepers, held = set(), set()
         for n in range(30):
             program = await sh(launcher, f"exit {n}", mark, tmp_path)
-            assert await program.within(5)
+            assert await program.wait_for_end(5)
             assert program.status == n << 8
             keepers.add(program.keeper)
             pipes = Pipes(b"", Tail(), Tail())
@@ -140,7 +140,7 @@ def test_a_keeper_that_a_program_has_changed_keeps_no_other(changes: str, tmp_pa
         for code in (look, changes, look, look):
             printed = Tail()
             program = await sh(launcher, f"exec {sys.executable} -c '{code}'", mark, tmp_path, printed)
-            assert await program.within(20)
+            assert await program.wait_for_end(20)
             await asyncio.sleep(0.05)
             said.append(printed.text)
         assert said[0] != ""
@@ -156,7 +156,7 @@ def test_what_a_program_leaves_is_gone_before_its_keeper_keeps_the_next(tmp_path
             program = await sh(
                 launcher, SCRUBBED + "while [ ! -s daemon ]; do sleep 0.01; done", mark, tmp_path / str(n)
             )
-            assert await program.within(5)
+            assert await program.wait_for_end(5)
             assert Path(f"/proc/{program.keeper}/task/{program.keeper}/children").read_text() == ""
             with pytest.raises(ProcessLookupError):
                 os.kill(int((tmp_path / str(n) / "daemon").read_text()), 0)
@@ -168,7 +168,7 @@ def test_what_a_program_leaves_is_gone_before_its_keeper_keeps_the_next(tmp_path
 def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path, mark: str, left: str) -> None:
     async def use(launcher: Launcher) -> None:
         program = await sh(launcher, left + "sleep 0.1", mark, tmp_path)
-        assert await program.within(5)
+        assert await program.wait_for_end(5)
         assert marked("TEST_MARK", mark) == []
         assert program.took_ms < 2000
 
@@ -180,7 +180,7 @@ def test_a_daemon_that_hides_its_environment_ends_with_its_program_and_no_other(
         (tmp_path / "a").mkdir()
         other = await sh(launcher, SCRUBBED + "sleep 60", mark, tmp_path)
         program = await sh(launcher, SCRUBBED + "sleep 0.3", mark, tmp_path / "a")
-        assert await program.within(5)
+        assert await program.wait_for_end(5)
         ours, others = (int((folder / "daemon").read_text()) for folder in (tmp_path / "a", tmp_path))
         with pytest.raises(ProcessLookupError):
             os.kill(ours, 0)
@@ -244,7 +244,7 @@ def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, mark: str) -> 
             if not task.cancelled():
                 await task.result().end()
         last = await sh(launcher, "true", mark, tmp_path)  # all orders before it have been taken
-        assert await last.within(5)
+        assert await last.wait_for_end(5)
         for _ in range(250):
             await asyncio.sleep(0.02)
             if not marked("TEST_MARK", mark):
@@ -272,11 +272,11 @@ def test_a_launch_host_that_is_killed_takes_all_with_it_and_is_replaced(tmp_path
         await asyncio.sleep(0.2)
         assert launcher._process is not None
         launcher._process.kill()
-        assert await program.within(5)
+        assert await program.wait_for_end(5)
         assert program.lost
         assert gone("TEST_MARK", mark)
         again = await sh(launcher, "exit 0", mark, tmp_path)
-        assert await again.within(5)
+        assert await again.wait_for_end(5)
         assert again.status == 0
 
     using(use)
@@ -286,7 +286,7 @@ def test_a_keeper_that_the_agent_kills_loses_the_agent_and_nobody_else(tmp_path:
     async def use(launcher: Launcher) -> None:
         other = await sh(launcher, "sleep 60", mark + "x", tmp_path)
         program = await sh(launcher, "sleep 0.3; kill -9 $PPID; sleep 60", mark, tmp_path)
-        assert await program.within(5)
+        assert await program.wait_for_end(5)
         assert (program.status, program.lost) == (None, False)
         assert gone("TEST_MARK", mark)
         assert not other.ended

@@ -152,10 +152,10 @@ def test_a_process_of_ours_that_is_killed_is_not_the_agent_s_doing(tmp_path):
         program = await sleeping(sandbox)
         supervisor = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
         os.kill(supervisor, signal.SIGKILL)
-        if not await program.within(5):  # the other child is the next supervisor
+        if not await program.wait_for_end(5):  # the other child is the next supervisor
             supervisor = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
             os.kill(supervisor, signal.SIGKILL)
-        assert await program.within(10)
+        assert await program.wait_for_end(10)
         assert program.lost
         with pytest.raises(HarnessError):
             await sandbox.run(["true"], ENV)
@@ -225,7 +225,7 @@ def test_a_listener_inside_on_the_newer_loopback_is_reached(tmp_path):
                 await asyncio.sleep(0.05)
         data = await asyncio.get_running_loop().sock_recv(way, 9)
         way.close()
-        assert await program.within(10)
+        assert await program.wait_for_end(10)
         return data
 
     with socket.socket(socket.AF_INET6) as probe:

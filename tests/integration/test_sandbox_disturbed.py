@@ -63,13 +63,13 @@ def test_a_killed_agent_is_gone_with_its_children_and_can_be_started_again(tmp_p
             with out:
                 assert await line(out) == "up"
                 assert await sandbox.kill() == 1
-                assert await program.within(10)
+                assert await program.wait_for_end(10)
                 assert os.WTERMSIG(program.status) == signal.SIGKILL
                 assert await asyncio.to_thread(out.read) == b""  # whoever could write to it is gone
             again, out = await started(sandbox, "/bin/echo", "again")
             with out:
                 assert await line(out) == "again"
-                assert await again.within(10)
+                assert await again.wait_for_end(10)
             assert os.WEXITSTATUS(again.status) == 0
 
     asyncio.run(run())
@@ -111,7 +111,7 @@ def test_memory_is_short_from_now_on(tmp_path, kind):
                 assert await line(out) == "up"
                 await sandbox.limit(memory=150_000_000)
                 assert await line(out) in ("refused", "")
-                assert await program.within(10)
+                assert await program.wait_for_end(10)
             if "memory" in find_parents():
                 assert os.WIFSIGNALED(program.status) or os.WEXITSTATUS(program.status) == 128 + signal.SIGKILL
             else:
@@ -130,7 +130,7 @@ def test_who_has_more_memory_already_is_ended_where_all_are_limited_together(tmp
             with out:
                 assert await line(out) == "up"
                 await sandbox.limit(memory=64_000_000)
-                assert await program.within(10 if together else 0.5) is together
+                assert await program.wait_for_end(10 if together else 0.5) is together
             ran = await sandbox.run(["/bin/echo", "there is still a sandbox"], ENV)
             assert ran.exit_code == 0
 
@@ -154,7 +154,7 @@ def test_processor_time_is_short_from_now_on(tmp_path, kind):
                     return
                 await sandbox.limit(cpu=0.1)
                 used = float(await line(out))
-                assert await program.within(10)
+                assert await program.wait_for_end(10)
             assert used < 0.75
 
     asyncio.run(run())

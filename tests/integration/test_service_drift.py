@@ -12,7 +12,7 @@ from servers_kit import Bay, bay
 from holdfast.errors import QueryFailed
 from holdfast.model.world import DriftKind, ServiceSpec
 from holdfast.protocols.service import Database
-from holdfast.world.services.drift import drift
+from holdfast.world.services.drift import damage_table
 from refused import refused
 
 SPECS = {
@@ -38,7 +38,7 @@ def drifted(sea: Bay, kinds: tuple[DriftKind, ...], rate: float = 0.25, seed: in
     async def scene(db: Database) -> tuple[int, Any, Any]:
         await db.execute(SEED)
         before = await rows(db)
-        count = await drift(db, "customers", rate, kinds, Random(seed))
+        count = await damage_table(db, "customers", rate, kinds, Random(seed))
         return count, before, await rows(db)
 
     return sea.with_server(scene)
@@ -89,9 +89,9 @@ def test_no_rate_no_damage_and_the_whole_table_can_be_hit(sea: Bay) -> None:
 def test_a_table_that_cannot_drift_is_told(sea: Bay) -> None:
     async def scene(db: Database) -> None:
         with refused("fixture-failed"):
-            await drift(db, "nothing", 0.1, ("null",), Random(1))
+            await damage_table(db, "nothing", 0.1, ("null",), Random(1))
         await db.execute("CREATE TABLE loose (x int)")
         with pytest.raises(QueryFailed, match="no primary key"):
-            await drift(db, "loose", 0.1, ("null",), Random(1))
+            await damage_table(db, "loose", 0.1, ("null",), Random(1))
 
     sea.with_server(scene)

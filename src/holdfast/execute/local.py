@@ -40,7 +40,7 @@ class LocalExecutor:
     def concurrency(self) -> int:
         return self.site.concurrency
 
-    def one_at_a_time(self) -> None:
+    def use_one_slot(self) -> None:
         self.site.concurrency = 1
 
     def execute(

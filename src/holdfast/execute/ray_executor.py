@@ -106,7 +106,7 @@ class RayExecutor:
         )
         return (*self._pool.late_refusals, f"{what}, {format_plural(self._repeated, 'trial')} run again")
 
-    def one_at_a_time(self) -> None:
+    def use_one_slot(self) -> None:
         self._single = True
 
     async def execute(

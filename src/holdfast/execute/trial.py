@@ -28,7 +28,7 @@ from holdfast.planes.injection.weather import Weather
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 
-async def damage(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
+async def damage_answer(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
     """Applies the faults to the text of the answer, as if it were a tool's or a model's reply."""
     turns = [await _damage_turn(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
     return replace(answer, turns=tuple(turns), notes=(*answer.notes, "simulated: the faults acted on the answer"))
@@ -230,5 +230,5 @@ async def _run_agent(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if sink.errors:
         raise HarnessError("; ".join(sink.errors), code=sink.error_code, answer=answer)
     if site.simulate and trial.scenario.on_calls:
-        return await damage(answer, context.injector.weather, site.spec.agent.timeout_ms)
+        return await damage_answer(answer, context.injector.weather, site.spec.agent.timeout_ms)
     return answer

@@ -69,7 +69,7 @@ class Program:
         """Whether the program or its descendants have run out of memory so far."""
         return bool(self._memory_end(signal.SIGKILL, self.killed))
 
-    async def within(self, limit_s: float) -> bool:
+    async def wait_for_end(self, limit_s: float) -> bool:
         """Returns whether the program has ended by then. An unread report of its end counts."""
         if not self.ended:
             await asyncio.wait([self._ended], timeout=limit_s)
@@ -84,11 +84,11 @@ class Program:
             return
         if grace_s:
             self._send(signal.SIGTERM)
-            if await self.within(grace_s):
+            if await self.wait_for_end(grace_s):
                 return
             self.notes = (*self.notes, KILLED)
         self.kill()
-        if not await self.within(KILL_S):
+        if not await self.wait_for_end(KILL_S):
             raise HarnessError(f"process {self.pid or ''} of the agent could not be ended", code="agent-not-ended")
 
     def kill(self) -> None:
@@ -168,7 +168,7 @@ async def run_to_end(
         program = await begin(argv, env, Stdio(*pipes.stdio))
         pipes.close_child_ends()
         try:
-            in_time = await program.within(timeout_s)
+            in_time = await program.wait_for_end(timeout_s)
         finally:
             await program.end(0.0)
         pipes.drain()

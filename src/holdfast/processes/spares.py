@@ -90,14 +90,14 @@ class SpareChild:
             # side.
             poll.register(control, 0 if self.ready else select.POLLIN)
             events = dict(poll.poll(None if self.ready else self.pause_ms))
-            self._attend(events)
+            self._handle_events(events)
             # A new child is made after a pause without events, when the last one has started its work, or immediately
             # if an order is already waiting.
             if not self.ready and not self.over and (not events or control in events):
                 self._fork_spare()
         end_orphans(set())
 
-    def _attend(self, events: dict[int, int]) -> None:
+    def _handle_events(self, events: dict[int, int]) -> None:
         if events.get(self.control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
             self.over = True
         if self._taken[0] in events:

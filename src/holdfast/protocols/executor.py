@@ -34,7 +34,7 @@ class Executor(Protocol):
         """Maximum number of concurrent trials."""
         ...
 
-    def one_at_a_time(self) -> None:
+    def use_one_slot(self) -> None:
         """Runs one trial at a time from now on, because the agent seems to keep state."""
         ...
 

@@ -62,7 +62,7 @@ class Started(Protocol):
         """Notes for the reader about how it ended."""
         ...
 
-    async def within(self, limit_s: float) -> bool:
+    async def wait_for_end(self, limit_s: float) -> bool:
         """Returns whether it ends within the limit."""
         ...
 

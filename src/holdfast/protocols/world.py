@@ -72,7 +72,7 @@ class Place(Protocol):
         """Returns the agent's section with the paths of its files here."""
         ...
 
-    def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
+    def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
         """Returns the program of a section, with its arguments.
 
         Raises AgentUnavailable if it is known to be missing.

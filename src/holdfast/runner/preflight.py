@@ -92,7 +92,7 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
         second = await _ask(executor, trial)
         if not second.error and _list_answers(first) != _list_answers(second):
             warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
-            executor.one_at_a_time()
+            executor.use_one_slot()
     return first
 
 

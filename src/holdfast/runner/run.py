@@ -112,7 +112,7 @@ class RunInProgress:
         async with open_executor(job, intake, self.run, self.log, models) as executor:
             self.log.notes, self.log.background = (), executor.notes
             if self.log.stateful:
-                executor.one_at_a_time()
+                executor.use_one_slot()
             self.log.announce(executor.concurrency, stored.done)
             for warning in (warn_unused_proxy(job.spec, job.environ, models), warn_unmet_recordings(job.spec)):
                 if warning is not None and warning not in self.log.warnings:

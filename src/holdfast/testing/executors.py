@@ -187,7 +187,7 @@ async def check_one_at_a_time(open_executor: OpenExecutor, folder: Path) -> None
     """One at a time from the call on, however many slots there were."""
     spec = _write_spec(folder, *(f"one {n}" for n in range(4)))
     async with open_executor(spec) as executor:
-        executor.one_at_a_time()
+        executor.use_one_slot()
         assert executor.concurrency == 1, executor.concurrency
         await _execute_all(executor, build_plan(spec).trials)
     words = [line.split()[0] for line in _read_marks(folder)]

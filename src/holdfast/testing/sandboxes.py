@@ -137,7 +137,7 @@ async def check_home(backend: SandboxBackend, folder: Path) -> None:
 async def check_programs(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         done = await start(place, ["sh", "-c", "exit 7"])
-        assert await done.within(SOON_S)
+        assert await done.wait_for_end(SOON_S)
         assert done.ended
         assert done.status is not None
         assert os.waitstatus_to_exitcode(done.status) == 7
@@ -201,7 +201,7 @@ async def check_freeze(backend: SandboxBackend, folder: Path) -> None:
         running = await start(place, ["sh", "-c", "while :; do date +%s%N > tick; sleep 0.02; done"])
         await asyncio.sleep(0.5)
         await place.freeze()
-        assert await running.within(SOON_S)
+        assert await running.wait_for_end(SOON_S)
         before = await read(place, "tick")
         await asyncio.sleep(0.2)
         assert await read(place, "tick") == before
@@ -274,7 +274,7 @@ async def check_connect(backend: SandboxBackend, folder: Path) -> None:
             data = await asyncio.get_running_loop().sock_recv(way, 99)
         way.close()
         assert data == b"from inside", data
-        assert await program.within(SOON_S)
+        assert await program.wait_for_end(SOON_S)
         try:
             (await place.connect(port)).close()
         except ConnectionRefusedError:
@@ -309,7 +309,7 @@ async def check_kill(backend: SandboxBackend, folder: Path) -> None:
         ours = asyncio.create_task(place.run(["sh", "-c", "echo > begun; sleep 1; exit 7"], ENV))
         assert await wait_until(lambda: place.find("begun") is not None), "our command did not begin"
         assert await place.kill() == 1
-        assert await agent.within(SOON_S)
+        assert await agent.wait_for_end(SOON_S)
         assert (await ours).exit_code == 7
         again = await place.run(["sh", "-c", "exit 3"], ENV)
         assert again.exit_code == 3, again

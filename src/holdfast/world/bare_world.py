@@ -75,7 +75,7 @@ class MachinePlace:
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
         return agent
 
-    def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
+    def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
         return build_argv(agent, self._machine.root, env)
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Program:

@@ -56,7 +56,7 @@ class BoxedPlace:
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
         return self._mounts.map_section(agent, self._sandbox)
 
-    def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
+    def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
         """Returns the command as written: only the sandbox can tell whether its program exists."""
         return [SHELL, "-c", agent.command] if agent.command is not None else [agent.binary or "", *agent.args]
 

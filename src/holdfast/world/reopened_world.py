@@ -28,7 +28,7 @@ from holdfast.world.site_worlds import SiteWorlds
 MOVED_ON = "it is the one that the trial used, and may have changed since"
 
 
-class Reopened:
+class ReopenedService:
     """A service that can only be connected to: it has no fixtures and no audit."""
 
     def __init__(self, service: Service) -> None:
@@ -87,7 +87,9 @@ async def reopen(
         return False
     if note := MOVED_ON if spec.kind == EXTERNAL else kept_world.service_notes.get(spec.name):
         tell(f"service {spec.name}: {note}")
-    worlds.replace_keeper(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
+    worlds.replace_keeper(
+        spec, ReopenedKeeper(service if isinstance(service, Mock) else ReopenedService(service), keeper)
+    )
     return True
 
 
@@ -151,7 +153,7 @@ async def _run_program(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str
             f"cannot start {argv[0]}: {refused.strerror}", code="agent-not-started", config=True
         ) from refused
     try:
-        while not await program.within(3600.0):
+        while not await program.wait_for_end(3600.0):
             pass
     finally:
         await program.end(0.0)

@@ -18,7 +18,7 @@ from holdfast.model.world import Fixture, PlacedFile
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database
 from holdfast.reading.bash_syntax import BASH_FEATURES, explain_bash_only, find_bash_features
-from holdfast.world.services.drift import drift
+from holdfast.world.services.drift import damage_table
 
 CLONE_S = 120.0
 
@@ -126,7 +126,7 @@ async def fill_databases(
 async def _load_fixture(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
     if fixture.type == "drift":
         rng = Random(digest(encode_canonical([trial.seed, trial.replica, fixture.table])))
-        await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
+        await damage_table(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
         return
     sql = fixture.sql
     if sql is None:

@@ -200,7 +200,7 @@ def test_one_at_a_time_means_one() -> None:
         executor = RayExecutor(FakeCluster(), ORDER, WorkerNeeds())
         await executor.open(2)
         assert executor.concurrency == 2
-        executor.one_at_a_time()
+        executor.use_one_slot()
         begun = most = 0
 
         def started(trial: Trial) -> None:

@@ -9,7 +9,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, Mock
 from holdfast.world.kept_world import KeptWorld, get_dump_path
-from holdfast.world.reopened_world import Reopened, reopen
+from holdfast.world.reopened_world import ReopenedService, reopen
 from world_kit import TRIAL, FakeDatabase, FakeMock, rows
 
 
@@ -80,7 +80,7 @@ def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
     assert reopened(folder, worlds, server.spec) == (True, [])
     assert server.restored == get_dump_path(folder, "db")
     found = provided(worlds, "db")
-    assert isinstance(found, Reopened)
+    assert isinstance(found, ReopenedService)
     assert not isinstance(found, Database)
     assert found.upstream == server.upstream
     asyncio.run(found.close())

@@ -165,10 +165,10 @@ class CommandTurns:
         with closing(
             self._open_streams(prompt, delivery, answer if file is None else None, shared.printed, last)
         ) as pipes:
-            program = await place.start(pipes.wrap_command(place.argv(delivery.agent, env)), env, pipes.stdio)
+            program = await place.start(pipes.wrap_command(place.build_argv(delivery.agent, env)), env, pipes.stdio)
             async with end_on_exit(program):
                 pipes.close_child_ends()
-                ended = await run_until_limit(program.within(timeout_ms / 1000), context, ended=False)
+                ended = await run_until_limit(program.wait_for_end(timeout_ms / 1000), context, ended=False)
                 in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
                 question = "" if ended else last.find_question()  # before it prints anything because of its end
@@ -210,7 +210,7 @@ class CommandTurns:
         try:
             program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)
             async with end_on_exit(program):
-                await program.within(_LOOK_S)
+                await program.wait_for_end(_LOOK_S)
         finally:
             os.close(nothing)
         code, _ = split_status(program.status)  # None if the search itself was killed

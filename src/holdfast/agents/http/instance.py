@@ -117,7 +117,7 @@ class Instance:
             printed = printed or Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
-            program = await place.start(place.argv(fill_mcp_config(agent, env), env), env, pipes.stdio)
+            program = await place.start(place.build_argv(fill_mcp_config(agent, env), env), env, pipes.stdio)
             await parts.enter_async_context(end_on_exit(program))
             pipes.close_child_ends()
             self = cls(agent, place, program, pipes, printed)
@@ -136,7 +136,7 @@ class Instance:
         else:
             agent = _replace_port(self._agent, port, forward.port)
 
-            async def accepts(host: str, wanted: int) -> bool:
+            async def can_connect(host: str, wanted: int) -> bool:
                 return await forward.is_accepting(port if wanted == forward.port else wanted)
 
         await await_ready(agent, self._program, self._pipes, self._printed, self._place, accepts)
@@ -172,7 +172,7 @@ class Instance:
 
     async def _describe_end(self) -> tuple[EndingKind, str]:
         """Returns how an agent ended that was ready before and now gave no answer or no connection."""
-        if await self._program.within(NOTICE_S):
+        if await self._program.wait_for_end(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
             return "crashed", f"its process {describe_end(self._program.status)}{_quote_last_error(self._printed)}"

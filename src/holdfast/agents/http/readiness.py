@@ -54,7 +54,7 @@ async def await_ready(
     # has ended: something else may listen on its port.
     what, probe = _make_probe(agent, printed, accepts or _can_connect)
     ready = asyncio.ensure_future(_poll(probe))
-    ended = asyncio.ensure_future(program.within(READY_S))
+    ended = asyncio.ensure_future(program.wait_for_end(READY_S))
     try:
         await asyncio.wait((ready, ended), timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
         if ready.done() and not program.ended:

@@ -133,7 +133,7 @@ class WorldHosts:
 
 async def _check_memory(program: Started, hosted: HostedTrial) -> None:
     """Raises AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
-    await program.within(GRACE_S)
+    await program.wait_for_end(GRACE_S)
     if not program.out_of_memory:
         message = "the agent's process died while it imported the agent"
         raise AgentMisconfigured(message, code="agent-import-failed", key="agent.endpoint")
@@ -141,6 +141,6 @@ async def _check_memory(program: Started, hosted: HostedTrial) -> None:
 
 
 async def _watch(program: Started, hosted: HostedTrial) -> None:
-    while not await program.within(60.0):
+    while not await program.wait_for_end(60.0):
         pass
     hosted.finish(program.status, program.out_of_memory)

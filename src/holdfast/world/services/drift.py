@@ -133,7 +133,7 @@ def quote_value(value: Any, dialect: Dialect) -> str:
     return "'" + (text.replace("\\", "\\\\") if dialect == "mysql" else text) + "'"
 
 
-async def drift(database: Database, table: str, rate: float, kinds: Sequence[DriftKind], rng: Random) -> int:
+async def damage_table(database: Database, table: str, rate: float, kinds: Sequence[DriftKind], rng: Random) -> int:
     """Damages about `rate` of the rows, one kind each in turn; returns how many. A kind that fails is skipped.
 
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
