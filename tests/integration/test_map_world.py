@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 from world_runs import ran, spec_of
 
-from holdfast.api.hunt import hunt_options, prepare_hunt
-from holdfast.cli.hunt_job import run_hunt
-from holdfast.cli.screen_output import Screen
-from holdfast.hunt.fault_map import FaultMap, fault_map
-from holdfast.plan import RunOptions
-from holdfast.runner.past.hunted import read_tried_faults
-from holdfast.runner.past.last_failed import list_runs
-
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 AGENT = """
     import os, socket, psycopg
 
@@ -51,25 +49,16 @@ def test_values_go_through_services_files_and_the_answer_and_faults_of_services_
         chaos_matrix=[{"name": "calm"}, {"name": "killed", "service_faults": [killed]}],
     )
     ran(tmp_path, spec, files={"agent.py": AGENT})
-    found = calm_map(tmp_path)
-    feeds = {(one.plane, one.target, one.on_call): one.feeds for one in found.sites}
+    printed = subprocess.run([HOLDFAST, "map", "spec.yaml", "--json"], check=True, capture_output=True, text=True)
+    found = json.loads(printed.stdout)
+    feeds = {(one["plane"], one["target"], one["on_call"]): one["feeds"] for one in found["sites"]}
     assert set(feeds["transaction", "db", 1]) == {
         "cache connection 1", "cache connection 2", "db transaction 2", "row db.bills", "file bill.txt", "answer",
     }  # fmt: skip
-    assert [(one.plane, one.on_call) for one in found.sites if one.write] == [("transaction", 2)]
-    order = [(one.target, one.plane, one.on_call) for one in found.sites]
+    assert [(one["plane"], one["on_call"]) for one in found["sites"] if one["write"]] == [("transaction", 2)]
+    order = [(one["target"], one["plane"], one["on_call"]) for one in found["sites"]]
     assert order.index(("db", "transaction", 1)) < order.index(("cache", "service", 1))
     assert order.index(("cache", "service", 3)) < order.index(("db", "transaction", 2))
-    states = {
-        (row.plane, row.on_call, mode): one.state for row in found.coverage.rows for mode, one in row.modes.items()
-    }
-    assert states["transaction", 2, "killed_mid_transaction"] == "failed"
-    assert found.coverage.failed == 1
-
-
-def calm_map(folder) -> FaultMap:
-    options = RunOptions(part="hunt", hunt=hunt_options(map_only=True), replicas=1, preflight=False)
-    prepared = prepare_hunt(folder / "spec.yaml", options)
-    hunted = run_hunt(prepared, Screen(silent=True), as_json=True)
-    runs = list_runs(folder / ".holdfast" / "runs", prepared.job.spec, every_part=True)
-    return fault_map(hunted.planner, read_tried_faults(runs))
+    (row,) = (row for row in found["coverage"]["rows"] if (row["plane"], row["on_call"]) == ("transaction", 2))
+    assert row["modes"]["killed_mid_transaction"]["state"] == "failed"
+    assert found["coverage"]["failed"] == 1
