@@ -205,7 +205,15 @@ class Shrinks:
                 self.under_way.remove(other)
         if not one.cause:
             self.reported.append(one)
+            self._credit_others(one)
         one.cause = one.points
+
+    def _credit_others(self, one: Shrinking) -> None:
+        """The other faults of a failed trial that is now explained are less worth another trial: a guess, no claim."""
+        for run in self.trials.outcomes:
+            if one.failure in run.failures and all(self._is_explained(run.met, failure) for failure in run.failures):
+                for number in bits(one.points & run.met):
+                    self.trials.similar.hold(run.met & ~(1 << number))
 
     def _test(self, one: Shrinking) -> ShrinkStep:
         """With noise: compares fresh runs with calm, until the difference is significant or clearly absent."""
