@@ -13,8 +13,8 @@ PASSES = 3
 """How often each site of a plan may change its point."""
 STALE = 0.5
 """What an open pair is worth of which a neighbour on the ladder held: neighbours are often treated alike."""
-SIMILAR = 0.05
-"""What an open pair is worth if points after which the agent did the same held together."""
+SIMILAR, NOISY_SIMILAR = 0.05, 0.3
+"""What an open pair is worth if points after which the agent did the same held together; with noise, once is little."""
 FIRST_MEETING = 3.0
 """What meeting a point for the first time is worth, in pairs: it also shows its class and whether it ends trials."""
 WORTH_A_TRIAL = 0.01
@@ -37,6 +37,7 @@ class OpenWork:
         self._suspects = list(suspects)
         self._order = order
         self._level = level
+        self._similar = NOISY_SIMILAR if trials.noisy else SIMILAR
         self._survival: dict[int, float] = {}
         self.open = 0
         self.pairs: dict[int, int] = {}
@@ -165,7 +166,7 @@ class OpenWork:
 
     def _degree(self, number: int) -> float:
         old = (self.pairs[number] & self.trials.similar.held_with[number]).bit_count()
-        pairs = self.pairs[number].bit_count() - (1 - SIMILAR) * old
+        pairs = self.pairs[number].bit_count() - (1 - self._similar) * old
         return (pairs + (self.open >> number & 1)) * self.trials.points[number].weight
 
     def _best_plan(self) -> tuple[Plan, float]:
@@ -216,7 +217,9 @@ class OpenWork:
             row = pairs[number]
             old, seen = near[number], similar[number]
             behind = rest + sum(
-                c * (SIMILAR if seen >> m & 1 else STALE if old >> m & 1 else 1.0) for m, c in later if row >> m & 1
+                c * (self._similar if seen >> m & 1 else STALE if old >> m & 1 else 1.0)
+                for m, c in later
+                if row >> m & 1
             )
             worth = self._worth(number, before) + self._survival[number] * behind
             if worth > most + 1e-9 and self._fits(number, plan):
@@ -230,7 +233,7 @@ class OpenWork:
             return (self.open >> number & 1) * FIRST_MEETING * self.trials.points[number].weight
         seen = pairs & self.trials.similar.held_with[number]
         stale = (pairs & self.trials.near[number] & ~seen).bit_count()
-        value = pairs.bit_count() - (1 - STALE) * stale - (1 - SIMILAR) * seen.bit_count()
+        value = pairs.bit_count() - (1 - STALE) * stale - (1 - self._similar) * seen.bit_count()
         return (value + FIRST_MEETING * (self.open >> number & 1)) * self.trials.points[number].weight
 
     def _fits(self, number: int, plan: Plan) -> bool:
