@@ -198,8 +198,8 @@ def _build_result(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -
     with result:
         traced = next(one for one in result.trials if one.trial.kind == "contract")
         cells = {row.cell.invariant: row.cell for row in result.cells}
-        named = {_build_check_key(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
-        return Seen(spec, traced.trial, traced.seen, named)
+        by_key = {_build_check_key(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
+        return Seen(spec, traced.trial, traced.seen, by_key)
 
 
 def _build_spec(

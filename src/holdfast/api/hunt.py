@@ -142,11 +142,11 @@ def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list
     """Return the causes of earlier hunts, without repeats; UserError if the named one is unknown."""
     wanted = set(rules)
     every = [one for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted for one in causes]
-    found = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
-    if cause and not found:
+    known = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
+    if cause and not known:
         hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
         raise UserError(f"no hunt of this file found a cause {cause!r}", code="cause-unknown", hint=hint)
-    return [found[id] for id in sorted(found)]
+    return [known[id] for id in sorted(known)]
 
 
 def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> EndedHunt:

@@ -125,8 +125,8 @@ def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir
 def _find_spec_file(whole: RunDir) -> Path:
     """Return the spec file of a run, as the user wrote it if it is still the same file."""
     manifest = whole.read_manifest()
-    named = Path(manifest.spec_path)
-    return named if named.resolve() == manifest.original else manifest.original
+    path = Path(manifest.spec_path)
+    return path if path.resolve() == manifest.original else manifest.original
 
 
 def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:

@@ -32,9 +32,9 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
     from holdfast.runner.past.stored import load_run
 
     refuse_uncacheable(job.spec, job.options)
-    named = ", ".join(dict.fromkeys(list_variables(job)))
-    if named:
-        print(f"--cached: every trial runs, because {named} may have another value today", file=sys.stderr)
+    variables = ", ".join(dict.fromkeys(list_variables(job)))
+    if variables:
+        print(f"--cached: every trial runs, because {variables} may have another value today", file=sys.stderr)
         return None, ""
     runs = get_runs_folder(job.spec.file)
     files = digest_files(job, [*outputs, *list_stored_files(runs)])

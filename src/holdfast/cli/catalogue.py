@@ -70,24 +70,24 @@ def _wrap_text(text: str, width: int, indent: int) -> str:
 
 def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
     """Print all plug-ins of a kind under section headings, or the pages of one name."""
-    found = list(iter_pages(kind)) if name is None else _find_pages(kind, name)
+    pages = list(iter_pages(kind)) if name is None else _find_pages(kind, name)
     if as_json:
         from holdfast.model.codec import encode
 
-        sys.stdout.write(encode([_build_row(page) for page in found] if name is None else found).decode() + "\n")
+        sys.stdout.write(encode([_build_row(page) for page in pages] if name is None else pages).decode() + "\n")
     elif name is None:
-        print("\n".join(_list_pages(found)))
+        print("\n".join(_list_pages(pages)))
     else:
         from holdfast.cli.screen import get_width
 
         columns = min(get_width(sys.stdout), 100)
-        print("\n\n".join("\n".join(format_page(page, columns)) for page in found))
+        print("\n\n".join("\n".join(format_page(page, columns)) for page in pages))
 
 
 def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
-    found = find_pages(kind, name)
-    if found:
-        return found
+    pages = find_pages(kind, name)
+    if pages:
+        return pages
     from holdfast.reading.words import find_near_name
 
     names = dict.fromkeys(name for section in list_sections(kind) for name in plugins.list_names(get_registry(section)))

@@ -36,7 +36,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
 
 def _check_references(spec: Spec) -> list[Problem]:
     """Report references to code that cannot work, or probably cannot. The code is read, not run."""
-    found = []
+    problems = []
     for one in find_source_problems(spec.agent, Path(spec.path).resolve().parent):
         at = find_key_position(spec, one.key) or Position(1, 1)
         problem = Problem(
@@ -45,8 +45,8 @@ def _check_references(spec: Spec) -> list[Problem]:
         if not one.certain:
             ignored = "lint-reference" in spec.ignored_warnings
             problem = replace(problem, code="lint-reference", severity="warning", ignored=ignored)
-        found.append(problem)
-    return found
+        problems.append(problem)
+    return problems
 
 
 def _check_contract(path: Path) -> CheckResult:
@@ -98,13 +98,13 @@ def _print_json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
     from holdfast.cli.screen import print_document
     from holdfast.model.codec import to_builtins
 
-    told = [to_builtins(p) for p in problems]
+    entries = [to_builtins(p) for p in problems]
     document = {
         "file": str(path),
         "valid": not wrong,
         "exit_code": 4 if wrong else 0,
-        "errors": [p for p in told if p.get("severity", "error") == "error"],
-        "warnings": [p for p in told if p.get("severity") == "warning"],
+        "errors": [p for p in entries if p.get("severity", "error") == "error"],
+        "warnings": [p for p in entries if p.get("severity") == "warning"],
     }
     print_document(document)
     return 4 if wrong else 0

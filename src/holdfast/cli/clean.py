@@ -49,9 +49,9 @@ def _parse_age(text: str | None) -> float | None:
 
     if text is None:
         return None
-    found = parse_duration(text)
-    if found is None:
+    duration = parse_duration(text)
+    if duration is None:
         raise UsageError(
             f"--older-than {text}: not a duration", hint="write it as 90s, 30m or 24h", code="argument-invalid"
         )
-    return found / 1000
+    return duration / 1000

@@ -33,14 +33,14 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     from holdfast.runner.past.comparison import compare_runs
     from holdfast.store.rundir import RunDir
 
-    found = compare_runs(
+    comparison = compare_runs(
         RunDir.find(get_runs_folder(), before), RunDir.find(get_runs_folder(), after), environ=os.environ
     )
     if as_json:
         from holdfast.cli.screen import print_document
 
-        print_document(build_document(found))
+        print_document(build_document(comparison))
     else:
-        text = "\n".join(format_comparison(found, get_painter(screen.should_use_color(sys.stdout)))) + "\n"
+        text = "\n".join(format_comparison(comparison, get_painter(screen.should_use_color(sys.stdout)))) + "\n"
         sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else to_ascii(text))
-    return int(exits and bool(found.select_rules("worse")))
+    return int(exits and bool(comparison.select_rules("worse")))

@@ -21,7 +21,7 @@ def command(shell: str) -> None:
 
     from holdfast.cli.main import root
 
-    found = get_completion_class(shell)
-    assert found is not None  # it is one of the three
+    completion = get_completion_class(shell)
+    assert completion is not None  # it is one of the three
     # Not the class's own `source`: that of bash starts a bash to ask for its version.
-    sys.stdout.write(ShellComplete.source(found(root, {}, "holdfast", "_HOLDFAST_COMPLETE")).lstrip("\n"))
+    sys.stdout.write(ShellComplete.source(completion(root, {}, "holdfast", "_HOLDFAST_COMPLETE")).lstrip("\n"))

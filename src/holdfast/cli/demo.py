@@ -96,9 +96,9 @@ def _run_scores() -> Iterable[str]:
     for version in VERSIONS:
         print(f"   holdfast ci -c {_quote_path(_shorten_path(version.spec))}")
     print(flush=True)
-    found = {version: _run_ci(version) for version in VERSIONS}
-    _print_table([(version.name, overall) for version, overall in found.items()])
-    yield from (find_overall_surprise(version, overall) for version, overall in found.items())
+    results = {version: _run_ci(version) for version in VERSIONS}
+    _print_table([(version.name, overall) for version, overall in results.items()])
+    yield from (find_overall_surprise(version, overall) for version, overall in results.items())
 
 
 def _run_ci(version: Version) -> Overall:
@@ -127,8 +127,12 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
     lines = [" " * 12 + "".join(part.rjust(10) for part in (*SCORED, "overall"))]
     for name, one in found:
         scores = {part.part: part.score for part in one.parts}
-        shown = "".join(format_number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
-        lines.append(f"  {name:<10}{shown}   {format_verdict(one)}   ·   {get_runs_folder() / one.run / 'report.html'}")
+        numbers = "".join(
+            format_number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score)
+        )
+        lines.append(
+            f"  {name:<10}{numbers}   {format_verdict(one)}   ·   {get_runs_folder() / one.run / 'report.html'}"
+        )
     text = "\n".join(lines)
     print(text if can_show_signs(sys.stdout.encoding) else to_ascii(text), end="\n\n")
 

@@ -50,18 +50,18 @@ def show_findings(
         from holdfast.cli.screen import print_document
         from holdfast.report.terminal.diagnosis import build_document
 
-        found = asyncio.run(examine(lambda *_: None))
-        print_document(build_document(found))
-        return found.exit_code
+        diagnosis = asyncio.run(examine(lambda *_: None))
+        print_document(build_document(diagnosis))
+        return diagnosis.exit_code
     sheet = _build_sheet()
 
     def tell(title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str]) -> None:
         sys.stdout.write(sheet.format_part(title, about, findings, notes) + "\n")
         sys.stdout.flush()
 
-    found = asyncio.run(examine(tell))
-    sys.stdout.write(before_verdict + sheet.format_verdict(found))
-    return found.exit_code
+    diagnosis = asyncio.run(examine(tell))
+    sys.stdout.write(before_verdict + sheet.format_verdict(diagnosis))
+    return diagnosis.exit_code
 
 
 def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:

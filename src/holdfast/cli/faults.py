@@ -31,5 +31,5 @@ def command(name: str | None, as_json: bool) -> None:
     print("profiles: --profile NAME, or `profile:` in a scenario")
     names = profiles.list_profiles()
     for profile in names:
-        said = str(profiles.load_profile(profile).get("description", "")).strip()
-        print(f"  {profile:<{max(map(len, names))}}  {said}")
+        description = str(profiles.load_profile(profile).get("description", "")).strip()
+        print(f"  {profile:<{max(map(len, names))}}  {description}")

@@ -106,8 +106,8 @@ def _read_settings(path: Path | None) -> PlaneSettings | None:
 def _show(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
     from holdfast.planes.handover import build_variables, format_exports
 
-    found = build_variables(folder, place, os.environ, settings)
-    sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else format_exports(found))
+    variables = build_variables(folder, place, os.environ, settings)
+    sys.stdout.write(json.dumps(variables, indent=2) + "\n" if as_json else format_exports(variables))
     sys.stdout.flush()
 
 

@@ -26,9 +26,9 @@ def set_outputs(environ: Mapping[str, str], *, score: float | None, verdict: str
     file = environ.get("GITHUB_OUTPUT")
     if not file or environ.get("GITHUB_ACTIONS") != "true":
         return
-    shown = "" if score is None else f"{score:.2f}"
+    value = "" if score is None else f"{score:.2f}"
     try:
         with open(file, "a", encoding="utf-8") as outputs:
-            outputs.write(f"score={shown}\nverdict={verdict}\nrun={run}\n")
+            outputs.write(f"score={value}\nverdict={verdict}\nrun={run}\n")
     except OSError as refused:
         print(f"warning: cannot write GITHUB_OUTPUT: {refused.strerror}", file=sys.stderr)

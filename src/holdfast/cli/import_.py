@@ -70,8 +70,8 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
     from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks
     from holdfast.report.safe import to_one_line
 
-    found = [task for source in sources for task in find_tasks(source)]
-    made = [convert_task(task, agent=agent, solution=solution) for task in found]
+    tasks = [task for source in sources for task in find_tasks(source)]
+    made = [convert_task(task, agent=agent, solution=solution) for task in tasks]
     for one, target in zip(made, write_tasks(made, folder, force=force), strict=True):
         print(f"wrote {target}")
         for line in one.left_out:

@@ -64,12 +64,12 @@ def format_next_steps(name: str, model: str | None, change: str) -> str:
     from holdfast.starter.recipe import find_version
 
     recipe = read_recipe(name)
-    found = find_version(recipe)
+    installed = find_version(recipe)
     lines = [fill(f"note: {recipe.note}", 100, subsequent_indent="  ")] if recipe.note else []
-    if found and found != recipe.version:
-        lines.append(f"note: {recipe.package} {found} is installed; {recipe.version} was tested ({recipe.tried})")
+    if installed and installed != recipe.version:
+        lines.append(f"note: {recipe.package} {installed} is installed; {recipe.version} was tested ({recipe.tried})")
     lines.append("Next:")
-    if found is None:
+    if installed is None:
         where = "in Holdfast's environment" if not recipe.program else f"({recipe.program} is not on the PATH)"
         lines.append(f"  {recipe.install}     # it is not installed {where}")
     if model is not None and not model.startswith("ollama/"):

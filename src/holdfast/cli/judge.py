@@ -37,10 +37,10 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
 
     for path in outputs:
         find_reporter(path)
-    found = get_single_part(RunDir.find(get_runs_folder(), run))
+    rundir = get_single_part(RunDir.find(get_runs_folder(), run))
     with closing(
-        judge_again(found, config=config, options=shared.build_run_options(**given), environ=os.environ)
+        judge_again(rundir, config=config, options=shared.build_run_options(**given), environ=os.environ)
     ) as outcome:
-        shown = write_reports(outcome, outputs)
-        Screen(as_json=as_json, quiet=quiet).finish(shown)
-    return report_unwritten(shown)
+        reported = write_reports(outcome, outputs)
+        Screen(as_json=as_json, quiet=quiet).finish(reported)
+    return report_unwritten(reported)

@@ -156,8 +156,8 @@ class Root(click.Group):
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        found = [(name, said) for name, said in COMMANDS.items() if name.startswith(incomplete)]
-        return [CompletionItem(name, help=said.replace(",", ";")) for name, said in found]  # fish cuts at a comma
+        matches = [(name, said) for name, said in COMMANDS.items() if name.startswith(incomplete)]
+        return [CompletionItem(name, help=said.replace(",", ";")) for name, said in matches]  # fish cuts at a comma
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))

@@ -66,9 +66,9 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
     with closing(load_run(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)
         page = shorten_path(run.path / "report.html")
-        shown = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
-        Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(shown)
-    return report_unwritten(shown)
+        reported = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
+        Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(reported)
+    return report_unwritten(reported)
 
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:

@@ -75,10 +75,10 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic for the typ
         from holdfast.reading.durations import parse_duration
 
         text = str(value)
-        found = parse_duration(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
-        if not found:
+        duration_ms = parse_duration(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
+        if not duration_ms:
             self.fail(f"{value!r} is not a time: write 90 (seconds), 90s, 5m or 1h", param, ctx)
-        return found / 1000
+        return duration_ms / 1000
 
 
 class ShardOf(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone
@@ -106,11 +106,11 @@ _SUFFIXES = (".yaml", ".yml")
 
 def complete_word(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Return the words of a kind that start with the incomplete word."""
-    found: Iterable[str] = ()
+    matches: Iterable[str] = ()
     with suppress(OSError, ValueError, RecursionError):
         words = _WORDS[what](ctx, incomplete)
-        found = [word for word in words if word.startswith(incomplete) and _PLAIN.fullmatch(word)]
-    return [CompletionItem(word) for word in dict.fromkeys(found)]
+        matches = [word for word in words if word.startswith(incomplete) and _PLAIN.fullmatch(word)]
+    return [CompletionItem(word) for word in dict.fromkeys(matches)]
 
 
 def _list_runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
@@ -184,16 +184,16 @@ def _read_spec(ctx: click.Context) -> dict[str, Any]:
     """Read the spec that the command line names, or the default one in this folder."""
     import yaml
 
-    named = ctx.params.get("config") or ctx.params.get("file")
-    path = next((name for name in (named, *DEFAULT_FILES) if name and os.path.isfile(name)), None)
+    path_given = ctx.params.get("config") or ctx.params.get("file")
+    path = next((name for name in (path_given, *DEFAULT_FILES) if name and os.path.isfile(name)), None)
     if path is None or os.path.getsize(path) > _LARGEST:
         return {}
     with open(path, encoding="utf-8") as file:
         try:
-            found = yaml.safe_load(file)
+            content = yaml.safe_load(file)
         except yaml.YAMLError:
             return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 _WORDS = {

@@ -372,12 +372,12 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
             hint="set scoring.pass_threshold for composites",
             code="option-inapplicable",
         )
-    asked = {
+    options = {
         "--backend": given.backend != RunOptions().backend,
         "--keep": given.keep,
         "--strict-world": given.strict_world,
     }
-    for option in [name for name, there in asked.items() if there and spec.world is None]:
+    for option in [name for name, there in options.items() if there and spec.world is None]:
         text = f"{option} changes nothing: this file opens no world, and its agent runs without a sandbox"
         warnings.append(RunWarning("option-idle", text))
     if given.min_score is not None and 0 < given.min_score <= 1:
@@ -399,9 +399,9 @@ def load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, .
     from holdfast.api.job import load_part
     from holdfast.spec import LoadOptions, check
 
-    found = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
-    if found is None or "contract" in found.declares:
+    spec = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
+    if spec is None or "contract" in spec.declares:
         return load_part(path, given)
-    scenario = any(task.kind == "task" for task in found.tasks)
-    part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in found.declares else "contract"
+    scenario = any(task.kind == "task" for task in spec.tasks)
+    part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in spec.declares else "contract"
     return load_part(path, replace(given, part=part))

@@ -121,21 +121,22 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
     from holdfast.replay.stored_run import read_run_sessions
     from holdfast.report.safe import to_one_line
 
-    found = read_run_sessions(run, run.path, environ=os.environ, failed_only=True, trial=trial)
-    if len(found.sessions) == 1:
-        for note in found.notes:
+    sessions = read_run_sessions(run, run.path, environ=os.environ, failed_only=True, trial=trial)
+    if len(sessions.sessions) == 1:
+        for note in sessions.notes:
             print(f"note: {to_one_line(note)}", file=sys.stderr)
-        return found.sessions[0]
-    if found.sessions:
-        ids = ", ".join(one.id for one in found.sessions[:8])
+        return sessions.sessions[0]
+    if sessions.sessions:
+        ids = ", ".join(one.id for one in sessions.sessions[:8])
         raise UsageError(
             f"more than one failed trial of run {run.id} begins with {trial}",
             hint=f"there are: {ids}",
             code="trial-ambiguous",
         )
-    if found.left_out:
+    if sessions.left_out:
         raise UsageError(
-            f"trial {found.left_out[0].name} cannot become a session: {found.left_out[0].why}", code="session-unusable"
+            f"trial {sessions.left_out[0].name} cannot become a session: {sessions.left_out[0].why}",
+            code="session-unusable",
         )
     failed = read_run_sessions(run, run.path, environ=os.environ, failed_only=True).sessions
     hint = f"those that failed: {', '.join(one.id for one in failed[:8])}" if failed else "none of its trials failed"
@@ -246,11 +247,11 @@ def _find_changed_finding(
 
     The agent's words may differ between trials; the state it leaves must be the same, including counts.
     """
-    found = {one.invariant: one for one in now.verdicts if one.outcome == "fail"}
+    failed = {one.invariant: one for one in now.verdicts if one.outcome == "fail"}
     for was in before.verdicts:
-        if was.outcome != "fail" or was.invariant not in found:
+        if was.outcome != "fail" or was.invariant not in failed:
             continue
-        one = found[was.invariant]
+        one = failed[was.invariant]
         same = was.code == one.code and bool(was.ended_by) == bool(one.ended_by)
         if not same or (was.invariant in on_state and _build_state_key(was) != _build_state_key(one)):
             return was, one

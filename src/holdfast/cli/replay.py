@@ -135,13 +135,15 @@ def export(report: str, folder: Path, force: bool) -> int:
     from holdfast.store.rundir import RunDir
 
     if Path(report).is_file():
-        found = read_report_sessions(Path(report), get_runs_folder(), folder, environ=os.environ)
+        sessions = read_report_sessions(Path(report), get_runs_folder(), folder, environ=os.environ)
     else:
-        found = read_run_sessions(RunDir.find(get_runs_folder(), report), folder, environ=os.environ, failed_only=True)
-    if not found.sessions and not found.left_out:
+        sessions = read_run_sessions(
+            RunDir.find(get_runs_folder(), report), folder, environ=os.environ, failed_only=True
+        )
+    if not sessions.sessions and not sessions.left_out:
         print("no trial failed: there is nothing to export")
         return 0
-    return write_and_report(found, folder, force=force)
+    return write_and_report(sessions, folder, force=force)
 
 
 def _show_each(broken: UnreadableSessions, as_json: bool) -> int:

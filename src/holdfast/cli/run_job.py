@@ -180,8 +180,8 @@ def write_reports(
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
             outcome = replace(outcome, run=replace(outcome.run, page=""))
-    asked = [(path, None) for path in outputs] + [(path, get_reporter(by)) for path, by in declared.items()]
-    missing = [trouble for path, by in asked if (trouble := _try_write_report(outcome, path, by))]
+    reports = [(path, None) for path in outputs] + [(path, get_reporter(by)) for path, by in declared.items()]
+    missing = [trouble for path, by in reports if (trouble := _try_write_report(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
         from holdfast.report.formats.markdown import Markdown
@@ -272,8 +272,8 @@ def run_and_show(
         option = "--lf" if last_failed else "--resume"
         hint = f"{option} runs what is left to run"
         raise UsageError(f"--cached and {option} cannot be combined", hint=hint, code="options-conflict")
-    asked = build_run_options(part=part, **given)
-    prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
+    options = build_run_options(part=part, **given)
+    prepared = prepare(config, resume, force, options, outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.print_dry_run(prepared.job, prepared.rundir)
     with closing(_run_or_reuse(prepared, screen, outputs, report=not no_report, cached=cached)) as outcome:

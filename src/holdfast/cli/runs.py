@@ -32,25 +32,25 @@ def command(count: int, as_json: bool) -> int:
 
     with open_history(get_runs_folder(), shared.warn) as found:
         runs = found.read_runs()
-    kept = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
-    shown = [_update_state(run) for run in runs if run.id.partition("/")[0] in kept]
+    ids = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
+    listed = [_update_state(run) for run in runs if run.id.partition("/")[0] in ids]
     if as_json:
         from msgspec.structs import asdict
 
         from holdfast.cli.screen import print_document
 
-        rows = [{name: value for name, value in asdict(run).items() if name != "cells"} for run in shown]
+        rows = [{name: value for name, value in asdict(run).items() if name != "cells"} for run in listed]
         print_document({"runs": rows})
         return 0
     if not runs:
         print(f"no run is stored in {get_runs_folder()}")
         return 0
     shared.show_lines(
-        format_table(_sort_runs(shown), screen.get_width(sys.stdout), get_painter(screen.should_use_color(sys.stdout)))
+        format_table(_sort_runs(listed), screen.get_width(sys.stdout), get_painter(screen.should_use_color(sys.stdout)))
     )
-    more = len({run.id.partition("/")[0] for run in runs}) - len(kept)
+    more = len({run.id.partition("/")[0] for run in runs}) - len(ids)
     if more:
-        print(f"{more} more: holdfast runs -n {more + len(kept)}")
+        print(f"{more} more: holdfast runs -n {more + len(ids)}")
     return 0
 
 

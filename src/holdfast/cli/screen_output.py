@@ -51,7 +51,7 @@ class Screen:
 
     def build_listener(self) -> Listen:
         """Return a listener for a run's events. A warning that several runs share is shown once."""
-        shown = self._listener = self._make_listener() if self.hears_trials else None
+        listener = self._listener = self._make_listener() if self.hears_trials else None
 
         def listen(event: Event) -> None:
             if isinstance(event, WarningIssued):
@@ -59,8 +59,8 @@ class Screen:
             elif isinstance(event, CostEstimated):
                 if not (self._silent or self._quiet):
                     print(f"cost: {describe_estimate(event.estimate)}", file=sys.stderr, flush=True)
-            elif shown is not None:
-                shown(event)
+            elif listener is not None:
+                listener(event)
 
         return listen
 
@@ -104,12 +104,12 @@ class Screen:
         sys.stdout.flush()
         most = len(held) if self._verbose or len(held) <= NOTES else NOTES - 1
         # Document 001 asks for the warning about state whatever else there is to say.
-        shown = sorted(held, key=lambda one: one.code != STATEFUL)[:most]
-        for warning in shown:
+        printed = sorted(held, key=lambda one: one.code != STATEFUL)[:most]
+        for warning in printed:
             print(format_warning(warning), file=sys.stderr)
-        if len(held) > len(shown):
+        if len(held) > len(printed):
             print(
-                f"warning: {format_count(len(held) - len(shown), 'more warning')}: -v, or the report", file=sys.stderr
+                f"warning: {format_count(len(held) - len(printed), 'more warning')}: -v, or the report", file=sys.stderr
             )
 
     def print_heading(self, part: Part) -> None:

@@ -30,12 +30,12 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
     """
     from holdfast.world.kept_world import list_kept_worlds
 
-    kept = list_kept_worlds(get_own_folder() / KEPT)
+    worlds = list_kept_worlds(get_own_folder() / KEPT)
     if trial is None:
-        for folder in kept:
+        for folder in worlds:
             print(_describe_trial(folder))
         return 0
-    return _open(_find_kept_world(trial, kept), words)
+    return _open(_find_kept_world(trial, worlds), words)
 
 
 def _describe_trial(folder: Path) -> str:
@@ -49,12 +49,12 @@ def _describe_trial(folder: Path) -> str:
     try:
         run = RunDir(Path(read_kept_world(folder).run))
         scenario = next((trial.scenario for trial in read_trials(run) if trial.id == folder.name), "")
-        found = [one for path in list_verdict_files(run) for one in read_verdicts(path) if one.trial == folder.name]
+        verdicts = [one for path in list_verdict_files(run) for one in read_verdicts(path) if one.trial == folder.name]
     except (OSError, UserError):
         return f"{folder.name}  (its run is gone)"
-    rules = [f"{one.invariant} {one.outcome}" for one in found if one.outcome not in ("pass", "n/a")]
-    shown = ", ".join(dict.fromkeys(rules)) or "every rule passed"
-    return to_one_line(f"{folder.name}  run {run.id}  {scenario}  {shown}")
+    rules = [f"{one.invariant} {one.outcome}" for one in verdicts if one.outcome not in ("pass", "n/a")]
+    failed = ", ".join(dict.fromkeys(rules)) or "every rule passed"
+    return to_one_line(f"{folder.name}  run {run.id}  {scenario}  {failed}")
 
 
 def _open(folder: Path, words: tuple[str, ...]) -> int:
@@ -64,10 +64,10 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
     from holdfast.runner.past.kept_trial import read_trial
     from holdfast.world.kept_world import read_kept_world
 
-    kept = read_kept_world(folder)
+    world = read_kept_world(folder)
     try:
         return asyncio.run(
-            revisit(folder, kept, read_trial(kept, os.environ, _print_note), os.environ, words, _print_note)
+            revisit(folder, world, read_trial(world, os.environ, _print_note), os.environ, words, _print_note)
         )
     except asyncio.CancelledError:  # by a signal: the world is gone
         return 2
@@ -86,10 +86,10 @@ def _find_kept_world(trial: str, kept: list[Path]) -> Path:
 
     if (Path(trial) / ABOUT).is_file():
         return Path(trial)
-    found = [folder for folder in kept if folder.name == trial] or [f for f in kept if f.name.startswith(trial)]
-    if len(found) == 1:
-        return found[0]
+    matches = [folder for folder in kept if folder.name == trial] or [f for f in kept if f.name.startswith(trial)]
+    if len(matches) == 1:
+        return matches[0]
     hint = f"there are: {', '.join(folder.name for folder in kept[:20])}" if kept else "run with --keep first"
     raise UsageError(
-        f"{'no' if not found else 'more than one'} kept world is called {trial}", hint=hint, code="kept-world-invalid"
+        f"{'no' if not matches else 'more than one'} kept world is called {trial}", hint=hint, code="kept-world-invalid"
     )

@@ -38,7 +38,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
 
     if run is None:
         try:
-            found = RunDir.find(get_runs_folder(), what)
+            rundir = RunDir.find(get_runs_folder(), what)
         except UsageError as unknown:
             where = find_trial(what)
             if where is None:
@@ -46,7 +46,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
                     f"there is no run or trial called {what!r}", hint=unknown.hint, code="name-unknown"
                 ) from None
         else:
-            return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
+            return show_stored(rundir, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
         where = find_trial_in_run(RunDir.find(get_runs_folder(), run), what)
         if where is None:

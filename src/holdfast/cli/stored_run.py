@@ -66,8 +66,8 @@ def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
 
     folders = (part for run in reversed(list_stored_runs(get_runs_folder())) for part in list_parts(run) or (run,))
     for run in map(RunDir, folders):
-        found = read_hunt(run)
-        for one in found.causes if found is not None else ():
+        result = read_hunt(run)
+        for one in result.causes if result is not None else ():
             if one.id.startswith(cause) and one.trial:
                 return run, one
     raise UsageError(

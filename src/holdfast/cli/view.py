@@ -38,13 +38,13 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
     """
     from holdfast.folders import get_runs_folder
 
-    found = _find(get_runs_folder(), run) if run else None
-    runs = _get_runs_folder(found) if found is not None else get_runs_folder().absolute()
-    if found is None:
+    rundir = _find(get_runs_folder(), run) if run else None
+    runs = _get_runs_folder(rundir) if rundir is not None else get_runs_folder().absolute()
+    if rundir is None:
         _refuse_no_project(runs)
     opens = not no_open and not as_json and sys.stdout.isatty()
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(runs, found.id if found is not None else "", port, opens=opens, as_json=as_json))
+        asyncio.run(_serve(runs, rundir.id if rundir is not None else "", port, opens=opens, as_json=as_json))
     return 0
 
 

@@ -67,10 +67,10 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bo
         from holdfast.cli.screen import print_document
         from holdfast.report.causes.cause_json import build_entries
 
-        shown = build_document(found.overall)
+        document = build_document(found.overall)
         for part, outcome in found.outcomes.items():
-            shown["parts"][part]["causes"] = list(build_entries(outcome.run))
-        print_document(shown)
+            document["parts"][part]["causes"] = list(build_entries(outcome.run))
+        print_document(document)
         return
     text = format_summary(
         found.overall,

@@ -130,8 +130,8 @@ def _build_rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
             judged = [one.id for one in group.sessions if _does_apply(rule, one)]
             if rule.probes or not judged:
                 continue
-            named = _make_unique(rule.id, group.label, used)
-            yield replace(rule, id=named, when="always", sessions=tuple(judged), recorded_when=rule.when)
+            unique = _make_unique(rule.id, group.label, used)
+            yield replace(rule, id=unique, when="always", sessions=tuple(judged), recorded_when=rule.when)
 
 
 def _does_apply(rule: Invariant, session: RecordedSession) -> bool:
@@ -147,12 +147,12 @@ def _does_apply(rule: Invariant, session: RecordedSession) -> bool:
 
 def _make_unique(id: str, label: str, used: set[str]) -> str:
     """Return the id, as `no-leak [Finance]` if another contract already has a rule with that id."""
-    named, n = id, 1
-    while named in used:
-        named = f"{id} [{label}]" if n == 1 else f"{id} [{label} {n}]"
+    candidate, n = id, 1
+    while candidate in used:
+        candidate = f"{id} [{label}]" if n == 1 else f"{id} [{label} {n}]"
         n += 1
-    used.add(named)
-    return named
+    used.add(candidate)
+    return candidate
 
 
 class HeldSessions(Struct, frozen=True):

@@ -68,8 +68,8 @@ def build_session(trace: ForeignTrace) -> Found:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
     if question.attached:
         return LeftOutTrace(trace.id or UNNAMED, f"its question has a part that is not text: {question.attached}")
-    named = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
-    responses = tuple(map(build_response, named))
+    uses = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
+    responses = tuple(map(build_response, uses))
     deep = next((one.tool for one in responses if is_too_deep(one)), None)
     if deep is not None:
         return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")

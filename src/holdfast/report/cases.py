@@ -69,8 +69,8 @@ def format_marked_head(case: Case) -> str:
 
 def format_mutation(made: Variation) -> str:
     """`noise (typos) of 'What does the kettle cost?'`."""
-    named = f"{made.mutation} ({made.name})" if made.name else made.mutation
-    return f"{named} of {made.source[:SOURCE]!r}"
+    name = f"{made.mutation} ({made.name})" if made.name else made.mutation
+    return f"{name} of {made.source[:SOURCE]!r}"
 
 
 def get_noun(run: Run) -> str:

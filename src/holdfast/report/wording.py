@@ -271,9 +271,9 @@ def format_next_step(run: Run, row: CellRow) -> str:
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
-        named = ", ".join(_list_targets(run, cell.scenario))
-        advice = f"ask something that makes the agent call {named}, or " if named else ""
-        if not named and any(fault.plane == "world" for fault in _find_faults(run, cell.scenario)):
+        targets = ", ".join(_list_targets(run, cell.scenario))
+        advice = f"ask something that makes the agent call {targets}, or " if targets else ""
+        if not targets and any(fault.plane == "world" for fault in _find_faults(run, cell.scenario)):
             return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
         unseen = cell.code == "fault-no-request"
         way = (

@@ -33,12 +33,12 @@ def digest_agent_files(spec: Spec) -> dict[str, str]:
     """Digest every file of the agent, by its path relative to the spec's folder."""
     root = Path(spec.path).resolve().parent
     folders = (root, *([root / spec.agent.dir] if spec.agent.dir else ()))
-    found = ImportedFiles()
+    imported = ImportedFiles()
     for module in _list_modules(spec):
-        found.add_module(module, folders)
+        imported.add_module(module, folders)
     for file in _find_command_files(spec, root):
-        found.add(file, tuple(dict.fromkeys((file.parent, *folders))))  # a program first imports from its own folder
-    return {os.path.relpath(file, root): one for file, one in found.digests.items()}
+        imported.add(file, tuple(dict.fromkeys((file.parent, *folders))))  # a program first imports from its own folder
+    return {os.path.relpath(file, root): one for file, one in imported.digests.items()}
 
 
 def digest_agent(spec: Spec, files: Mapping[str, str]) -> str:
@@ -131,12 +131,12 @@ def digest_file(path: Path) -> str:
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Describe every file that changed, was added or was removed."""
-    said = []
+    changes = []
     for name in sorted({*before, *now}):
         if name not in now:
-            said.append(f"{name} is missing or no longer imported")
+            changes.append(f"{name} is missing or no longer imported")
         elif name not in before:
-            said.append(f"{name} is new")
+            changes.append(f"{name} is new")
         elif before[name] != now[name]:
-            said.append(f"{name} changed")
-    return said
+            changes.append(f"{name} changed")
+    return changes

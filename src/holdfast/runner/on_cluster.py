@@ -181,9 +181,9 @@ def _build_order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder
 def _select_variables(job: Job) -> dict[str, str]:
     """Return the values of the variables that the spec refers to, and the keys of providers."""
     spec, environ = job.spec, job.environ
-    named = [*find_variables(spec.secrets, environ), *find_variables(spec.passed_on, environ), *PROVIDER_KEYS]
+    names = [*find_variables(spec.secrets, environ), *find_variables(spec.passed_on, environ), *PROVIDER_KEYS]
     if spec.world is not None:
         sources = (secret.source.partition(":") for secret in spec.world.secrets)
-        named += [rest for kind, _, rest in sources if kind == "env" and rest]
-        named += [secret.name for secret in spec.world.secrets]
-    return {name: environ[name] for name in named if name in environ}
+        names += [rest for kind, _, rest in sources if kind == "env" and rest]
+        names += [secret.name for secret in spec.world.secrets]
+    return {name: environ[name] for name in names if name in environ}

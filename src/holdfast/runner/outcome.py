@@ -224,8 +224,8 @@ def _note_missing_isolation(ended: RunEnd) -> Iterator[RunNote]:
     known = {feature for note in ended.background if note.code == "sandbox" for feature in note.about}
     missing = [one for one in ended.isolation if one.asked and not one.enforced and one.feature not in known]
     if missing:
-        named = (f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
-        yield RunNote("not-enforced", f"not enforced in this world: {', '.join(named)}")
+        features = (f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
+        yield RunNote("not-enforced", f"not enforced in this world: {', '.join(features)}")
 
 
 def _describe_stop(ended: RunEnd, planned: int, *, auto: bool) -> str:

@@ -151,8 +151,8 @@ def _check_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
     }
     if not any(changed.values()):
         return
-    named = describe_changes(manifest.agent_files, files)
-    which = f" ({', '.join(named[:SHOWN])}{', …' if named[SHOWN:] else ''})" if named else ""
+    changes = describe_changes(manifest.agent_files, files)
+    which = f" ({', '.join(changes[:SHOWN])}{', …' if changes[SHOWN:] else ''})" if changes else ""
     what = " and the ".join(name for name, differs in changed.items() if differs)
     raise UsageError(
         f"the {what} changed since run {run.id}{which}; its results could not be combined",

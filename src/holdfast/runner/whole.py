@@ -74,13 +74,15 @@ def build_part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights)
 
 def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
     """The result of a hunt: it has no score, and a cause that fails is a violation. Open points decide nothing."""
-    found = read_hunt(RunDir(path))
-    if found is None:
+    result = read_hunt(RunDir(path))
+    if result is None:
         return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
-    reasons = [reason for reason in list_hunt_reasons(found) if reason.code != "hunt-open"]
+    reasons = [reason for reason in list_hunt_reasons(result) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
-    known = sum(one.known for one in found.causes)
-    told = f"{known} known and {len(found.causes) - known} new causes fail, {len(found.fixed)} known no longer fail"
+    known = sum(one.known for one in result.causes)
+    summary = (
+        f"{known} known and {len(result.causes) - known} new causes fail, {len(result.fixed)} known no longer fail"
+    )
     return PartResult(
         "hunt",
         passed=exit_code == HELD,
@@ -89,8 +91,8 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
         reason_codes=tuple(one.code for one in reasons),
         run=run,
         page=page,
-        trials=found.trials,
-        said=told,
+        trials=result.trials,
+        said=summary,
     )
 
 

@@ -91,8 +91,8 @@ def _read_head(own: Path) -> GitCommit:
 
 def _find_common_folder(own: Path) -> Path:
     """Return the folder with the refs of all worktrees."""
-    named = own / "commondir"
-    return own / _read_text(named).strip() if os.path.isfile(named) else own
+    pointer = own / "commondir"
+    return own / _read_text(pointer).strip() if os.path.isfile(pointer) else own
 
 
 def _resolve_ref(own: Path, common: Path, name: str) -> str:

@@ -77,8 +77,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
         """The spec file of the run."""
         if self.file:
             return Path(self.file)
-        named = Path(self.spec_path).resolve()
-        return named if str(named.parent) == self.root else Path(self.root) / Path(self.spec_path).name
+        path = Path(self.spec_path).resolve()
+        return path if str(path.parent) == self.root else Path(self.root) / Path(self.spec_path).name
 
 
 class RunEnd(Struct, frozen=True, omit_defaults=True):

@@ -138,10 +138,10 @@ def _format_case_failures(run: Run) -> Iterator[str]:
 
 def _format_case_cause(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
     case, many = cause.first.case, len(cause.members)
-    named = (
+    subject = (
         wording.format_count(many, cases.get_noun(run)) if many > 1 else escape_inline(cases.format_marked_head(case))
     )
-    yield f"<details><summary>{wording.SIGNS[cause.outcome]} {cause.outcome}: {named}</summary>"
+    yield f"<details><summary>{wording.SIGNS[cause.outcome]} {cause.outcome}: {subject}</summary>"
     yield ""
     yield block(text)
     yield ""

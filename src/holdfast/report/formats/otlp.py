@@ -48,10 +48,10 @@ def build_trial_spans(run: Run, traced: TracedTrial) -> list[dict[str, Any]]:
     """Return the spans of one trial, the agent's own first. Equal runs give equal ids."""
     trace_id = _build_id(16, run.id, run.started, traced.trial.id)
     root = _build_id(8, trace_id)
-    named = {e.span_id: _build_id(8, trace_id, n) for n, e in enumerate(traced.seen.trace) if e.span_id}
+    span_ids = {e.span_id: _build_id(8, trace_id, n) for n, e in enumerate(traced.seen.trace) if e.span_id}
     spans = [_build_agent_span(run, traced, trace_id, root)]
     for n, event in enumerate(traced.seen.trace):
-        parent = named.get(event.parent_span_id, root)
+        parent = span_ids.get(event.parent_span_id, root)
         spans.append(_build_call_span(event, traced.seen.at, trace_id, _build_id(8, trace_id, n), parent))
     return spans
 

@@ -157,8 +157,8 @@ def _render_causes(document: Mapping[str, Any], causes_document: Mapping[str, An
 def _render_cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) -> Markup:
     places = [*cause["cases"][:PLACES], *(_get_column_name(document, cell) for cell in cause["cells"][:PLACES])]
     noun, single = cause["noun"], cause["count"] == 1 and places
-    named = f"{noun} {places[0]}" if cause["cases"] else "".join(places[:1])
-    count = f"in {named}" if single else wording.format_count(cause["count"], noun)
+    where_named = f"{noun} {places[0]}" if cause["cases"] else "".join(places[:1])
+    count = f"in {where_named}" if single else wording.format_count(cause["count"], noun)
     remarks = tag("i", cause["remarks"]) if cause["remarks"] else None
     where = tag("span", count, kind="count")
     what = tag("span", tag("b", tag("bdi", cause["rule"] or cause["reason"])), _SPACE, where, remarks, kind="what")

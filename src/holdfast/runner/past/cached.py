@@ -143,28 +143,30 @@ def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
     A path that is put together at runtime cannot be known without running the agent.
     """
     agent = job.spec.agent
-    named = [(root, word) for word in (*(agent.command or "").split(), *agent.args, *map(str, agent.env.values()))]
+    paths_named = [
+        (root, word) for word in (*(agent.command or "").split(), *agent.args, *map(str, agent.env.values()))
+    ]
     paths = (job.environ.get("PYTHONPATH", "") + os.pathsep + str(agent.env.get("PYTHONPATH", ""))).split(os.pathsep)
-    named += [(root, path) for path in paths if path]
+    paths_named += [(root, path) for path in paths if path]
     for path in (root / name for name in digest_agent_files(job.spec)):
         text = path.read_bytes() if path.stat().st_size < LARGE else b""
-        named += [(base, word) for word in _find_paths(text, path.suffix) for base in (root, path.parent)]
-    found = ImportedFiles()
+        paths_named += [(base, word) for word in _find_paths(text, path.suffix) for base in (root, path.parent)]
+    imported = ImportedFiles()
     folders = [root]
-    for base, word in named:
+    for base, word in paths_named:
         written = os.path.expanduser(word.strip("'\""))
         place = Path(os.path.normpath(base / written)) if len(word) < PATH_MOST else root
         # Folders above the spec are not import roots, and everything below it is compared in any case.
         if root.is_relative_to(place) or place.is_relative_to(root):
             continue
         if os.path.isfile(place):
-            found.add(place, (root, place.parent))
+            imported.add(place, (root, place.parent))
         elif os.path.isdir(place):
             folders.append(place)
     if len(folders) > 1:
         for path in (root / name for name in digest_agent_files(job.spec)):
-            found.add(path, tuple(dict.fromkeys(folders)))
-    return {path: one for path, one in found.digests.items() if not path.is_relative_to(root)}
+            imported.add(path, tuple(dict.fromkeys(folders)))
+    return {path: one for path, one in imported.digests.items() if not path.is_relative_to(root)}
 
 
 def _find_paths(text: bytes, suffix: str) -> list[str]:
