@@ -24,7 +24,7 @@ from holdfast.errors import AgentUnavailable, UserError
 from holdfast.folders import format_path
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.planes.trial_address import NO_TRIAL
-from holdfast.streams.unix_sockets import socket_address
+from holdfast.streams.unix_sockets import open_socket_path
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
@@ -147,7 +147,7 @@ class Standby:
         bound = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
-            with socket_address(self._path.parent, self._path.name) as address:
+            with open_socket_path(self._path.parent, self._path.name) as address:
                 bound.bind(address)
         finally:
             os.umask(before)
@@ -223,7 +223,7 @@ def take_socket(folder: Path) -> TakenSocket:
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(5)
     try:
-        with socket_address(folder, "gateway.sock") as address:
+        with open_socket_path(folder, "gateway.sock") as address:
             connection.connect(address)
         data, fds, _, _ = socket.recv_fds(connection, MESSAGE_LIMIT, 1)
     except OSError as broken:

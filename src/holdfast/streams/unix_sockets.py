@@ -10,8 +10,8 @@ LONGEST = 100
 
 
 @contextmanager
-def socket_address(folder: Path, name: str) -> Iterator[str]:
-    """Give the path at which to bind or connect a socket in a folder of any depth."""
+def open_socket_path(folder: Path, name: str) -> Iterator[str]:
+    """Yields the path at which to bind or connect a socket in a folder of any depth."""
     path = str(folder / name)
     if len(os.fsencode(path)) <= LONGEST:
         yield path

@@ -15,36 +15,36 @@ _RESP_SIZE = re.compile(r"(?m)^[*$]\d+\r$")
 _QUERY, _EXECUTE = 3, 23  # MySQL's COM_QUERY and COM_STMT_EXECUTE
 
 
-def sent_text(wire: Wire, data: bytes) -> str:
+def read_sent_text(wire: Wire, data: bytes) -> str:
     """Returns the text that a client sent, without the words of SQL and without its login."""
     if wire == "postgres":
-        return "\n".join(_postgres_sent(data))
+        return "\n".join(_read_postgres_sent(data))
     if wire == "mysql":
-        packets = (packet for packet in _mysql_packets(data) if packet[:1] in (bytes((_QUERY,)), bytes((_EXECUTE,))))
-        return "\n".join(_literals(one[1:]) if one[0] == _QUERY else _printed(one[1:]) for one in packets)
-    return _printed(data)
+        packets = (packet for packet in _split_mysql(data) if packet[:1] in (bytes((_QUERY,)), bytes((_EXECUTE,))))
+        return "\n".join(_find_literals(one[1:]) if one[0] == _QUERY else _find_printable(one[1:]) for one in packets)
+    return _find_printable(data)
 
 
-def received_text(wire: Wire, data: bytes) -> str:
+def read_received_text(wire: Wire, data: bytes) -> str:
     """Returns the text of the service's reply."""
     if wire == "postgres":
         return "\n".join(
-            value for kind, body in _postgres_frames(data) if kind == b"D" for value in _postgres_values(body)
+            value for kind, body in _split_postgres(data) if kind == b"D" for value in _read_postgres_values(body)
         )
     if wire == "mysql":
-        return "\n".join(value for packet in _mysql_packets(data) for value in _mysql_row(packet))
-    return _printed(data)
+        return "\n".join(value for packet in _split_mysql(data) for value in _read_mysql_row(packet))
+    return _find_printable(data)
 
 
-def _printed(data: bytes) -> str:
+def _find_printable(data: bytes) -> str:
     return "\n".join(_PRINTED.findall(_RESP_SIZE.sub("", data.decode("utf-8", "replace"))))
 
 
-def _literals(sql: bytes) -> str:
+def _find_literals(sql: bytes) -> str:
     return "\n".join(_LITERAL.findall(sql.decode("utf-8", "replace")))
 
 
-def _postgres_frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _split_postgres(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     at = 0
     while at + 5 <= len(data) and data[at : at + 1].isalnum():
         size = int.from_bytes(data[at + 1 : at + 5])
@@ -52,21 +52,21 @@ def _postgres_frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 1 + max(size, 4)
 
 
-def _postgres_sent(data: bytes) -> Iterator[str]:
-    for kind, body in _postgres_frames(data):
+def _read_postgres_sent(data: bytes) -> Iterator[str]:
+    for kind, body in _split_postgres(data):
         if kind == b"Q":
-            yield _literals(body)
+            yield _find_literals(body)
         elif kind == b"P":
-            yield _literals(body.partition(b"\0")[2].partition(b"\0")[0])
+            yield _find_literals(body.partition(b"\0")[2].partition(b"\0")[0])
         elif kind == b"B":
             parameters = body.partition(b"\0")[2].partition(b"\0")[2]
             formats = 2 + 2 * int.from_bytes(parameters[:2])
-            yield from _postgres_values(parameters[formats:])
+            yield from _read_postgres_values(parameters[formats:])
         elif kind == b"d":  # rows of a COPY
-            yield _printed(body)
+            yield _find_printable(body)
 
 
-def _postgres_values(body: bytes) -> Iterator[str]:
+def _read_postgres_values(body: bytes) -> Iterator[str]:
     """Yields the columns of a row, or the parameters of a statement: a count, then each with its size."""
     at = 2
     for _ in range(int.from_bytes(body[:2])):
@@ -89,7 +89,7 @@ def _read_value(value: bytes) -> Iterator[str]:
             yield repr(round(number, 9))
 
 
-def _mysql_packets(data: bytes) -> Iterator[bytes]:
+def _split_mysql(data: bytes) -> Iterator[bytes]:
     at = 0
     while at + 4 < len(data):
         size = int.from_bytes(data[at : at + 3], "little")
@@ -97,7 +97,7 @@ def _mysql_packets(data: bytes) -> Iterator[bytes]:
         at += 4 + size
 
 
-def _mysql_row(packet: bytes) -> Iterator[str]:
+def _read_mysql_row(packet: bytes) -> Iterator[str]:
     """Yields the columns of a row of texts; of another packet what can be printed."""
     columns, at = [], 0
     while at < len(packet):

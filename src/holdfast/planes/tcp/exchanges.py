@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.model.observation import ServiceExchange
 from holdfast.model.world import Wire
-from holdfast.planes.tcp.carried_text import received_text, sent_text
+from holdfast.planes.tcp.carried_text import read_received_text, read_sent_text
 from holdfast.protocols.trial import TraceSink
 from holdfast.reading.followed_values import fingerprints, followed_values
 
@@ -39,13 +39,13 @@ class ConnectionExchanges:
         self._transaction = 0
         """The number of the transaction that is open; 0 if there is none."""
 
-    def sent(self, data: bytes) -> None:
+    def record_sent(self, data: bytes) -> None:
         if self._round is None or self._round.received:
             self._round = _Round(self._sink.now(), self._transaction)
             self._sink.add_exchange(partial(self._read, self._round))
         self._round.sent += data[: BYTES_READ - len(self._round.sent)]
 
-    def received(self, data: bytes) -> None:
+    def record_received(self, data: bytes) -> None:
         if self._round is not None:  # otherwise a greeting
             self._round.received += data[: BYTES_READ - len(self._round.received)]
             self._round.ended = self._sink.now()
@@ -59,7 +59,7 @@ class ConnectionExchanges:
     def end(self) -> None:
         self._transaction = 0
 
-    def wrote(self, table: str) -> None:
+    def record_write(self, table: str) -> None:
         if self._round is not None and table:
             self._round.tables.append(table)
 
@@ -70,7 +70,7 @@ class ConnectionExchanges:
             "transaction" if one.transaction else "service",
             self._service,
             one.transaction or self._n,
-            fingerprints(followed_values(sent_text(self._wire, bytes(one.sent)))),
-            fingerprints(followed_values(received_text(self._wire, bytes(one.received)))),
+            fingerprints(followed_values(read_sent_text(self._wire, bytes(one.sent)))),
+            fingerprints(followed_values(read_received_text(self._wire, bytes(one.received)))),
             tuple(dict.fromkeys(one.tables)),
         )

@@ -41,7 +41,7 @@ class ServiceConnection:
         self._felt: set[DeliveryPart] = set()
         self._delivery = AS_IT_IS
         self._exchanges = ConnectionExchanges(service.name, service.wire, self._n, service.context.sink)
-        client.tap = self._exchanges.sent
+        client.tap = self._exchanges.record_sent
         self._steps = ConnectionFaults(service, self._n, _sleep, self._exchanges)
         self._sinks: list[ByteSink] = []
         self._connected = False
@@ -84,7 +84,7 @@ class ServiceConnection:
     async def _connect_server(self, call: Call | None) -> Reply:
         if self._server is None:
             self._server = await self._service.connect()
-            self._server.tap = self._exchanges.received
+            self._server.tap = self._exchanges.record_received
         return Reply("a connection")
 
     async def _wait(self, ms: float) -> None:
@@ -241,7 +241,7 @@ class ConnectionFaults:
         self._service.transactions -= 1
 
     def record_write(self, statement: TransactionStatement) -> None:
-        self._exchanges.wrote(statement.table)
+        self._exchanges.record_write(statement.table)
         self._service.record_write(statement)
 
     async def send_through(self, dues: Sequence[TransactionStep], send: Sending) -> None:

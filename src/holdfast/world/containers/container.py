@@ -16,7 +16,7 @@ from holdfast.errors import HarnessError, SandboxFailed, UserError
 from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
-from holdfast.streams.unix_sockets import socket_address
+from holdfast.streams.unix_sockets import open_socket_path
 from holdfast.world.compiled import CannotCompile, compile_source
 from holdfast.world.containers.container_owner import LABEL, identify_owner
 from holdfast.world.supervisors import messages as wire
@@ -212,7 +212,7 @@ def _listen_in(folder: Path) -> Iterator[socket.socket]:
     """Opens a listening socket in that folder, for the first process only."""
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        with socket_address(folder, _SOCKET) as address:
+        with open_socket_path(folder, _SOCKET) as address:
             waiting.bind(address)
         (folder / _SOCKET).chmod(0o666)  # no other user can enter the folder
         waiting.listen(1)

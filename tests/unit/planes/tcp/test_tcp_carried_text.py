@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from holdfast.planes.tcp.carried_text import received_text, sent_text
+from holdfast.planes.tcp.carried_text import read_received_text, read_sent_text
 from holdfast.reading.followed_values import followed_values
 
 
@@ -46,8 +46,8 @@ RESP = b"*3\r\n$3\r\nSET\r\n$100\r\ncart:C-40417\r\n$5\r\n219.5\r\n"
     ],
 )
 def test_what_a_client_sends(wire, data, values):
-    assert followed_values(sent_text(wire, data)).keys() >= values
-    assert not followed_values(sent_text(wire, data)).keys() & {"customers", "password4711", "100"}
+    assert followed_values(read_sent_text(wire, data)).keys() >= values
+    assert not followed_values(read_sent_text(wire, data)).keys() & {"customers", "password4711", "100"}
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_what_a_client_sends(wire, data, values):
     [("postgres", ROW), ("mysql", MYSQL_ROW), ("", b"$7\r\nC-40417\r\n$6\r\n219.50\r\n")],
 )
 def test_what_a_service_replies(wire, data):
-    assert followed_values(received_text(wire, data)).keys() == {"c40417", "219.5"}
+    assert followed_values(read_received_text(wire, data)).keys() == {"c40417", "219.5"}
 
 
 @pytest.mark.parametrize("wire", ["postgres", "mysql", ""])
 @pytest.mark.parametrize("data", [b"", b"\0", b"D\xff\xff\xff\xff", b"D\0\0\0\x07\xff\xff\0", bytes(range(256)) * 3])
 def test_any_bytes_can_be_read(wire, data):
-    sent_text(wire, data)
-    received_text(wire, data)
+    read_sent_text(wire, data)
+    read_received_text(wire, data)
