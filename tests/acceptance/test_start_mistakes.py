@@ -5,6 +5,8 @@ Only a command that starts and then fails is a result of the agent: it may have 
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
 from itertools import product
 from typing import Any
@@ -120,6 +122,18 @@ def test_a_command(project: MakeProject, mistake: str, boxed: bool) -> None:
     assert (result.code, "[agent-not-started]" in result.err) == (status, status == 4), result.err
     if status == 4:
         assert f"holdfast.yaml:{line_of(desk, 'command')}: " in result.err
+
+
+@pytest.mark.skipif(
+    subprocess.run(["sh", "-c", "command -v [["], capture_output=True).returncode == 0, reason="this sh is a bash"
+)
+@pytest.mark.parametrize("command", ["echo ok &> log; cat log", "[ a == a ] && echo ok", "cat <(echo ok)"])
+def test_a_command_written_for_bash(project: MakeProject, command: str) -> None:
+    desk = made(project, {"type": "command", "command": command})
+    result = desk.cli("contract", "run", "--no-report")
+    assert (result.code, "[agent-not-started]" in result.err) == (4, True), result.err
+    quoted = f"bash -c {shlex.quote(command)}"
+    assert made(project, {"type": "command", "command": quoted}).cli("contract", "run", "--no-report").code == 0
 
 
 @pytest.mark.parametrize("binary", [("no-such-program", ()), (sys.executable, ("soundd.py",)), ("./foreign.sh", ())])

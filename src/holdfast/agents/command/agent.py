@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from holdfast.agents.command.channels import (
 from holdfast.agents.dialogue import Dialogue, make_dialogue
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.agents.time_limit import compute_turn_limit_ms, run_until_limit
-from holdfast.errors import AgentLost
+from holdfast.errors import AgentLost, AgentUnavailable
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
@@ -41,6 +42,7 @@ from holdfast.processes.terminal import Terminal
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import AnswerFile, Place, World
+from holdfast.reading.bash_syntax import BASH_FEATURES, explain_bash_only, find_bash_features
 from holdfast.reading.json_values import compile_answer_path
 from holdfast.reading.program_word import find_readable_calls, get_module
 
@@ -252,6 +254,7 @@ class CommandAgent:
         Raises AgentUnavailable if the program does not exist.
         """
         build_argv(agent, root, {**environ, **agent.env})
+        _refuse_bash_syntax(agent)
         self = cls(agent)
         self._reset = _open_reset(agent, root)
         if agent.answer_file:
@@ -286,3 +289,16 @@ def _open_reset(agent: AgentSpec, root: Path) -> Reset | None:
     from holdfast.agents.http.reset import open_reset
 
     return open_reset(agent, None, root, 1)
+
+
+def _refuse_bash_syntax(agent: AgentSpec) -> None:
+    """Raises AgentUnavailable if the command is written for bash and this machine's sh reads it in another way."""
+    for name in find_bash_features(agent.command or ""):
+        probe = [SHELL, "-c", BASH_FEATURES[name].probe]
+        if subprocess.run(probe, capture_output=True, check=False).returncode:  # noqa: S603 - our own texts
+            raise AgentUnavailable(
+                f"agent.command cannot be run: {explain_bash_only(name)}",
+                code="agent-not-started",
+                config=True,
+                key="agent.command",
+            )
