@@ -196,7 +196,7 @@ def _collect_warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
 
 
 def _discard(whole: RunDir, new: bool) -> None:
-    """Remove a run of which no part was begun."""
+    """Remove a run if none of its parts was begun."""
     whole.unlock()
     if new and not any((whole.path / "parts").glob("*/run.json")):
         shutil.rmtree(whole.path, ignore_errors=True)

@@ -102,7 +102,7 @@ class RunRecord:
     def __init__(
         self, run: RunDir, scenarios: Iterable[Scenario] = (), *, inline: bool = False, consults: bool = False
     ) -> None:
-        """`scenarios` are those of the spec, of which the run has a copy."""
+        """`scenarios` are those of the spec; the run has a copy of it."""
         self._run = run
         self._scenarios = {**read_scenarios(run, scenarios), CONTROL.name: CONTROL}
         # A resumed run seals the file even if it invents nothing more.

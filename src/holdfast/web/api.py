@@ -85,7 +85,7 @@ class Api:
         except SpecError as wrong:
             first = next((f"{one.path}: {one.message}" for one in wrong.problems if one.severity == "error"), "")
             return build_refusal(
-                409, f"{wrong}: {first}" if first else str(wrong), "holdfast validate says more of such a file"
+                409, f"{wrong}: {first}" if first else str(wrong), "holdfast validate explains the problems of a file"
             )
         except UsageError as wrong:
             return build_refusal(400, str(wrong), wrong.hint)

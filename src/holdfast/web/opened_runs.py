@@ -54,7 +54,7 @@ class OpenedRuns:
         """Return the run's folder; NotThere if there is none."""
         path = get_run_folder(self._runs, id)
         if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
-            raise NotFound(f"there is no run {id}", hint="the list of runs says which there are")
+            raise NotFound(f"there is no run {id}", hint="the list of runs shows the existing ones")
         return RunDir(path)
 
     def use(self, id: str, what: Callable[[OpenedRun], T]) -> T:

@@ -49,7 +49,7 @@ def _shorten(value: Any, deep: int) -> Any:
     if not isinstance(value, dict | list):
         return value
     if not deep:
-        return "[left out: it lies too deep]"
+        return "[left out: nested too deeply]"
     if isinstance(value, dict):
         fields = {str(key): _shorten(inner, deep - 1) for key, inner in list(value.items())[:ITEMS]}
         return fields if len(value) <= ITEMS else {**fields, "…": f"[{len(value) - ITEMS} more are left out]"}

@@ -101,7 +101,7 @@ def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterato
     """Yield the scores as bars, then the rules that changed; for a selected rule every scenario."""
     yield f"{paint(to_one_line(trend.spec), 'bold')}   {trend.part}   {format_count(len(trend.runs), 'whole run')}"
     if trend.left_out:
-        yield paint(f"  {format_count(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
+        yield paint(f"  {format_count(trend.left_out, 'run')} not shown: partial or unfinished", "dim")
     wide = max((len(run.id) for run in trend.runs), default=0)
     for run in trend.runs:
         yield _format_run(run, wide, paint)

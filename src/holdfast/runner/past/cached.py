@@ -73,7 +73,7 @@ depends on them.
 
 
 def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
-    """Raise UsageError if nobody can tell whether the agent is the same, or if the options ask for a fresh run."""
+    """Raise UsageError if it is unknown whether the agent is the same, or if the options ask for a fresh run."""
     unknown = _find_unreadable(spec)
     if unknown:
         what = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"

@@ -306,7 +306,7 @@ def _build_notes(before: RunDir, after: RunDir) -> Iterator[str]:
     if one.spec_digest != other.spec_digest:
         yield "the specs differ: what has the same name and meaning in both is compared"
     if one.seed != other.seed:
-        yield f"the seeds differ ({one.seed} and {other.seed}): pairs met other luck"
+        yield f"the seeds differ ({one.seed} and {other.seed}): the two runs drew different faults and mutations"
     for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
         ended = run.read_end()
         if ended is None or not ended.complete or ended.unrun or ended.unasked:

@@ -209,7 +209,7 @@ def _pair_rules(
 
 
 def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) -> None:
-    """Add cells that the run had no trials for: they cannot be judged, and nobody is to blame."""
+    """Add cells that the run had no trials for: they cannot be judged."""
     judged = tally.trials
     before: Plan | None = None
     for key in plan.cells:
