@@ -84,9 +84,9 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
         yield Reason(VIOLATED, f"{cause.id} breaks {', '.join(cause.rules)}", "hunt-cause")
     if found.stopped == "broken":
         yield Reason(BROKEN, "Holdfast could not observe the agent's trials", "harness-errors")
-    for id in found.orphaned:
-        why = f"{id} cannot be replayed: its prompt is no longer in the spec; run holdfast hunt, or delete {id}"
-        yield Reason(UNPROVEN, why, "cause-orphaned")
+    if found.orphaned:
+        why = "cannot be replayed: the prompt is no longer in the spec; run holdfast hunt, or delete the cause"
+        yield Reason(UNPROVEN, f"{', '.join(found.orphaned)} {why}", "cause-orphaned")
     unproven = [one for one in found.unproven if one not in found.orphaned]
     if unproven:
         yield Reason(UNPROVEN, f"known causes neither failed nor held: {', '.join(unproven)}", "hunt-unproven")
