@@ -207,21 +207,23 @@ def test_an_agent_that_changes_its_list_changes_nothing_of_ours(tmp_path: Path) 
     found = seen(tmp_path, code, Task(("a", "b")))
     assert [turn.text for turn in found.turns] == ["gone", "gone"]
     talk = Dialogue(CONTEXT, messages=True)
-    talk.messages("x")[0]["content"] = "changed"
-    assert talk.messages("x")[0]["content"] == "I am Ada."
+    talk.build_messages("x")[0]["content"] = "changed"
+    assert talk.build_messages("x")[0]["content"] == "I am Ada."
 
 
 def test_a_system_message_is_not_part_of_the_prompt_of_an_agent_of_text() -> None:
     system = DialogueMessage("system", "You refund.")
     alone = Dialogue((system,), messages=False)
-    assert (alone.text("Hello"), alone.note) == ("Hello", LEFT_OUT)
+    assert (alone.build_text("Hello"), alone.note) == ("Hello", LEFT_OUT)
     first, among = Dialogue((system, *CONTEXT), messages=False), Dialogue((*CONTEXT, system), messages=False)
-    assert first.text("Hello") == among.text("Hello") == Dialogue(CONTEXT, messages=False).text("Hello")
-    assert "You refund." not in first.text("Hello")
+    assert (
+        first.build_text("Hello") == among.build_text("Hello") == Dialogue(CONTEXT, messages=False).build_text("Hello")
+    )
+    assert "You refund." not in first.build_text("Hello")
     assert BEFORE in first.note
     assert LEFT_OUT in first.note
     listed = Dialogue((system,), messages=True)
-    assert (listed.messages("Hello")[0], listed.note) == ({"role": "system", "content": "You refund."}, "")
+    assert (listed.build_messages("Hello")[0], listed.note) == ({"role": "system", "content": "You refund."}, "")
 
 
 def test_an_agent_of_text_without_a_context_needs_no_dialogue() -> None:
@@ -251,18 +253,18 @@ def test_messages_inside_a_longer_text_or_a_query_are_json_text() -> None:
         AgentSpec(endpoint="http://127.0.0.1:1/", request_template='{"p": "so far: {messages}"}')
     )
     text = json.loads((inside.fill("x", "x", talk).body or b"").decode())["p"]
-    assert json.loads(text.removeprefix("so far: ")) == talk.messages("x")
+    assert json.loads(text.removeprefix("so far: ")) == talk.build_messages("x")
     query = build_request_form(AgentSpec(endpoint="http://h:1/", method="GET", request_template='{"m": {messages}}'))
     assert query.takes_messages
     from urllib.parse import parse_qs
 
     (sent,) = parse_qs(query.fill("x", "x", talk).target.partition("?")[2])["m"]
-    assert json.loads(sent) == talk.messages("x")
+    assert json.loads(sent) == talk.build_messages("x")
 
 
 def test_what_an_attack_made_of_a_prompt_is_in_the_messages() -> None:
     form = build_request_form(AgentSpec(endpoint="http://h:1/", request_template='{"messages": {messages}}'))
-    assert not form.loses("attacked", "plain")
+    assert not form.is_attack_dropped("attacked", "plain")
 
 
 def test_a_context_does_not_give_fields_to_a_template() -> None:
