@@ -13,7 +13,9 @@ from holdfast.cli import options as shared
 @click.command(name="hunt", cls=shared.HeadedCommand)
 @shared.add_config
 @click.option("--rule", "invariants", multiple=True, metavar="ID", help="Hunt only for faults that break this rule.")
-@click.option("--order", type=click.IntRange(1, 2), default=2, metavar="N", help="1: single faults; 2: also pairs.")
+@click.option(
+    "--order", type=click.IntRange(1, 3), default=2, metavar="N", help="1: single faults; 2: and pairs; 3: and triples."
+)
 @click.option("--sweep", default="", metavar="MODES", help="Try only these modes, at every write: killed,lost_reply.")
 @click.option("--cause", default="", metavar="ID", help="Try only this cause of an earlier hunt.")
 @click.option("--confirm-live", type=click.IntRange(0), default=0, metavar="N", help="Repeat each cause N times live.")

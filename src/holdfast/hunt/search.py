@@ -15,6 +15,7 @@ from holdfast.hunt.open_work import OpenWork
 from holdfast.hunt.outcomes import Coverage, Failure, FaultCause, Plan, PlanOutcome, Point, PointState
 from holdfast.hunt.shrink import smaller
 from holdfast.hunt.shrinks import Shrinks
+from holdfast.hunt.triples import OpenTriples
 
 ROUND, EARLY_ROUND = 8, 4
 """The most trials of one round. Fixed, so that the plans do not depend on the number of workers."""
@@ -41,7 +42,7 @@ class Search:
         known: Sequence[Plan] = (),
         only: Failure | None = None,
     ) -> None:
-        """`order`: 1 covers points, 2 pairs, 0 nothing. `known`: plans to try first. `only`: the failure to shrink."""
+        """`order`: 1 covers points, 2 pairs, 3 triples, 0 nothing. `known`: plans to try first. `only`: to shrink."""
         self.trials = Trials(points, noisy=noisy)
         self.gave_up: list[PlanOutcome] = []
         """The smallest fault sets under which the agent produced neither an answer nor a write."""
@@ -166,7 +167,7 @@ class Search:
             plans = list(dict.fromkeys([*weaker, *work.plans(size - len(weaker))]))
             if plans:
                 return plans
-        return []
+        return OpenTriples(self.trials, closed, guess).plans(size) if self._order > 2 else []
 
 
 def fixed_runs(noisy: bool) -> int:

@@ -25,7 +25,7 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """What a hunt looks for. The causes that are known when it begins are stored with it: they decide what is tried."""
 
     order: int = 2
-    """1 covers single faults, 2 pairs of faults."""
+    """1 covers single faults, 2 pairs of faults, 3 triples."""
     sweep: tuple[str, ...] = ()
     """Modes that are tried at every write, and nothing else."""
     confirm_live: int = 0

@@ -94,6 +94,16 @@ def test_a_cause_is_found_alone_and_proven(cause: Plan) -> None:
         assert search.shrink_steps[one.points, one.failure]
 
 
+@pytest.mark.parametrize("cause", [plan(0, 4, 8), plan(2, 3, 7), plan(1, 5, 6)])
+def test_strength_three_meets_every_triple(cause: Plan) -> None:
+    search, agent = Search(POINTS, order=3), planted(cause)
+    hunt(search, agent.run)
+    assert [one.points for one in search.causes] == [cause]
+    held = [one.met for one in search.trials.outcomes if not one.failures]
+    triples = [plan(*chosen) for chosen in product(range(3), range(3, 6), range(6, 9)) if plan(*chosen) != cause]
+    assert all(any(not triple & ~met for met in held) for triple in triples)
+
+
 def test_the_weakest_faults_of_a_cause_are_reported() -> None:
     agent = Agent((0, 1, 1) * SITES, causes=(frozenset({(0, 1), (2, 1)}),))
     search = Search(POINTS)
