@@ -232,7 +232,7 @@ def test_the_servers_headers_are_added_on_our_side():
 
     async def answer(exchange):
         seen.append((exchange.head.get("authorization"), exchange.head.get("mcp-protocol-version")))
-        await exchange.body()
+        await exchange.read_body()
         await exchange.respond(202)
 
     async def run():

@@ -84,7 +84,7 @@ def test_a_healthy_session_passes_and_is_in_the_trace(mode):
     assert place.context.trace[0].event_type == "mcp_call"
     assert place.met == []
     assert place.context.troubles == []
-    assert place.plane.names(place.context) == frozenset()  # the trial is over
+    assert place.plane.list_tool_names(place.context) == frozenset()  # the trial is over
 
 
 def test_failures_are_results_that_say_so_and_a_timeout_is_a_late_error():

@@ -196,7 +196,7 @@ def test_a_connect_to_nowhere_is_a_bad_request(bench, target):
 
 # -- who else is behind the proxy ---------------------------------------------------------------------
 async def said(exchange, context, what):
-    body = await exchange.body()
+    body = await exchange.read_body()
     await exchange.respond(200, (), f"{what} {exchange.head.target} {len(body)}".encode())
 
 
