@@ -72,11 +72,11 @@ def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, context = disturbances(("vanished", {"path": "data"}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 inside = await world.sh("ls -A; cat data/a.csv")
             after = await world.sh("test -e data")
             changed = [*world.changes()]
-            return inside, after.exit_code, changed, [*faults.agent_changes(changed)], met(context)
+            return inside, after.exit_code, changed, [*faults.list_agent_changes(changed)], met(context)
 
     inside, after, changed, of_agent, entries = asyncio.run(run())
     assert inside.stdout == b"notes.txt\n"
@@ -90,7 +90,7 @@ def test_permission_is_denied_until_the_agent_has_ended(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, context = disturbances(("permission", {"path": "notes.txt"}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 inside = await world.sh("cat notes.txt; echo more >> notes.txt")
             after = await world.sh("cat notes.txt; stat -c %a notes.txt")
             return inside, after, met(context)
@@ -105,7 +105,7 @@ def test_a_read_only_workspace_can_be_read(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, _ = disturbances(("read_only", {}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 inside = await world.sh("cat notes.txt; echo x > new; echo x > data/a.csv; echo x > data/b.csv")
             after = await world.sh("echo x > new && echo x > data/b.csv && cat data/a.csv")
             return inside, after
@@ -120,7 +120,7 @@ def test_a_full_disk_takes_nothing_and_is_emptied_again(tmp_path):
     async def run():
         async with place(tmp_path, disk=4_000_000) as world:
             faults, context = disturbances(("disk_full", {}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 inside = await world.sh("cat notes.txt; dd if=/dev/zero of=new bs=8k count=1 conv=fsync")
             after = await world.sh("echo fine > new; cat new; ls -A")
             return inside, after, met(context), context.troubles
@@ -137,7 +137,7 @@ def test_a_disk_without_a_limit_is_never_filled(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, context = disturbances(("disk_full", {}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 pass
             return context
 
@@ -153,7 +153,7 @@ def test_what_is_not_there_cannot_be_disturbed(tmp_path):
             faults, context = disturbances(
                 ("vanished", {"path": "nothing"}), ("permission", {"path": "none"}), ("vanished", {"path": "outside/x"})
             )
-            async with faults.around(world):
+            async with faults.act_during(world):
                 pass
             return met(context), context.troubles
 
@@ -166,7 +166,7 @@ def test_a_fault_waits_for_the_first_file_that_is_written(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, context = disturbances(("vanished", {"path": "notes.txt", "on_event": "file_write"}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 await asyncio.sleep(0.2)
                 before = met(context)
                 await world.sh("echo x > new; for i in $(seq 100); do test -e notes.txt || exit 0; sleep 0.1; done")
@@ -182,7 +182,7 @@ def test_commands_of_ours_are_told_apart(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, _ = disturbances(("vanished", {"path": "notes.txt"}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 pass
             ours = ["rm", "-rf", "--", "./notes.txt"]
             return faults.own(["rm", "-rf", "--", "./data"]), faults.own(ours), faults.own(ours)
@@ -196,7 +196,7 @@ def test_a_sandbox_that_cannot_is_an_error_of_the_trial():
 
     async def run():
         faults, context = disturbances(("killed", {}), ("memory_limit", {}), ("skew", {}))
-        async with faults.around(Place(Bare())):
+        async with faults.act_during(Place(Bare())):
             pass
         return context
 
@@ -222,7 +222,7 @@ def noted(tmp_path, fault, settings, command, *, before="true", spare=(), **keys
         async with place(tmp_path, **keys) as world:
             await world.sh(before)
             faults, context = disturbances((fault, settings), *spare)
-            async with faults.around(world):
+            async with faults.act_during(world):
                 ran = await world.sh(command)
             assert context.troubles == []
             return ran, context.ledger[0]
@@ -359,7 +359,7 @@ def test_what_faults_and_evidence_read_is_not_the_agents(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, context = disturbances(*spare)
-            async with faults.around(world):
+            async with faults.act_during(world):
                 await world.sh("true")
                 _ = [*world.changes()], world.sandbox.find("data/a.csv"), world.sandbox.find("notes.txt")
             return [(entry.effect, entry.note) for entry in context.ledger], context.troubles
@@ -379,7 +379,7 @@ def test_what_the_agent_did_before_a_fault_counts_for_nothing(tmp_path):
     async def run():
         async with place(tmp_path) as world:
             faults, context = disturbances(("vanished", {"path": "notes.txt", "on_event": "command"}))
-            async with faults.around(world):
+            async with faults.act_during(world):
                 await world.sh("cat notes.txt; cat nothing")
                 faults.handle_event("command")
                 while not context.ledger:
