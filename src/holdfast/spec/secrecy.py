@@ -17,7 +17,7 @@ from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED, SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
-from holdfast.spec.references import SettledValues, find_names, find_variables
+from holdfast.spec.references import Names, SettledValues, find_names, find_variables
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
 
@@ -72,8 +72,6 @@ def collect_references(
     reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues
 ) -> FileReferences:
     """Collect the file's references and report those that cannot resolve."""
-    known_secrets = {secret.name for secret in file.secrets}
-    known_params = set(file.parallelism.matrix) if file.parallelism else set()
     variables = dict(values.variables)
     masked: dict[str, None] = {}
     passed_on: dict[str, None] = {}
@@ -87,10 +85,7 @@ def collect_references(
         referred = find_names(node.text)
         if not referred.has_references:
             continue
-        _report_unknown(reader, node, "params", referred.params, known_params)
-        if referred.params and path.startswith(_NOT_FILLED):
-            reader.report(node, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
-        _report_unknown(reader, node, "secrets", referred.secrets, known_secrets)
+        _report_unknown_names(reader, file, node, referred)
         if path in values.found or path in values.unset:
             _warn_unset(reader, node, list(values.unset.get(path, ())))
         elif resolved:
@@ -169,12 +164,16 @@ def _warn_unfilled(reader: Reader, nodes: list[Node]) -> None:
     reader.warn(first, message, hint=hint, code="lint-unfilled-variable", values=values)
 
 
-def _report_unknown(reader: Reader, node: Node, space: str, unknown: tuple[str, ...], known: set[str]) -> None:
-    home = "parallelism.matrix" if space == "params" else "secrets"
-    for name in unknown:
-        if name not in known:
-            message = f"{{{{ {space}.{name} }}}} is not in {home}"
-            reader.report(node, message, code="unknown-reference")
+def _report_unknown_names(reader: Reader, file: File, node: Node, referred: Names) -> None:
+    """Report references to parameters and secrets that the file does not have, or that are not filled in here."""
+    params = file.parallelism.matrix if file.parallelism else {}
+    secrets = {secret.name for secret in file.secrets}
+    unknown = [("params", name, "parallelism.matrix") for name in referred.params if name not in params]
+    unknown += [("secrets", name, "secrets") for name in referred.secrets if name not in secrets]
+    for space, name, home in unknown:
+        reader.report(node, f"{{{{ {space}.{name} }}}} is not in {home}", code="unknown-reference")
+    if referred.params and node.path.startswith(_NOT_FILLED):
+        reader.report(node, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
 
 
 def _report_literal_secret(reader: Reader, node: Node) -> None:
