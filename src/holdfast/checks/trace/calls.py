@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.checks.json_parts import parse
 from holdfast.checks.wording import shorten
-from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.model.trace import EVENTS_KEPT, Cost, TraceEvent
 from holdfast.model.traits import CheckTraits, FaultTraits
+from holdfast.model.verdict import Finding
 from holdfast.planes.describe import TARGET_KEPT
 from holdfast.planes.urls import matches_origin, matches_url
 
@@ -23,6 +24,7 @@ Glob = Annotated[str, Meta(min_length=1)]
 
 ANY_URL = ("*",)
 """The URLs of a check that reads every request."""
+NO_MODEL_CALL = Finding(None, "no model call was seen", "no-model-call")
 LISTED = 20
 """The number of calls listed as evidence."""
 
@@ -110,6 +112,14 @@ def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Every model call once: on the wire, which reports token usage, or at the function if none was seen there."""
     model_calls = [e for e in trace if e.event_type == "llm_call"]
     return [e for e in model_calls if not e.in_process or not any(_is_made_inside(e, other) for other in model_calls)]
+
+
+def find_usage(trace: Iterable[TraceEvent]) -> tuple[list[Cost], str] | None:
+    """Return what the model calls used, and a sentence on calls that did not report it; None without a model call."""
+    model_calls = find_model_calls(trace)
+    if not model_calls:
+        return None
+    return [e.cost for e in model_calls if e.cost is not None], describe_unreported(model_calls)
 
 
 def describe_unreported(model_calls: Iterable[TraceEvent]) -> str:

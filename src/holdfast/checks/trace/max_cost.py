@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import describe_unreported, find_model_calls
+from holdfast.checks.trace.calls import NO_MODEL_CALL, find_usage
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.exhibit import Exhibit
@@ -42,10 +42,10 @@ class MaxCost:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        model_calls = find_model_calls(exhibit.observation.trace)
-        if not model_calls:
-            return Finding(None, "no model call was seen", "no-model-call")
-        costs = [e.cost for e in model_calls if e.cost is not None]
+        usage = find_usage(exhibit.observation.trace)
+        if usage is None:
+            return NO_MODEL_CALL
+        costs, silent = usage
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
         about = f"about {format_dollars(known)}{_describe_unbilled(known, costs)}"
         if known > self.max_usd + _SLACK:
@@ -56,7 +56,6 @@ class MaxCost:
             raise HarnessError(
                 f"the price of {names} is not known: give input_usd and output_usd under models", code="price-unknown"
             )
-        silent = describe_unreported(model_calls)
         if silent:
             return Finding(None, f"{silent}; the others: {about}", "cost-unknown")
         return Finding(True, about, "cost-within")

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import describe_unreported, find_model_calls
+from holdfast.checks.trace.calls import NO_MODEL_CALL, find_usage
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
@@ -39,14 +39,14 @@ class MaxTokens:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        model_calls = find_model_calls(exhibit.observation.trace)
-        if not model_calls:
-            return Finding(None, "no model call was seen", "no-model-call")
-        used = sum(self._count_tokens(e.cost) for e in model_calls if e.cost is not None)
+        usage = find_usage(exhibit.observation.trace)
+        if usage is None:
+            return NO_MODEL_CALL
+        costs, silent = usage
+        used = sum(map(self._count_tokens, costs))
         kind = "" if self.count == "total" else f"{self.count} "
         if used > self.max:
             return Finding(False, f"{used} {kind}tokens, more than {self.max}", "tokens-above")
-        silent = describe_unreported(model_calls)
         if silent:
             return Finding(None, f"{silent}; the others: {used} {kind}tokens", "tokens-unknown")
         return Finding(True, f"{used} {kind}tokens", "tokens-within")
