@@ -185,7 +185,11 @@ def test_commands_of_ours_are_told_apart(tmp_path):
             async with faults.act_during(world):
                 pass
             ours = ["rm", "-rf", "--", "./notes.txt"]
-            return faults.own(["rm", "-rf", "--", "./data"]), faults.own(ours), faults.own(ours)
+            return (
+                faults.is_own_command(["rm", "-rf", "--", "./data"]),
+                faults.is_own_command(ours),
+                faults.is_own_command(ours),
+            )
 
     assert asyncio.run(run()) == (False, True, False)
 

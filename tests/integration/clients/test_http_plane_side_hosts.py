@@ -96,11 +96,11 @@ def test_a_place_of_models_that_was_refused_is_an_error_unless_another_was_asked
 
     with bench.trial(policy=DENIED) as trial:
         trial.get("http://chatgpt.com/backend-api/codex")
-    (why,) = trial.context.sink.unanswered(Answer(()))
+    (why,) = trial.context.sink.find_unanswered(Answer(()))
     assert "chatgpt.com speaks ChatGPT's own API" in why
     assert list_unread_models(trial.context.sink.unread or ()) == ["chatgpt.com speaks ChatGPT's own API"]
     trial.context.sink.add(TraceEvent(1.0, "llm_call", "m"))
-    assert [*trial.context.sink.unanswered(Answer(()))] == []
+    assert [*trial.context.sink.find_unanswered(Answer(()))] == []
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -118,5 +118,7 @@ def test_a_place_of_models_that_cannot_be_reached_is_an_error_and_one_that_answe
         trial.get(f"https://{place}/model/m/converse")
     speaks = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse and InvokeModel"
     assert list_unread_models(trial.context.sink.unread or ()) == [speaks]
-    assert [why.startswith(speaks) for why in trial.context.sink.unanswered(Answer(()))] == ([] if there else [True])
+    assert [why.startswith(speaks) for why in trial.context.sink.find_unanswered(Answer(()))] == (
+        [] if there else [True]
+    )
     assert any(note.startswith(speaks) for note in trial.context.notes) == there
