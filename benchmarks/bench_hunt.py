@@ -1,7 +1,7 @@
 """How many trials a hunt needs on generated agents, next to the best random search, and what it gets wrong.
 
 `python benchmarks/bench_hunt.py --held-out` measures the seeds that were set aside while the search was written.
-Seeds 0 to 999 are for development.
+Seeds 0 to 999 are for development; 1000 to 1399 were set aside, and are spent.
 """
 
 from __future__ import annotations
@@ -197,9 +197,7 @@ def planning(seeds: range) -> None:
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = ArgumentParser()
-    parser.add_argument(
-        "--held-out", action="store_true", help="seeds that were set aside: 1400 and up"
-    )
+    parser.add_argument("--held-out", action="store_true", help="seeds that were set aside: 1400 and up")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--worlds", type=int, default=100)
     options = parser.parse_args(list(arguments))

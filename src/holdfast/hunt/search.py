@@ -44,8 +44,6 @@ class Search:
     ) -> None:
         """`order`: 1 covers points, 2 pairs, 3 triples, 0 nothing. `known`: plans to try first. `only`: to shrink."""
         self.trials = Trials(points, noisy=noisy)
-        self.gave_up: list[PlanOutcome] = []
-        """The smallest fault sets under which the agent produced neither an answer nor a write."""
         self._only = only
         self._shrinks = Shrinks(self.trials, only)
         self._known = list(dict.fromkeys(known))
@@ -119,8 +117,6 @@ class Search:
         for outcome in sorted(outcomes, key=lambda one: (one.plan, one.met, one.failures, one.shape)):
             self.trials.add(outcome)
             self._shrinks.add(outcome)
-            if outcome.gave_up and not any(not one.met & ~outcome.met for one in self.gave_up):
-                self.gave_up = [one for one in self.gave_up if outcome.met & ~one.met] + [outcome]
         # Two runs of one plan that ended differently: from now on no single run proves anything.
         if any(_result(one) != _result(self.trials.of_plan[one.plan][0]) for one in outcomes):
             self.expect_noise()

@@ -182,13 +182,6 @@ def test_what_fails_once_is_flaky() -> None:
     assert [(one.failure, one.failed) for one in search.flaky] == [(Failure("rule"), 1)]
 
 
-def test_the_smallest_sets_under_which_the_agent_gave_up_are_listed() -> None:
-    search = Search(POINTS)
-    hunt(search, lambda asked: PlanOutcome(asked, asked, 7, gave_up=bool(asked >> 4 & 1)))
-    assert all(one.met >> 4 & 1 for one in search.gave_up)
-    assert search.causes == []
-
-
 def test_shrinking_one_plan_tries_nothing_else() -> None:
     shrink = Shrink(POINTS, plan(1, 5, 8), Failure("rule-0"))
     rounds = hunt(shrink, planted(plan(1, 5), plan(8)).run)
