@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from holdfast.cli.main import run
 from holdfast.mutate.corpus import CorpusAttacks
-from holdfast.mutate.mutator import dice
+from holdfast.mutate.mutator import create_random
 
 AGENTS = Path(__file__).with_name("mutations")
 PROMPT = "Could you tell me where order A-1234 is, and when it will arrive in Oslo?"
@@ -89,7 +89,7 @@ def attacking_pen(folder: Path, text: str, count: int, type: str = "semantic_sim
     """The same of one that says each attack in these words, with the pieces of its code word for `{a}` and `{b}`."""
     rules = []
     for n in range(count):
-        made = CorpusAttacks("prompt_injection").mutate(PROMPT, n, dice(0, PROMPT, type, n))
+        made = CorpusAttacks("prompt_injection").mutate(PROMPT, n, create_random(0, PROMPT, type, n))
         assert made is not None
         code = made.canaries[0][-8:]
         said = f"{text.replace('{a}', made.canaries[0][:-8]).replace('{b}', code)}{'.' * n} {PROMPT}"
