@@ -72,6 +72,8 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     position: Position | None = None
     left_out_why: tuple[tuple[str, str], ...] = ()
     """For each of those: why, and what to do."""
+    follows_values: bool = False
+    """Whether a trial notes the values in requests to services and their replies: a map shows what feeds what."""
 
     @property
     def calm(self) -> bool:

@@ -41,7 +41,10 @@ class ServiceConnection:
         self._felt: set[DeliveryPart] = set()
         self._delivery = AS_IT_IS
         self._exchanges = ConnectionExchanges(service.name, service.wire, self._n, service.context.sink)
-        client.tap = self._exchanges.record_sent
+        # A tap sees every byte, and the bytes then no longer pass without being copied: only maps are worth that.
+        self._follows = service.context.trial.scenario.follows_values
+        if self._follows:
+            client.tap = self._exchanges.record_sent
         self._steps = ConnectionFaults(service, self._n, _sleep, self._exchanges)
         self._sinks: list[ByteSink] = []
         self._connected = False
@@ -84,7 +87,8 @@ class ServiceConnection:
     async def _connect_server(self, call: Call | None) -> Reply:
         if self._server is None:
             self._server = await self._service.connect()
-            self._server.tap = self._exchanges.record_received
+            if self._follows:
+                self._server.tap = self._exchanges.record_received
         return Reply("a connection")
 
     async def _wait(self, ms: float) -> None:

@@ -127,7 +127,7 @@ def build_part_weather(
     if part == "replay":
         return ScenarioSet((Scenario(REPLAY),), ((),), tools_on_wire=contract.tools_on_wire)
     if part == "hunt":
-        return ScenarioSet((Scenario(CALM),), ((),), tools_on_wire=contract.tools_on_wire)
+        return ScenarioSet((Scenario(CALM, follows_values=True),), ((),), tools_on_wire=contract.tools_on_wire)
     if part not in ("mutation", "chaos"):
         return contract
     stormy = part == "chaos" or options.chaos or options.chaos_profile is not None
