@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hunt_worlds import Kind, World, generate, worlds  # after the path
 from measure import limited, row
 
-from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, bits
+from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, list_bits
 from holdfast.hunt.search import Search
 
 BUDGET = 300
@@ -112,14 +112,14 @@ class RandomSearch:
 
     def shrink(self, points: Plan, failure: Failure, wanted: set[frozenset[Kind]]) -> None:
         necessary = 0
-        while left := [number for number in bits(points & ~necessary) if points & points - 1]:
+        while left := [number for number in list_bits(points & ~necessary) if points & points - 1]:
             rest = points & ~(1 << left[0])
             if failure in self.trial(rest).failures:
                 points = rest
             else:
                 necessary |= 1 << left[0]
         self.causes.add((points, failure))
-        for number in list(bits(points)) if self.weakens and not self.knows(wanted) else []:
+        for number in list(list_bits(points)) if self.weakens and not self.knows(wanted) else []:
             low, high = number - number % self.world.modes, number
             while low < high:
                 middle = (low + high) // 2

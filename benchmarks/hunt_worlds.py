@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, Point, bits
+from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, Point, list_bits
 
 CUTTERS = 0.3
 """The share of points that end the trial."""
@@ -47,11 +47,11 @@ class World:
         return site, self.classes[site][mode]
 
     def kinds(self, plan: Plan) -> frozenset[Kind]:
-        return frozenset(self.kind(number) for number in bits(plan))
+        return frozenset(self.kind(number) for number in list_bits(plan))
 
     def run(self, plan: Plan, draw: random.Random) -> PlanOutcome:
         """One trial."""
-        by_site = {number // self.modes: number for number in bits(plan)}
+        by_site = {number // self.modes: number for number in list_bits(plan)}
         met, last = 0, len(self.classes) - 1
         steps: list[str] = []
         for site, number in sorted(by_site.items()):

@@ -32,14 +32,14 @@ class FolderSandbox:
         self.isolation: tuple[Isolation, ...] = ()
         self.ran = ran or Ran(0)
         self.orders: list[tuple[tuple[str, ...], dict[str, Any]]] = []
-        self._changes = changes
+        self._find_changes = changes
 
     async def run(self, argv: Sequence[str], env: Mapping[str, str], **how: Any) -> Ran:
         self.orders.append((tuple(argv), {"env": dict(env), **how}))
         return self.ran
 
     def changes(self) -> Iterable[FileChange]:
-        return iter(self._changes)
+        return iter(self._find_changes)
 
     def find(self, path: str) -> Path | None:
         place = self.folder / path
@@ -130,7 +130,7 @@ class FakeWorld:
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.remembered: dict[tuple[str, ...], object] = {}
         self.audit_gaps: Mapping[str, str] = {}
-        self._audit = audit
+        self._verify_determinism = audit
 
     def lend(self, name: str, content: bytes) -> str:
         self.lent[name] = content
@@ -143,7 +143,7 @@ class FakeWorld:
         return self.sandbox.changes()
 
     def audit(self) -> Iterator[AuditEvent]:
-        return iter(self._audit)
+        return iter(self._verify_determinism)
 
 
 def rows(*found: Sequence[Any], columns: Sequence[str] = ("value",), count: int | None = None) -> Rows:

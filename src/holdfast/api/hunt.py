@@ -11,10 +11,18 @@ from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob, load_part, prepare_job
 from holdfast.errors import HarnessError, HoldfastError, NothingProven, UsageError, UserError
-from holdfast.hunt.fault_map import MAP, fault_map
+from holdfast.hunt.fault_map import MAP, build_fault_map
 from holdfast.hunt.planner import HuntPlanner
-from holdfast.hunt.points import sweepable
-from holdfast.hunt.result import CALM_FAILS, SEVERITIES, HuntResult, HuntStop, found_causes, result, rules_of
+from holdfast.hunt.points import list_sweep_modes
+from holdfast.hunt.result import (
+    CALM_FAILS,
+    SEVERITIES,
+    HuntResult,
+    HuntStop,
+    build_result,
+    collect_causes,
+    collect_rules,
+)
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import CostEstimate
 from holdfast.model.spec import Spec
@@ -114,11 +122,11 @@ def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
 
 def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
     """Return the hunt with how often its causes failed live. One that was tried and never did is flaky."""
-    runs = {name: hunt.runs_of(plan) for hunt in live.hunts for plan, name in hunt.known.items()}
+    runs = {name: hunt.find_runs(plan) for hunt in live.hunts for plan, name in hunt.known.items()}
     causes = [
         replace(
             one,
-            live_failed=sum(not rules_of(run.failures).isdisjoint(one.rules) for run in runs.get(one.id, ())),
+            live_failed=sum(not collect_rules(run.failures).isdisjoint(one.rules) for run in runs.get(one.id, ())),
             live_runs=len(runs.get(one.id, ())),
         )
         for one in hunted.found.causes
@@ -132,7 +140,7 @@ def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
     write_json(hunted.run.path / HUNT, hunted.found)
     seal_hunt(hunted.run)
-    write_json(hunted.run.path / MAP, fault_map(hunted.planner, read_tried_faults([hunted.run])))
+    write_json(hunted.run.path / MAP, build_fault_map(hunted.planner, read_tried_faults([hunted.run])))
     outcome = apply_hunt(hunted.outcome, hunted.run, hunted.found)
     store_score(hunted.run, outcome.score)
     return replace(hunted, outcome=outcome)
@@ -158,7 +166,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     run = RunDir(Path(outcome.run.path))
     planner = load_hunt(run, job.plan, job.options)
     count = len({observation.trial for observation in read_observations(run, traces=False)})
-    found = result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
+    found = build_result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
     found = replace(found, cost=_estimate_cost(planner, run, job.options.max_trials))
     refused = None if found.stopped == "interrupted" else _refusal(planner, run, outcome)
     if refused is not None:
@@ -192,7 +200,7 @@ def _estimate_cost(planner: HuntPlanner, run: RunDir, max_trials: int | None) ->
 
 
 def _find_scenario(planner: HuntPlanner, id: str) -> Scenario:
-    made = (hunt.points.scenario(one.points) for hunt in planner.hunts for one in found_causes(planner, hunt))
+    made = (hunt.points.build_scenario(one.points) for hunt in planner.hunts for one in collect_causes(planner, hunt))
     return next(one for one in made if one.name == id)
 
 
@@ -247,7 +255,7 @@ def build_hunt_options(
     """Return the options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
     modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
     for mode in modes:
-        if mode not in sweepable():
-            hint = f"modes: {', '.join(sweepable())}"
+        if mode not in list_sweep_modes():
+            hint = f"modes: {', '.join(list_sweep_modes())}"
             raise UsageError(f"--sweep: {mode!r} is not a fault of writes", code="argument-invalid", hint=hint)
     return HuntOptions(order=order, sweep=modes, confirm_live=confirm_live, map_only=map_only)

@@ -27,7 +27,7 @@ from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored_run import find_trial
 from holdfast.errors import UsageError
 from holdfast.folders import get_runs_folder
-from holdfast.hunt.fault_map import MAP, fault_map
+from holdfast.hunt.fault_map import MAP, build_fault_map
 from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
@@ -130,7 +130,7 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
     spec = prepared.job.spec
     runs = list(list_runs(get_runs_folder(spec.file), spec, every_part=True))
-    found = replace(fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs)))
+    found = replace(build_fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs)))
     write_json(hunted.run.path / MAP, found)
     with closing(write_reports(apply_hunt(hunted.outcome, hunted.run), ())) as outcome:
         if as_json:

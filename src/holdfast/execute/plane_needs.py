@@ -49,9 +49,9 @@ def list_scenarios(spec: Spec) -> tuple[Scenario, ...]:
     """Returns the scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
     if spec.part != "hunt":
         return spec.scenarios
-    from holdfast.hunt.points import every_fault
+    from holdfast.hunt.points import build_full_scenario
 
-    return (*spec.scenarios, every_fault())
+    return (*spec.scenarios, build_full_scenario())
 
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from holdfast.hunt.outcomes import Plan, bits
+from holdfast.hunt.outcomes import Plan, list_bits
 
 
 class Classes:
@@ -24,9 +24,9 @@ class Classes:
     def hold(self, met: int) -> None:
         """The points were met together in a trial in which no rule failed."""
         classes = 0
-        for number in bits(met):
+        for number in list_bits(met):
             classes |= self.of[number]
-        for number in bits(classes):
+        for number in list_bits(classes):
             self.held_with[number] |= classes
 
     def join(self, number: int, key: Hashable) -> None:
@@ -35,12 +35,12 @@ class Classes:
         self._by_key[key] = joined
         # What held with one member now holds with all of them, and the other way round.
         together = 0
-        for member in bits(joined):
+        for member in list_bits(joined):
             self.of[member] = joined
             together |= self.held_with[member]
-        for member in bits(joined):
+        for member in list_bits(joined):
             self.held_with[member] = together
-        for other in bits(together):
+        for other in list_bits(together):
             self.held_with[other] |= joined
 
 
@@ -57,27 +57,27 @@ class FailingSets:
         self.points = 0
         """All points of these sets."""
         for points in failing:
-            classes = [alike[number] for number in bits(points)]
+            classes = [alike[number] for number in list_bits(points)]
             for one in classes:
                 self.points |= one
             if len(classes) == 1:
                 self.alone |= classes[0]
             elif len(classes) == 2:
                 for one, other in (classes, classes[::-1]):
-                    for number in bits(one):
+                    for number in list_bits(one):
                         self.together[number] = self.together.get(number, 0) | other
             else:
                 self._larger.append(classes)
 
-    def next_to(self, plan: Plan) -> int:
+    def find_conflicting(self, plan: Plan) -> int:
         """The points that fail by themselves, or with a point of the plan."""
         failing = self.alone
-        for number in bits(plan):
+        for number in list_bits(plan):
             failing |= self.together.get(number, 0)
         return failing
 
     def contains(self, plan: Plan, added: int) -> bool:
         """Whether one of the sets is in the plan, which did not contain any before the points were added."""
-        if added & self.alone or any(self.together.get(number, 0) & plan for number in bits(added)):
+        if added & self.alone or any(self.together.get(number, 0) & plan for number in list_bits(added)):
             return True
         return any(all(alike & plan for alike in classes) for classes in self._larger)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.evidence import Trials
-from holdfast.hunt.outcomes import Count, Coverage, Failure, Plan, PointState, bits
+from holdfast.hunt.outcomes import Count, Coverage, Failure, Plan, PointState, list_bits
 
 
 class Closed:
@@ -15,20 +15,20 @@ class Closed:
     def __init__(self, trials: Trials, failing: Sequence[tuple[Plan, Failure]]) -> None:
         self._trials = trials
         self.failing = FailingSets([points for points, _ in failing], trials.classes.of)
-        self.never_met = trials.never_met()
-        self.never_judged = trials.never_judged()
+        self.never_met = trials.find_never_met()
+        self.never_judged = trials.find_never_judged()
         self.apart: dict[int, int] = {}
         """By point: the points that cannot be met together with it."""
         for number in [plan.bit_length() - 1 for plan in trials.of_plan if plan.bit_count() == 1]:
-            cut = trials.cuts_off(number)
+            cut = trials.find_cut_off(number)
             self.apart[number] = self.apart.get(number, 0) | cut
-            for other in bits(cut):
+            for other in list_bits(cut):
                 self.apart[other] = self.apart.get(other, 0) | 1 << number
-        for one, other in trials.not_met_together():
+        for one, other in trials.find_unmet_pairs():
             self.apart[one] = self.apart.get(one, 0) | 1 << other
             self.apart[other] = self.apart.get(other, 0) | 1 << one
 
-    def point_state(self, number: int) -> PointState:
+    def get_point_state(self, number: int) -> PointState:
         if self.failing.alone >> number & 1:
             return "failed"
         if self._trials.held[0] >> number & 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
 from holdfast.hunt.classes import Classes
-from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, Point, bits
+from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, Point, list_bits
 from holdfast.hunt.ways import Ways
 
 GOES_ON = 0.7
@@ -92,10 +92,10 @@ class Trials:
         self.outcomes.append(outcome)
         self.of_plan.setdefault(outcome.plan, []).append(outcome)
         if not outcome.plan:
-            self.ways.expect(bits(self.sites & ~outcome.reached))
+            self.ways.expect(list_bits(self.sites & ~outcome.reached))
         self.ways.add(outcome)
         self._add_missed(outcome)
-        for number in bits(outcome.met):
+        for number in list_bits(outcome.met):
             site = self.points[number].site
             if outcome.reached >> site + 1:
                 self.went_on[number] += 1
@@ -108,18 +108,18 @@ class Trials:
             self._hold(outcome.met)
 
     def _add_missed(self, outcome: PlanOutcome) -> None:
-        unmet = [n for n in bits(outcome.plan & ~outcome.met) if outcome.reached >> self.points[n].site & 1]
+        unmet = [n for n in list_bits(outcome.plan & ~outcome.met) if outcome.reached >> self.points[n].site & 1]
         for number in unmet:
             self.missed_again[number] |= self.missed[number] & outcome.met
             self.missed[number] |= outcome.met
-            for other in bits(outcome.met):
+            for other in list_bits(outcome.met):
                 self.missed_again[other] |= self.missed[other] & 1 << number
                 self.missed[other] |= 1 << number
 
-    def masked(self, plan: Plan) -> int:
+    def find_masked(self, plan: Plan) -> int:
         """The points that seem to mask one of the plan, or to be masked by one."""
         masked = 0
-        for number in bits(plan):
+        for number in list_bits(plan):
             masked |= self.missed_again[number] & ~self.held_with[0][number]
         return masked
 
@@ -129,15 +129,15 @@ class Trials:
         for level, held in enumerate(self.held):
             self.held[level], rising = held | rising, held & rising
         near = 0
-        for number in bits(met):
+        for number in list_bits(met):
             rising = met & ~(1 << number)
             for row in self.held_with:
                 row[number], rising = row[number] | rising, row[number] & rising
             neighbours = self.neighbours[number] & self.unlabelled
             near |= neighbours
-            for other in bits(neighbours):
+            for other in list_bits(neighbours):
                 self.near[other] |= met
-        for number in bits(met & self.unlabelled):
+        for number in list_bits(met & self.unlabelled):
             self.near[number] |= near
         self.classes.hold(met)
         self.similar.hold(met)
@@ -150,14 +150,14 @@ class Trials:
 
     def _label(self, outcome: PlanOutcome) -> None:
         """Notes what the agent did after each fault that is met for the first time."""
-        for number, step in zip(bits(outcome.met), outcome.steps, strict=False):
+        for number, step in zip(list_bits(outcome.met), outcome.steps, strict=False):
             if not self.unlabelled >> number & 1:
                 continue
             self.unlabelled ^= 1 << number
             if self.points[number].separate:
                 continue
             self.similar.join(number, (self.points[number].site, step))
-            for other in bits(self.neighbours[number] & ~self.unlabelled):
+            for other in list_bits(self.neighbours[number] & ~self.unlabelled):
                 self._compared += 1
                 self._same += self.similar.of[number] >> other & 1
             # From now on this is a better guess than the neighbours on the ladder.
@@ -165,7 +165,7 @@ class Trials:
             for row in range(len(self.near)):
                 self.near[row] &= ~(1 << number)
 
-    def survival(self, number: int) -> float:
+    def estimate_survival(self, number: int) -> float:
         """How likely the agent continues after this point; exact after a trial of its own, unless there is noise."""
         if not self.noisy and (alone := self.of_plan.get(1 << number)):
             return float(bool(alone[0].reached >> self.points[number].site + 1))
@@ -173,11 +173,11 @@ class Trials:
         if self.unlabelled >> number & 1 and (known := self.neighbours[number] & ~self.unlabelled):
             # Neighbours on a ladder are often treated alike; how often, the points that were met so far say.
             like = self._same / self._compared
-            rates = [self.survival(other) for other in bits(known)]
+            rates = [self.estimate_survival(other) for other in list_bits(known)]
             return like * sum(rates) / len(rates) + (1 - like) * GOES_ON
         return (self.went_on[number] + prior * GOES_ON) / (self.went_on[number] + self.ended_by[number] + prior)
 
-    def cuts_off(self, number: int) -> int:
+    def find_cut_off(self, number: int) -> int:
         """The points that no trial of this point alone reached: they cannot be met together with it."""
         alone = self.of_plan.get(1 << number, ())
         if not any(outcome.met for outcome in alone):
@@ -185,35 +185,35 @@ class Trials:
         reached = 0
         for outcome in alone:
             reached |= outcome.reached
-        cut = sum(self.at_site[site] for site in bits(self.sites & ~reached))
+        cut = sum(self.at_site[site] for site in list_bits(self.sites & ~reached))
         # To a retry or a fallback, another fault may lead: unless it is at the same site, or cut off itself.
         blocked = self.at_site[self.points[number].site] & ~(1 << number) | cut & ~self.ways.late
-        for site in bits(self.sites & ~reached):
+        for site in list_bits(self.sites & ~reached):
             if site in self.ways.to and not all(way & blocked for way in self.ways.to[site]):
                 cut &= ~self.at_site[site]
         return cut
 
-    def not_met_together(self) -> Iterator[tuple[int, int]]:
+    def find_unmet_pairs(self) -> Iterator[tuple[int, int]]:
         """Pairs that were tried by themselves, with the faults that lead to their sites, and were not met."""
         for plan, runs in self.of_plan.items():
-            numbers = list(bits(plan)) if plan & self.ways.late or plan.bit_count() == 2 else []
+            numbers = list(list_bits(plan)) if plan & self.ways.late or plan.bit_count() == 2 else []
             for one, other in combinations(numbers, 2):
                 pair = 1 << one | 1 << other
                 if all(pair & ~outcome.met for outcome in runs) and self.ways.is_own(pair, plan):
                     yield one, other
 
-    def never_met(self) -> int:
+    def find_never_met(self) -> int:
         """The points that were not met in any trial, not even in one of their own."""
         met = tried = 0
         for plan, runs in self.of_plan.items():
             for outcome in runs:
                 met |= outcome.met
-            for number in bits(plan):
-                if plan == self.ways.own_plan(1 << number):
+            for number in list_bits(plan):
+                if plan == self.ways.build_own_plan(1 << number):
                     tried |= 1 << number
         return tried & ~met
 
-    def never_judged(self) -> int:
+    def find_never_judged(self) -> int:
         """The points whose own trials judged no rule, so that further ones are not worth their cost."""
         silent = 0
         for plan, runs in self.of_plan.items():
@@ -226,24 +226,24 @@ class Trials:
         runs = self.of_plan.get(plan, ())
         return sum(failure in outcome.failures for outcome in runs), len(runs)
 
-    def passes(self, plan: Plan, failure: Failure) -> int:
+    def count_passes(self, plan: Plan, failure: Failure) -> int:
         """Trials that met all of the plan, or were of just this plan, and did not fail like that."""
         return sum(failure not in one.failures and (not plan & ~one.met or plan == one.plan) for one in self.outcomes)
 
-    def failed(self, plan: Plan, failure: Failure) -> bool:
+    def has_failed(self, plan: Plan, failure: Failure) -> bool:
         """Whether the plan itself fails like that."""
         return self.count(plan, failure)[0] >= (STEP_FAILS if self.noisy else 1)
 
-    def passed(self, plan: Plan, failure: Failure) -> bool:
+    def has_passed(self, plan: Plan, failure: Failure) -> bool:
         """Whether the plan does not fail like that, as far as its own trials and those of larger plans say."""
         failed, runs = self.count(plan, failure)
         if not self.noisy:
-            return not failed and (runs > 0 or self.passes(plan, failure) > 0)
+            return not failed and (runs > 0 or self.count_passes(plan, failure) > 0)
         if failed >= STEP_FAILS:
             return False
         if runs - failed >= (STEP_RUNS - 1 if failed else STEP_PASSES):
             return True
         # Larger plans that passed count as well, but only if hardly any failed: failures may be due to other faults.
-        passes = self.passes(plan, failure)
+        passes = self.count_passes(plan, failure)
         failures = sum(failure in one.failures and not plan & ~one.met for one in self.outcomes)
         return passes >= STEP_PASSES and failures * STEP_RUNS <= passes

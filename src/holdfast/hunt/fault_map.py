@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.hunt.planner import HuntPlanner
-from holdfast.hunt.points import BOUNDARY, site_name
-from holdfast.hunt.sites import SERVICE_PLANES, logical_calls
+from holdfast.hunt.points import BOUNDARY, format_site
+from holdfast.hunt.sites import SERVICE_PLANES, number_logical_calls
 from holdfast.model.judged import CallSite, DataFlow, FeedKind, JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
@@ -125,12 +125,12 @@ class TriedFaults:
                 event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool,
                 event.n,
             ): site
-            for events, site in logical_calls(seen.trace)
+            for events, site in number_logical_calls(seen.trace)
             for event in events
         }
         met: set[tuple[CallSite, str]] = set()
         for fault in seen.ledger:
-            site = _site(fault, scenario, traced)
+            site = _locate_fault(fault, scenario, traced)
             if site is not None and fault.effect == "met":
                 met.add((site, fault.mode))
             elif site is not None:
@@ -149,7 +149,7 @@ class TriedFaults:
             return SiteMode("failed", self._failed[key])
         if key in self._held:
             return SiteMode("held", self._held[key])
-        unmet = self._unmet[key] + sum(n for one, n in self._silent if one.mode == mode and _waits_at(one, site))
+        unmet = self._unmet[key] + sum(n for one, n in self._silent if one.mode == mode and _can_fire_at(one, site))
         return SiteMode("not met", unmet) if unmet else SiteMode("open")
 
     def met(self) -> dict[CallSite, list[str]]:
@@ -160,12 +160,12 @@ class TriedFaults:
         return sites
 
 
-def _ledger_target(event: TraceEvent) -> str:
+def _get_ledger_target(event: TraceEvent) -> str:
     """The target by which a ledger names the call: of an HTTP call the URL, with its query."""
     return event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
 
 
-def _site(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, str, int], CallSite]) -> CallSite | None:
+def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, str, int], CallSite]) -> CallSite | None:
     """Where a fault of the ledger acted."""
     if fault.plane in ("world", "service"):
         if fault.index >= len(scenario.injections):  # the run's spec can no longer be read
@@ -173,7 +173,7 @@ def _site(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, str, int]
         injection = scenario.injections[fault.index]
         if fault.plane == "world":
             return CallSite(BOUNDARY, "*", _write(injection))
-        return CallSite(_service_plane(injection), fault.target, fault.call)
+        return CallSite(_choose_service_plane(injection), fault.target, fault.call)
     return traced.get((fault.plane, fault.target, fault.call))
 
 
@@ -182,12 +182,12 @@ def _write(injection: Injection) -> int:
     return int((injection.settings.get("after_event") or {}).get("write", ANY_TIME))
 
 
-def _service_plane(injection: Injection) -> str:
+def _choose_service_plane(injection: Injection) -> str:
     """Connections and transactions are counted separately, and a fault of services waits for one of them."""
     return "service" if read_traits(make_fault(injection)).step in ("connect", "tls") else "transaction"
 
 
-def _waits_at(injection: Injection, site: CallSite) -> bool:
+def _can_fire_at(injection: Injection, site: CallSite) -> bool:
     """Whether a fault could have fired at the site."""
     if injection.plane == "world":
         return site.plane == BOUNDARY and site.ordinal == _write(injection)
@@ -196,13 +196,13 @@ def _waits_at(injection: Injection, site: CallSite) -> bool:
     if injection.match_url is not None:
         return site.plane == "http" and matches_url(injection.match_url, site.target)
     if injection.plane == "service":
-        return site.plane == _service_plane(injection) and fnmatchcase(site.target, injection.target)
+        return site.plane == _choose_service_plane(injection) and fnmatchcase(site.target, injection.target)
     if injection.plane == "llm":
         return site.plane == "llm"
     return site.plane not in (*SERVICE_PLANES, BOUNDARY, "llm", "http") and fnmatchcase(site.target, injection.target)
 
 
-def fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
+def build_fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
     """The map, from the calm trials of a hunt and what stored trials tried."""
     ladders: dict[CallSite, dict[str, None]] = {}
     for hunt in planner.hunts:
@@ -222,7 +222,7 @@ def fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
     every = [one for row in rows for one in row.modes.values()]
     counts = Counter(one.state for one in every if not one.extra)
     return FaultMap(
-        tuple(_sites(planner)),
+        tuple(_list_sites(planner)),
         MapCoverage(
             sum(counts.values()),
             counts["held"],
@@ -235,18 +235,18 @@ def fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
     )
 
 
-def _sites(planner: HuntPlanner) -> Iterable[MappedSite]:
-    for task, one in planner.calm_of_tasks():
+def _list_sites(planner: HuntPlanner) -> Iterable[MappedSite]:
+    for task, one in planner.choose_calm_trials():
         writes = {*planner.writes(one, certain=True), *one.rows}
         for number in one.order or range(len(one.calls)):
             call = one.calls[number]
-            links = tuple(_links(one, [feed for feed in one.feeds if feed.source == number]))
+            links = tuple(_list_links(one, [feed for feed in one.feeds if feed.source == number]))
             feeds = tuple(f"{link.kind} {link.to}" if link.kind in ("file", "row") else link.to for link in links)
             yield MappedSite(call.plane, call.target, call.ordinal, number in writes, feeds, task.prompt, links)
 
 
-def _links(one: JudgedTrial, feeds: Sequence[DataFlow]) -> Iterator[MapLink]:
+def _list_links(one: JudgedTrial, feeds: Sequence[DataFlow]) -> Iterator[MapLink]:
     for feed in feeds:
         target = None if feed.target is None else one.calls[feed.target]
-        name = feed.name or "answer" if target is None else site_name(target.plane, target.target, target.ordinal)
+        name = feed.name or "answer" if target is None else format_site(target.plane, target.target, target.ordinal)
         yield MapLink(name, feed.kind, feed.values)

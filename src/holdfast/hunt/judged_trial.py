@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.hunt.lineage import lineage
-from holdfast.hunt.sites import logical_calls, trial_sites
+from holdfast.hunt.lineage import trace_lineage
+from holdfast.hunt.sites import list_trial_sites, number_logical_calls
 from holdfast.model.judged import JudgedTrial, VerdictCode
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Verdict
 
 
-def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> JudgedTrial:
+def build_judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> JudgedTrial:
     """What a planner may know of the trial."""
     codes = tuple([VerdictCode(one.invariant, one.outcome, one.code, one.key) for one in verdicts])
-    made = [events[0] for events, _ in logical_calls(observation.trace)]
-    sites = trial_sites(observation)
-    found = lineage(observation)
+    made = [events[0] for events, _ in number_logical_calls(observation.trace)]
+    sites = list_trial_sites(observation)
+    found = trace_lineage(observation)
     first = len(sites) - len(made)
     arrived = tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent)
     statements = sum(event.type == "db_write" for event in observation.audit)

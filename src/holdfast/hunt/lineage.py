@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from msgspec import Struct
 
-from holdfast.hunt.sites import logical_calls, service_sites, trial_sites
+from holdfast.hunt.sites import list_service_sites, list_trial_sites, number_logical_calls
 from holdfast.model.judged import DataFlow, FeedKind
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
@@ -56,20 +56,20 @@ class Lineage(Struct, frozen=True):
     """The sites that wrote to a table of a database."""
 
 
-def lineage(observation: Observation) -> Lineage:
+def trace_lineage(observation: Observation) -> Lineage:
     """Which replies feed later calls, files, rows and the answer, and when each site was reached."""
     texts = _Texts()
-    steps = sorted(_steps(observation, texts), key=lambda one: one.at)
+    steps = sorted(_list_steps(observation, texts), key=lambda one: one.at)
     first = {step.site: -number for number, step in enumerate(reversed(steps))}
-    sites = range(len(trial_sites(observation)))
+    sites = range(len(list_trial_sites(observation)))
     return Lineage(
-        tuple(_feeds(observation, steps, texts)),
+        tuple(_find_feeds(observation, steps, texts)),
         tuple(sorted(sites, key=lambda number: first.get(number, -len(steps)))),
         tuple(sorted({step.site for step in steps if step.rows})),
     )
 
 
-def _feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts) -> Iterator[DataFlow]:
+def _find_feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts) -> Iterator[DataFlow]:
     """Which replies feed what.
 
     A value counts for the first reply that brought it. What the agent was asked, or had sent before that reply came,
@@ -95,28 +95,30 @@ def _feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts) -> I
             for value in step.values - known:
                 source.setdefault(value, step.site)
     for event in observation.audit:
-        feed(_written(event, texts), None, "file", str(event.details.get("path", "")))
+        feed(_collect_new_content(event, texts), None, "file", str(event.details.get("path", "")))
     feed({value for turn in observation.turns for value in texts.values(turn.text or "")}, None, "answer")
     yield from (_feed(key, values, texts.text) for key, values in sorted(feeds.items(), key=_order))
 
 
-def _steps(observation: Observation, texts: _Texts) -> Iterator[_Step]:
-    services = {(one.plane, one.target, one.ordinal): number for number, one in enumerate(service_sites(observation))}
+def _list_steps(observation: Observation, texts: _Texts) -> Iterator[_Step]:
+    services = {
+        (one.plane, one.target, one.ordinal): number for number, one in enumerate(list_service_sites(observation))
+    }
     for exchange in observation.exchanges:
         site = services.get((exchange.plane, exchange.target, exchange.n))
         if site is not None:
             tables = tuple(f"{exchange.target}.{table}" for table in exchange.tables)
             yield _Step(exchange.ts, site, frozenset(exchange.sent), True, tables)
             yield _Step(exchange.until, site, frozenset(exchange.received), False)
-    for number, (events, _) in enumerate(logical_calls(observation.trace), len(services)):
+    for number, (events, _) in enumerate(number_logical_calls(observation.trace), len(services)):
         for event in events:
-            yield _Step(event.ts, number, texts.values(_sent(event)), True)
+            yield _Step(event.ts, number, texts.values(_collect_arguments(event)), True)
             if not event.failed:
                 received = texts.values(f"{event.output}\n{event.reply}")
                 yield _Step(event.ts + event.duration_ms / 1000, number, received, False)
 
 
-def _sent(event: TraceEvent) -> str:
+def _collect_arguments(event: TraceEvent) -> str:
     """The arguments of a call; for an HTTP call also what its URL says after the host."""
     if event.event_type != "http_call":
         return event.input
@@ -124,7 +126,7 @@ def _sent(event: TraceEvent) -> str:
     return f"{unquote_plus(url)}\n{event.input}".replace("&", " ")
 
 
-def _written(event: AuditEvent, texts: _Texts) -> frozenset[str]:
+def _collect_new_content(event: AuditEvent, texts: _Texts) -> frozenset[str]:
     """What a change of a file brought into it."""
     if event.type != "file_write" or event.texts is None or not event.texts.after:
         return frozenset()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
-from holdfast.hunt.outcomes import Plan, bits
+from holdfast.hunt.outcomes import Plan, list_bits
 
 PASSES = 3
 """How often each site of a plan may change its point."""
@@ -45,57 +45,57 @@ class OpenWork:
         self.unsure: list[int] = []
         """Points that seem to end the trial; only a trial of their own can say so."""
 
-    def plans(self, count: int, least: float = 0.0) -> list[Plan]:
+    def choose_plans(self, count: int, least: float = 0.0) -> list[Plan]:
         """Plans that are expected to cover the most open points and pairs.
 
         Most faults let the agent continue, so a plan with a point at every site covers up to fifteen pairs in one
         trial. A fault that ends the trial (a cutter) hides those behind it. It is therefore worth most at the end of a
         plan, and the search learns from every trial which points are cutters.
         """
-        self._survey(guessing=True)
+        self._list_open(guessing=True)
         self._set_masked_aside()
-        plans = self._singles_to_learn()[:count]
+        plans = self._choose_singles()[:count]
         while len(plans) < count:
-            plan, value = self._best_plan()
+            plan, value = self._build_best_plan()
             if value <= (least or WORTH_A_TRIAL):
                 break
-            plan = self.trials.ways.own_plan(plan, self._avoid(plan))
+            plan = self.trials.ways.build_own_plan(plan, self._avoid(plan))
             if len(self.trials.of_plan.get(plan, ())) < len(self.trials.held):
                 plans.append(plan)
             self.open &= ~plan
-            for number in bits(plan):
+            for number in list_bits(plan):
                 self.pairs[number] = self.pairs.get(number, 0) & ~plan
         return plans or ([] if least else list(self._settle())[:count])
 
     def _avoid(self, plan: Plan) -> int:
-        return self._closed.failing.next_to(plan) | self.trials.masked(plan)
+        return self._closed.failing.find_conflicting(plan) | self.trials.find_masked(plan)
 
-    def _singles_to_learn(self) -> list[Plan]:
+    def _choose_singles(self) -> list[Plan]:
         """Single faults, where only several together are known to lead to a retry, or that others seem to mask."""
         ways = [ways[0] for ways in self.trials.ways.to.values() if ways and ways[0].bit_count() > 1]
-        singles = dict.fromkeys(1 << number for way in ways for number in bits(way))
-        masked = [1 << number for number in bits(self.open) if self.trials.missed_again[number]]
-        plans = [*singles, *(self.trials.ways.own_plan(point, self._avoid(point)) for point in masked)]
+        singles = dict.fromkeys(1 << number for way in ways for number in list_bits(way))
+        masked = [1 << number for number in list_bits(self.open) if self.trials.missed_again[number]]
+        plans = [*singles, *(self.trials.ways.build_own_plan(point, self._avoid(point)) for point in masked)]
         return [plan for plan in dict.fromkeys(plans) if plan not in self.trials.of_plan]
 
     def _settle(self) -> Iterator[Plan]:
         """Plans that turn assumptions into knowledge: suspected cutters, points and pairs by themselves."""
         untried = [1 << number for number in self.unsure]
         # Trials of their own say whether faults that look like those of a cause belong to the same class.
-        untried += [1 << number for number in bits(self._guess.points)]
-        open_points = self._survey()
-        pairs = [1 << n | 1 << other for n, others in self.pairs.items() for other in bits(others) if other > n]
+        untried += [1 << number for number in list_bits(self._guess.points)]
+        open_points = self._list_open()
+        pairs = [1 << n | 1 << other for n, others in self.pairs.items() for other in list_bits(others) if other > n]
         # A fault may lead to a retry where another one of its site does: one trial of it decides many pairs.
         untried += [
             pair & ~self.trials.ways.late
             for pair in pairs
             if (pair & self.trials.ways.late).bit_count() == 1 and not self.trials.ways.complete(pair)
         ]
-        singles = [1 << number for number in bits(open_points)]
-        untried += [self.trials.ways.own_plan(points, self._avoid(points)) for points in (*singles, *pairs)]
+        singles = [1 << number for number in list_bits(open_points)]
+        untried += [self.trials.ways.build_own_plan(points, self._avoid(points)) for points in (*singles, *pairs)]
         yield from (plan for plan in dict.fromkeys(untried) if plan not in self.trials.of_plan)
 
-    def _survey(self, *, guessing: bool = False) -> int:
+    def _list_open(self, *, guessing: bool = False) -> int:
         """Lists what is open, except what a shrink is looking at; the open points."""
         trials, level = self.trials, self._level
         usable = (1 << len(trials.points)) - 1 & ~self._closed.failing.alone
@@ -107,17 +107,17 @@ class OpenWork:
             if points & points - 1 == 0:
                 self.open &= ~points
         self.pairs = {}
-        for number in self._weighed(usable):
+        for number in self._weigh_points(usable):
             self.pairs[number] = self._open_pairs(number, usable, guessing) if self._order > 1 else 0
         weighed = sum(1 << number for number in self.pairs)
         for number in self.pairs:
             self.pairs[number] &= weighed
-        self._survival = {number: trials.survival(number) for number in self.pairs}
+        self._survival = {number: trials.estimate_survival(number) for number in self.pairs}
         self._set_cutters_aside()
         return self.open & weighed
 
-    def _weighed(self, usable: int) -> list[int]:
-        numbers = list(bits(usable))
+    def _weigh_points(self, usable: int) -> list[int]:
+        numbers = list(list_bits(usable))
         if len(numbers) <= MOST_POINTS:
             return numbers
         points, held = self.trials.points, self.trials.held[self._level]
@@ -148,13 +148,13 @@ class OpenWork:
             if behind := others & later_than[trials.points[number].site]:
                 self.unsure.append(number)
                 self.pairs[number] &= ~behind
-                for other in bits(behind):
+                for other in list_bits(behind):
                     self.pairs[other] &= ~(1 << number)
 
     def _set_masked_aside(self) -> None:
         """Leaves out pairs of which one point seems to mask the other: trials of the pairs alone decide that."""
         for number in self.pairs:
-            self.pairs[number] &= ~self.trials.masked(1 << number)
+            self.pairs[number] &= ~self.trials.find_masked(1 << number)
 
     def _by_site(self) -> dict[int, list[int]]:
         """By site: the points that are open or have open pairs."""
@@ -164,26 +164,26 @@ class OpenWork:
                 by_site.setdefault(self.trials.points[number].site, []).append(number)
         return dict(sorted(by_site.items()))
 
-    def _degree(self, number: int) -> float:
+    def _count_open_pairs(self, number: int) -> float:
         old = (self.pairs[number] & self.trials.similar.held_with[number]).bit_count()
         pairs = self.pairs[number].bit_count() - (1 - self._similar) * old
         return (pairs + (self.open >> number & 1)) * self.trials.points[number].weight
 
-    def _best_plan(self) -> tuple[Plan, float]:
+    def _build_best_plan(self) -> tuple[Plan, float]:
         """A plan by coordinate ascent: each site in turn takes the point that is worth most next to the others."""
         sites = self._by_site()
-        seeds = {site: max(numbers, key=lambda n: (self._degree(n), -n)) for site, numbers in sites.items()}
+        seeds = {site: max(numbers, key=lambda n: (self._count_open_pairs(n), -n)) for site, numbers in sites.items()}
         chosen: dict[int, int] = {}
         total = 0.0
         for turn in range(PASSES):
             last = total
-            order = sites if turn else sorted(sites, key=lambda site: (-self._degree(seeds[site]), site))
+            order = sites if turn else sorted(sites, key=lambda site: (-self._count_open_pairs(seeds[site]), site))
             for site in order:
                 chosen.pop(site, None)
                 if len(chosen) == LARGEST_PLAN:
                     continue
-                number, total = self._best_at(site, sites[site], chosen)
-                if number < 0 and not chosen and self._fits(seeds[site], 0):
+                number, total = self._choose_best_at(site, sites[site], chosen)
+                if number < 0 and not chosen and self._can_add(seeds[site], 0):
                     number = seeds[site]
                 if number >= 0:
                     chosen[site] = number
@@ -192,7 +192,7 @@ class OpenWork:
         plan = sum(1 << number for number in chosen.values())
         return plan, total
 
-    def _best_at(self, site: int, numbers: list[int], chosen: dict[int, int]) -> tuple[int, float]:
+    def _choose_best_at(self, site: int, numbers: list[int], chosen: dict[int, int]) -> tuple[int, float]:
         """The point of the site that adds most to the others, or -1; and the expected coverage of the plan with it."""
         pairs, near, similar = self.pairs, self.trials.near, self.trials.similar.held_with
         sites = sorted(chosen)
@@ -202,7 +202,7 @@ class OpenWork:
         later: list[tuple[int, float]] = []
         for other in sites:
             number = chosen[other]
-            worth = self._worth(number, plan)
+            worth = self._estimate_gain(number, plan)
             plan |= 1 << number
             if other < site:
                 value += alive * worth
@@ -221,12 +221,12 @@ class OpenWork:
                 for m, c in later
                 if row >> m & 1
             )
-            worth = self._worth(number, before) + self._survival[number] * behind
-            if worth > most + 1e-9 and self._fits(number, plan):
+            worth = self._estimate_gain(number, before) + self._survival[number] * behind
+            if worth > most + 1e-9 and self._can_add(number, plan):
                 best, most = number, worth
         return best, value + alive * most
 
-    def _worth(self, number: int, before: int) -> float:
+    def _estimate_gain(self, number: int, before: int) -> float:
         """What meeting the point after those before it would cover."""
         pairs = self.pairs[number] & before
         if not pairs:
@@ -236,7 +236,7 @@ class OpenWork:
         value = pairs.bit_count() - (1 - STALE) * stale - (1 - self._similar) * seen.bit_count()
         return (value + FIRST_MEETING * (self.open >> number & 1)) * self.trials.points[number].weight
 
-    def _fits(self, number: int, plan: Plan) -> bool:
+    def _can_add(self, number: int, plan: Plan) -> bool:
         """Whether the plan may contain the point: it must not be known to fail, and the agent must get to the site."""
         with_it = plan | 1 << number
         if with_it & self.trials.ways.late:

@@ -83,7 +83,7 @@ class Coverage(Struct, frozen=True):
     pairs: Count
 
 
-def bits(mask: int) -> Iterator[int]:
+def list_bits(mask: int) -> Iterator[int]:
     """The numbers of the bits that are set, lowest first."""
     while mask:
         low = mask & -mask

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS
 from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome
-from holdfast.hunt.points import HuntSite, Points, boundaries
-from holdfast.hunt.search import Search, Shrink, fixed_runs
+from holdfast.hunt.points import HuntSite, Points, list_boundaries
+from holdfast.hunt.search import Search, Shrink, count_runs_for_fixed
 from holdfast.model.codec import digest
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
 from holdfast.model.scenario import Scenario
@@ -62,7 +62,7 @@ class TaskHunt:
         self.known: dict[Plan, str] = {}
         """The causes of earlier hunts, with their names."""
 
-    def runs_of(self, plan: Plan) -> list[PlanOutcome]:
+    def find_runs(self, plan: Plan) -> list[PlanOutcome]:
         """What came of the trials of exactly this plan."""
         return [one.outcome for one in self.tried if one.outcome.plan == plan]
 
@@ -112,8 +112,8 @@ class HuntPlanner:
             if self.options.map_only:
                 self.done = True
                 return ()
-            return self._next_round(())
-        return self._next_round(judged.trials)
+            return self._plan_round(())
+        return self._plan_round(judged.trials)
 
     # -- calm ---------------------------------------------------------------------------------------------------------
     @property
@@ -138,7 +138,7 @@ class HuntPlanner:
             found.setdefault(self._calm[one.trial].task, []).append(one)
         return found
 
-    def calm_of_tasks(self) -> list[tuple[Task, JudgedTrial]]:
+    def choose_calm_trials(self) -> list[tuple[Task, JudgedTrial]]:
         """Each task with the calm trial that made the most calls."""
         return [(task, max(found, key=lambda one: len(one.calls))) for task, found in self._by_task().items()]
 
@@ -147,7 +147,7 @@ class HuntPlanner:
         self.noisy = not all(one.scripted for one in self.calm) or any(
             len({_shape(one) for one in trials}) > 1 for trials in by_task.values()
         )
-        self.unstable = tuple(site for trials in by_task.values() for site in _unstable(trials))
+        self.unstable = tuple(site for trials in by_task.values() for site in _count_unstable_sites(trials))
         known: set[CallSite] = set()
         sizes = {task: max(len(one.calls) for one in trials) for task, trials in by_task.items()}
         for task in sorted(by_task, key=lambda one: -sizes[one]):  # stable: the order of the file decides a tie
@@ -158,7 +158,7 @@ class HuntPlanner:
     def _add_hunt(self, task: Task, trials: Sequence[JudgedTrial], known: set[CallSite]) -> None:
         options, points = self.options, Points(self._spec, self.options.sweep)
         made, left_out = [], 0
-        for site in self._sites(trials):
+        for site in self._merge_sites(trials):
             if site.call not in known and len(points.sites) < MOST_SITES:
                 made += points.add(site)
             elif site.call not in known:
@@ -181,7 +181,7 @@ class HuntPlanner:
             hunt.ordinals[call.plane, call.target] = max(hunt.ordinals[call.plane, call.target], call.ordinal)
         self.hunts.append(hunt)
 
-    def _sites(self, trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
+    def _merge_sites(self, trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
         """The call sites of calm trials, in the order of the trial with the most; then those of others."""
         longest = max(trials, key=lambda one: len(one.calls))
         for one in (longest, *(other for other in trials if other is not longest)):
@@ -191,13 +191,13 @@ class HuntPlanner:
             for number, call in enumerate(one.calls):
                 yield HuntSite(call, number in writes or number > last, number in feeding)
         if self._spec.world is not None and self._spec.agent.isolation != "inline":
-            yield from (HuntSite(call, write=True) for call in boundaries(longest))
+            yield from (HuntSite(call, write=True) for call in list_boundaries(longest))
 
     # -- rounds -------------------------------------------------------------------------------------------------------
-    def _next_round(self, trials: Sequence[JudgedTrial]) -> Sequence[Trial]:
+    def _plan_round(self, trials: Sequence[JudgedTrial]) -> Sequence[Trial]:
         for hunt in self.hunts:
             if hunt.plans or not hunt.tried:
-                outcomes = self._outcomes(hunt, trials if hunt.plans else ())
+                outcomes = self._collect_outcomes(hunt, trials if hunt.plans else ())
                 if self.broken:
                     return ()
                 if self.noisy:
@@ -205,23 +205,23 @@ class HuntPlanner:
                 hunt.plans = hunt.asks.next(outcomes)
                 self.noisy = hunt.search.trials.noisy
                 if self.options.only_known:
-                    hunt.plans = self._known_plans(hunt)
+                    hunt.plans = self._list_known_plans(hunt)
                 if hunt.plans:
                     return self._round(hunt, hunt.plans)
         self.done = True
         return ()
 
-    def _known_plans(self, hunt: TaskHunt) -> list[Plan]:
+    def _list_known_plans(self, hunt: TaskHunt) -> list[Plan]:
         """The known causes that need more trials: one that failed once may be flaky if the agent is."""
         plans = []
         for plan in hunt.known:
-            runs = hunt.runs_of(plan)
+            runs = hunt.find_runs(plan)
             is_unsure = self.noisy and 0 < sum(bool(one.failures) for one in runs) < STEP_FAILS
-            wanted = self.options.confirm_live or (STEP_RUNS if is_unsure else fixed_runs(self.noisy))
+            wanted = self.options.confirm_live or (STEP_RUNS if is_unsure else count_runs_for_fixed(self.noisy))
             plans += [plan] * (wanted - len(runs))
         return plans
 
-    def _outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
+    def _collect_outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
         # A plan whose trial had a harness error is requested again, a limited number of times.
         is_broken = bool(trials) and all(one.error for one in trials)
         self._broken_rounds = self._broken_rounds + 1 if is_broken else 0
@@ -234,17 +234,17 @@ class HuntPlanner:
             self._join(hunt, one)
             if one.error:
                 continue
-            outcome = self._outcome(hunt, plan, one)
+            outcome = self._read_outcome(hunt, plan, one)
             hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)
-            self.rule_errors.update(_rule_errors(one))
+            self.rule_errors.update(_collect_rule_errors(one))
         self.broken |= bool(trials) and not is_broken and not before and all(map(_is_broken, trials))
         self._waiting = {}
         return outcomes
 
-    def _outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
-        met, reached = hunt.points.outcome(plan, one)
-        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self._wrote(one)
+    def _read_outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
+        met, reached = hunt.points.read_outcome(plan, one)
+        gave_up = one.ending != "answered" and hunt.points.is_lasting(met) and not self._may_have_written(one)
         left_out = self._timed - set(self._named)
         # A rule about failing tools or models says nothing where these were only late.
         left_out |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
@@ -252,20 +252,20 @@ class HuntPlanner:
         failed = (v for v in verdicts if v.outcome == "fail" and (not gave_up or v.rule in self._named))
         failures = tuple(dict.fromkeys(Failure(v.rule, v.code) for v in failed))
         outcomes = {v.outcome for v in verdicts}
-        steps = hunt.points.steps(met, one)
+        steps = hunt.points.count_steps(met, one)
         judged = bool(failures) or ("pass" in outcomes and "error" not in outcomes)
         return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
         """The calls that changed something: of tools those that rules are about, or all if no rule names one; but none
         then if it must be `certain`."""
-        return [number for number in one.writes if self._changes(one.calls[number], certain)]
+        return [number for number in one.writes if self._find_changes(one.calls[number], certain)]
 
-    def _wrote(self, one: JudgedTrial) -> bool:
+    def _may_have_written(self, one: JudgedTrial) -> bool:
         """Whether the agent changed something, or may have."""
-        return bool(one.statements) or any(self._changes(one.calls[number]) for number in one.arrived)
+        return bool(one.statements) or any(self._find_changes(one.calls[number]) for number in one.arrived)
 
-    def _changes(self, call: CallSite, certain: bool = False) -> bool:
+    def _find_changes(self, call: CallSite, certain: bool = False) -> bool:
         named = any(fnmatchcase(call.target, glob) for glob in self._deeds)
         return call.plane == "http" or named or not (self._deeds or certain)
 
@@ -283,19 +283,19 @@ class HuntPlanner:
     def _round(self, hunt: TaskHunt, plans: Iterable[Plan]) -> Sequence[Trial]:
         trials = []
         for plan in plans:
-            trial = self._trial(hunt.task, hunt.points.scenario(plan), hunt.repeats[plan])
+            trial = self._build_trial(hunt.task, hunt.points.build_scenario(plan), hunt.repeats[plan])
             hunt.repeats[plan] += 1
             self._waiting[trial.id] = plan
             trials.append(trial)
         return trials
 
-    def _trial(self, task: Task, scenario: Scenario, replica: int) -> Trial:
+    def _build_trial(self, task: Task, scenario: Scenario, replica: int) -> Trial:
         params, seed = self._spec.params[0], self._spec.seed
         id = digest(encode_identity("contract", scenario, task, params, replica, EVERY_RULE, self._agent, seed))
         return Trial(id, "contract", scenario, task, replica, params, EVERY_RULE, seed)
 
 
-def _unstable(trials: Sequence[JudgedTrial]) -> list[CallSite]:
+def _count_unstable_sites(trials: Sequence[JudgedTrial]) -> list[CallSite]:
     counts = Counter(call for one in trials for call in one.calls)
     return sorted(
         (call for call, count in counts.items() if count < len(trials)),
@@ -303,14 +303,14 @@ def _unstable(trials: Sequence[JudgedTrial]) -> list[CallSite]:
     )
 
 
-def _rule_errors(one: JudgedTrial) -> set[str]:
+def _collect_rule_errors(one: JudgedTrial) -> set[str]:
     return {verdict.rule for verdict in one.verdicts if verdict.outcome == "error"}
 
 
 def _is_broken(one: JudgedTrial) -> bool:
     """Whether Holdfast, a provider or the checks failed, so that no rule was judged."""
     judged = any(verdict.outcome in ("pass", "fail") for verdict in one.verdicts)
-    return one.error or (bool(_rule_errors(one)) and not judged)
+    return one.error or (bool(_collect_rule_errors(one)) and not judged)
 
 
 def _shape(one: JudgedTrial) -> str:

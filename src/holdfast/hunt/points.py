@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.hunt.outcomes import Plan, Point, bits
+from holdfast.hunt.outcomes import Plan, Point, list_bits
 from holdfast.hunt.sites import SERVICE_PLANES
 from holdfast.model.codec import digest, encode_canonical, to_builtins
 from holdfast.model.judged import CallSite, JudgedTrial
@@ -84,7 +84,7 @@ class Points:
         if site.call in self._complete:
             return []
         self._complete.add(site.call)
-        ladder = [one for one in self._ladder(site) if _content(one[0]) not in self._by_content]
+        ladder = [one for one in self._list_modes(site) if _encode_content(one[0]) not in self._by_content]
         if not ladder:
             return []
         number = self._numbers.setdefault((site.call.plane, site.call.target, site.call.ordinal), len(self.sites))
@@ -97,65 +97,65 @@ class Points:
         """The plan of a scenario's faults, and the points that it needs and that there were not."""
         plan, added = 0, []
         for injection in scenario.injections:
-            content = _content(injection)
+            content = _encode_content(injection)
             if content not in self._by_content:
                 plane = "http" if injection.match_url else injection.plane
-                at = CallSite(plane, injection.match_url or injection.target, _ordinal(injection))
+                at = CallSite(plane, injection.match_url or injection.target, _format_ordinal(injection))
                 number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
                 if number == len(self.sites):
                     self.sites.append(HuntSite(at))
-                rung = max((how.rung for how in _hunted(injection)), default=Rung.SLOW)
+                rung = max((how.rung for how in _is_hunted(injection)), default=Rung.SLOW)
                 how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None)
                 added.append(self._add(self.sites[number], injection, how, number))
             plan |= 1 << self._by_content[content]
         return plan, added
 
-    def scenario(self, plan: Plan) -> Scenario:
+    def build_scenario(self, plan: Plan) -> Scenario:
         """The scenario in which the plan is run: one fault for each point, in the order of their numbers."""
         if not plan:
             return CALM_AGAIN
-        injections = tuple(self.all[number].injection for number in bits(plan))
+        injections = tuple(self.all[number].injection for number in list_bits(plan))
         # Sorted, because the numbers of points depend on the order in which calls were first seen.
         contents = sorted((one.content for one in injections), key=encode_canonical)
         return Scenario(f"hunt-{digest(encode_canonical(contents))[:8]}", injections)
 
-    def outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
+    def read_outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
         """The points that the trial met, and the sites that it reached."""
-        numbers = list(bits(plan))
+        numbers = list(list_bits(plan))
         met = {numbers[one.index] for one in trial.ledger if one.effect == "met" and one.index < len(numbers)}
-        made = (*trial.calls, *boundaries(trial))
+        made = (*trial.calls, *list_boundaries(trial))
         reached = {number for call in made if (number := self.number(call)) is not None}
         return sum(1 << number for number in met), sum(1 << number for number in reached)
 
-    def steps(self, met: int, trial: JudgedTrial) -> tuple[str, ...]:
+    def count_steps(self, met: int, trial: JudgedTrial) -> tuple[str, ...]:
         """For each point that was met: the calls until the next one, or until the end and how the trial ended."""
         places = {call: place for place, call in reversed(list(enumerate(trial.calls)))}
         # A point that is not at a call, such as a kill after a write, counts as the last.
-        at = {number: places.get(self.sites[self.all[number].site].call, len(trial.calls)) for number in bits(met)}
+        at = {number: places.get(self.sites[self.all[number].site].call, len(trial.calls)) for number in list_bits(met)}
         borders = sorted({*at.values(), len(trial.calls)})
         steps = {}
         for number, place in at.items():
             after = next((border for border in borders if border > place), None)
             calls = [f"{call.plane} {call.target}" for call in trial.calls[place + 1 : after]]
             steps[number] = "\n".join([*calls, *([trial.ending] if place == max(at.values()) else [])])
-        return tuple(steps[number] for number in bits(met))
+        return tuple(steps[number] for number in list_bits(met))
 
     def disturbs(self, plan: Plan, planes: Set[str]) -> bool:
         """Whether one of the faults keeps a caller on these planes from what it wanted."""
-        faults = (self.all[number].injection for number in bits(plan))
+        faults = (self.all[number].injection for number in list_bits(plan))
         return any(one.plane in planes and not plugins.get_fault_traits(one.plane, one.mode).harmless for one in faults)
 
-    def lasting(self, plan: Plan) -> bool:
+    def is_lasting(self, plan: Plan) -> bool:
         """Whether one of the faults goes on."""
-        return any(self.all[number].how.lasting for number in bits(plan))
+        return any(self.all[number].how.lasting for number in list_bits(plan))
 
-    def _ladder(self, site: HuntSite) -> Iterator[tuple[Injection, HuntUse]]:
+    def _list_modes(self, site: HuntSite) -> Iterator[tuple[Injection, HuntUse]]:
         sweep = bool(self._modes)
         for plane in _FAMILIES.get(site.call.plane, ()):
             for mode, how in ladder(plane):
                 if sweep and not (mode in self._modes and (site.write or site.call.plane == "transaction")):
                     continue
-                injection = placed(site.call, plane, mode, how)
+                injection = place_fault(site.call, plane, mode, how)
                 traits = read_traits(make_fault(injection))
                 if plane == "service" and (traits.step == "connect") != (site.call.plane == "service"):
                     continue
@@ -165,13 +165,13 @@ class Points:
                     yield injection, how
 
     def _add(self, site: HuntSite, injection: Injection, how: HuntUse, number: int) -> Point:
-        self._by_content[_content(injection)] = len(self.all)
+        self._by_content[_encode_content(injection)] = len(self.all)
         self.all.append(HuntPoint(number, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
         return Point(number, 2 * how.rung + how.lasting, weight, separate=site.write)
 
 
-def placed(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
+def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
     """A fault at a call site: at that call alone, or from it on."""
     if plane == "world":
         return Injection(plane, "*", mode, {**how.settings, "after_event": {"write": call.ordinal}})
@@ -183,7 +183,7 @@ def placed(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
     return Injection(plane, target, mode, dict(how.settings), schedule, match_url=url)
 
 
-def boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
+def list_boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
     """The sites *after write k* of a trial."""
     return (CallSite(BOUNDARY, "*", k) for k in range(1, min(trial.boundaries, MOST_BOUNDARIES) + 1))
 
@@ -196,17 +196,17 @@ def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
     return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
 
 
-def sweepable() -> list[str]:
+def list_sweep_modes() -> list[str]:
     """The modes that a sweep of writes can use."""
     families = {family for families in _FAMILIES.values() for family in families}
     return sorted({mode for family in families for mode, how in ladder(family) if how.writes})
 
 
-def every_fault() -> Scenario:
+def build_full_scenario() -> Scenario:
     """A scenario with every fault that a hunt may invent: what a site must be opened for."""
     planes = {plane: families for plane, families in _FAMILIES.items() if plane not in (*SERVICE_PLANES, BOUNDARY)}
     faults = [
-        placed(CallSite(plane, "*", 1), family, mode, how)
+        place_fault(CallSite(plane, "*", 1), family, mode, how)
         for plane, families in planes.items()
         for family in families
         for mode, how in ladder(family)
@@ -214,7 +214,7 @@ def every_fault() -> Scenario:
     return Scenario("hunt", tuple(replace(one, match_url="*") if one.match_url else one for one in faults))
 
 
-def site_name(plane: str, target: str, ordinal: int) -> str:
+def format_site(plane: str, target: str, ordinal: int) -> str:
     """`charge #1`, `model call 2`, `db connection 1`, `db transaction 2`, `after write 3`, `world`."""
     if plane == BOUNDARY:
         return f"after write {ordinal}" if ordinal else "world"
@@ -224,23 +224,23 @@ def site_name(plane: str, target: str, ordinal: int) -> str:
     return f"{target} {kinds[plane]} {ordinal}" if plane in kinds else f"{target} #{ordinal}"
 
 
-def described(injection: Injection) -> dict[str, Any]:
+def describe_fault(injection: Injection) -> dict[str, Any]:
     """A fault as the JSON of a hunt has it."""
     schedule = to_builtins(injection.schedule)
     target = injection.match_url or injection.target
-    on_call = {"on_call": _ordinal(injection)}
+    on_call = {"on_call": _format_ordinal(injection)}
     head = {"plane": injection.plane, "target": target, **on_call, "mode": injection.mode}
     return {**head, **injection.settings, **schedule}
 
 
-def _ordinal(injection: Injection) -> int:
+def _format_ordinal(injection: Injection) -> int:
     schedule, event = injection.schedule, injection.settings.get("after_event")
     return event["write"] if event else schedule.on_call or (schedule.after_calls or 0) + 1
 
 
-def _content(injection: Injection) -> bytes:
+def _encode_content(injection: Injection) -> bytes:
     return encode_canonical(injection.content)
 
 
-def _hunted(injection: Injection) -> tuple[HuntUse, ...]:
+def _is_hunted(injection: Injection) -> tuple[HuntUse, ...]:
     return plugins.get_fault_traits(injection.plane, injection.mode).hunted

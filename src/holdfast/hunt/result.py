@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.hunt.evidence import STEP_FAILS
-from holdfast.hunt.outcomes import Count, Coverage, Failure, FaultCause, Plan, PointState, bits
+from holdfast.hunt.outcomes import Count, Coverage, Failure, FaultCause, Plan, PointState, list_bits
 from holdfast.hunt.planner import HuntPlanner, TaskHunt, Tried
-from holdfast.hunt.points import described
+from holdfast.hunt.points import describe_fault
 from holdfast.hunt.shrink import is_stronger
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Scenario
@@ -123,27 +123,31 @@ class HuntResult(Struct, frozen=True):
         return 5 if self.coverage.points.open or self.unproven or not self.met else 0
 
 
-def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
+def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
     """What the trials so far show."""
     hunts = planner.hunts
-    causes = tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, found_causes(planner, h)))))
+    causes = tuple(
+        _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, collect_causes(planner, h))))
+    )
     failing = {one.id for one in causes}
-    retired = tuple(_retired(planner, failing))
+    retired = tuple(_find_retired(planner, failing))
     settled = {*failing, *retired}
     fixed = (hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known)
-    untried = tuple(_untried(planner, settled))
+    untried = tuple(_find_untried(planner, settled))
     return HuntResult(
         format=1,
         trials=trials,
         stopped=stopped,
         causes=causes,
         fixed=tuple(one for one in dict.fromkeys(fixed) if one not in settled),
-        not_met=tuple(_not_met(planner, settled)),
-        flaky=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, _flaky(planner, h))))),
-        gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
-        coverage=_coverage(hunts),
-        matrix=tuple(row for hunt in hunts for row in _rows(hunt)),
-        notes=tuple(_notes(planner, settled)),
+        not_met=tuple(_find_not_met(planner, settled)),
+        flaky=tuple(
+            _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, _collect_flaky(planner, h))))
+        ),
+        gave_up=tuple(one for hunt in hunts for one in _collect_gave_up(hunt)),
+        coverage=_sum_coverage(hunts),
+        matrix=tuple(row for hunt in hunts for row in _build_rows(hunt)),
+        notes=tuple(_write_notes(planner, settled)),
         met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
         only_known=planner.options.only_known or planner.options.shrink is not None,
         untried=untried,
@@ -152,25 +156,25 @@ def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> 
     )
 
 
-def found_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
+def collect_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
     """Those that the search came to; where only known ones were tried, those that failed again."""
     if not planner.options.only_known:
-        return _weakest(hunt)
-    return [one for one in _known_failures(hunt) if _fails_again(planner, one)]
+        return _keep_weakest(hunt)
+    return [one for one in _count_known_failures(hunt) if _fails_again(planner, one)]
 
 
-def _flaky(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
+def _collect_flaky(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
     if not planner.options.only_known:
         return hunt.search.flaky
-    again = {one.points for one in found_causes(planner, hunt)}
-    return [one for one in _known_failures(hunt) if one.points not in again]
+    again = {one.points for one in collect_causes(planner, hunt)}
+    return [one for one in _count_known_failures(hunt) if one.points not in again]
 
 
-def _known_failures(hunt: TaskHunt) -> Iterator[FaultCause]:
+def _count_known_failures(hunt: TaskHunt) -> Iterator[FaultCause]:
     """How often each known cause broke each rule, and how often calm did."""
-    calm = hunt.runs_of(0)
+    calm = hunt.find_runs(0)
     for plan in hunt.known:
-        runs = hunt.runs_of(plan)
+        runs = hunt.find_runs(plan)
         for failure in dict.fromkeys(failure for one in runs for failure in one.failures):
             failed, calm_failed = (sum(failure in one.failures for one in some) for some in (runs, calm))
             yield FaultCause(plan, failure, failed, len(runs), calm_failed, len(calm))
@@ -183,29 +187,29 @@ def _fails_again(planner: HuntPlanner, one: FaultCause) -> bool:
     return one.failed >= STEP_FAILS and one.failed * one.calm_runs > one.calm_failed * one.runs
 
 
-def _untried(planner: HuntPlanner, settled: Set[str]) -> list[str]:
-    done = {*settled, *(name for name in _tried(planner) if name not in planner.options.orphans)}
+def _find_untried(planner: HuntPlanner, settled: Set[str]) -> list[str]:
+    done = {*settled, *(name for name in _find_tried(planner) if name not in planner.options.orphans)}
     return list(dict.fromkeys(name for one in planner.options.known if (name := one.scenario.name) not in done))
 
 
-def _tried(planner: HuntPlanner) -> set[str]:
+def _find_tried(planner: HuntPlanner) -> set[str]:
     """The known causes that were tried with every prompt that they are to be tried with."""
-    runs = [(name, bool(hunt.runs_of(plan))) for hunt in planner.hunts for plan, name in hunt.known.items()]
+    runs = [(name, bool(hunt.find_runs(plan))) for hunt in planner.hunts for plan, name in hunt.known.items()]
     return {name for name, _ in runs} - {name for name, tried in runs if not tried}
 
 
-def _retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
+def _find_retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
     """Orphans that were tried with every prompt of the spec and never failed."""
-    tried = _tried(planner)
+    tried = _find_tried(planner)
     return [one for one in planner.options.orphans if one in tried and one not in failing]
 
 
-def _weakest(hunt: TaskHunt) -> list[FaultCause]:
+def _keep_weakest(hunt: TaskHunt) -> list[FaultCause]:
     """The causes without stronger forms of others: one bug may fail under an error and under a timeout of a call."""
     points, weakest = hunt.search.points, list[FaultCause]()
 
     def strength(one: FaultCause) -> int:
-        return sum(points[number].rung for number in bits(one.points))
+        return sum(points[number].rung for number in list_bits(one.points))
 
     for one in sorted(hunt.search.causes, key=strength):
         if one.points in hunt.known or not any(_is_form_of(hunt, one, other) for other in weakest):
@@ -216,7 +220,7 @@ def _weakest(hunt: TaskHunt) -> list[FaultCause]:
 def _is_form_of(hunt: TaskHunt, one: FaultCause, weaker: FaultCause) -> bool:
     """Whether the cause has stronger faults at the calls of a weaker one, and fails in the same way."""
     points = hunt.search.points
-    sites = [{points[number].site for number in bits(cause.points)} for cause in (one, weaker)]
+    sites = [{points[number].site for number in list_bits(cause.points)} for cause in (one, weaker)]
     return (
         one.failure == weaker.failure
         and one.points != weaker.points
@@ -225,24 +229,24 @@ def _is_form_of(hunt: TaskHunt, one: FaultCause, weaker: FaultCause) -> bool:
     )
 
 
-def _not_met(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
+def _find_not_met(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     """Known causes that were tried and neither failed nor count as fixed."""
     for hunt in planner.hunts:
         tried = [plan for plan in hunt.search.undecided if plan in hunt.search.trials.of_plan]
         yield from (name for plan in tried if (name := hunt.known.get(plan)) and name not in settled)
 
 
-def rules_of(failures: Iterable[Failure]) -> set[str]:
+def collect_rules(failures: Iterable[Failure]) -> set[str]:
     """The rules of some failures."""
     return {failure.rule for failure in failures}
 
 
-def written(scenario: Scenario) -> dict[str, Any]:
+def write_scenario(scenario: Scenario) -> dict[str, Any]:
     """A scenario as it is written in a chaos_matrix."""
     return {"name": scenario.name, **write_faults(scenario.injections)}
 
 
-def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause]:
+def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause]:
     """One for each set of faults, whatever the number of rules that it breaks."""
     by_points: dict[Plan, list[FaultCause]] = {}
     for cause in found:
@@ -250,41 +254,41 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
     for points, causes in by_points.items():
         forms = {one.points for one in hunt.search.causes if any(_is_form_of(hunt, one, cause) for cause in causes)}
         worst = max(causes, key=lambda one: one.failed)
-        scenario = hunt.points.scenario(points)
-        shown = _example(hunt, points, worst.failure)
+        scenario = hunt.points.build_scenario(points)
+        shown = _find_example(hunt, points, worst.failure)
         yield HuntedCause(
             id=scenario.name,
             rules=tuple(one.failure.rule for one in causes),
             code=worst.failure.code,
-            faults=_faults(hunt, points),
+            faults=_describe_faults(hunt, points),
             failed=worst.failed,
             runs=worst.runs,
             calm_failed=worst.calm_failed,
             calm_runs=worst.calm_runs,
-            scenario=written(scenario),
+            scenario=write_scenario(scenario),
             trial="" if shown is None else shown.trial,
             known=points in hunt.known,
             reason="" if shown is None else shown.reasons.get(worst.failure.rule, ""),
             prompt=hunt.task.prompt,
             prompts=(hunt.task.prompt,),
             steps=tuple(
-                {"faults": _faults(hunt, plan), "failed": failed, "runs": runs}
+                {"faults": _describe_faults(hunt, plan), "failed": failed, "runs": runs}
                 for plan, failed, runs in hunt.search.shrink_steps.get((points, worst.failure), ())
             ),
-            also=tuple(_faults(hunt, plan) for plan in sorted(forms - by_points.keys())),
+            also=tuple(_describe_faults(hunt, plan) for plan in sorted(forms - by_points.keys())),
         )
 
 
-def merged_causes(causes: Iterable[HuntedCause]) -> Iterable[HuntedCause]:
+def merge_causes(causes: Iterable[HuntedCause]) -> Iterable[HuntedCause]:
     """One cause for each set of faults, whatever the number of prompts with which it breaks rules."""
     by_id: dict[str, HuntedCause] = {}
     for one in causes:
         first = by_id.get(one.id)
-        by_id[one.id] = one if first is None else _joined(first, one)
+        by_id[one.id] = one if first is None else _join_causes(first, one)
     return by_id.values()
 
 
-def _joined(first: HuntedCause, other: HuntedCause) -> HuntedCause:
+def _join_causes(first: HuntedCause, other: HuntedCause) -> HuntedCause:
     counts = ("failed", "runs", "calm_failed", "calm_runs")
     return replace(
         first,
@@ -295,33 +299,33 @@ def _joined(first: HuntedCause, other: HuntedCause) -> HuntedCause:
     )
 
 
-def _example(hunt: TaskHunt, points: Plan, failure: Failure) -> Tried | None:
+def _find_example(hunt: TaskHunt, points: Plan, failure: Failure) -> Tried | None:
     """A trial that shows the cause: of these faults alone, if there is one."""
     failed = [one for one in hunt.tried if failure in one.outcome.failures and not points & ~one.outcome.met]
     return min(failed, key=lambda one: one.outcome.plan.bit_count(), default=None)
 
 
-def _faults(hunt: TaskHunt, plan: Plan) -> tuple[dict[str, Any], ...]:
-    return tuple(described(one) for one in hunt.points.scenario(plan).injections)
+def _describe_faults(hunt: TaskHunt, plan: Plan) -> tuple[dict[str, Any], ...]:
+    return tuple(describe_fault(one) for one in hunt.points.build_scenario(plan).injections)
 
 
-def _sorted(spec: Spec, causes: Iterable[HuntedCause]) -> list[HuntedCause]:
+def _sort_causes(spec: Spec, causes: Iterable[HuntedCause]) -> list[HuntedCause]:
     """The worst broken rule first, then the fewest faults."""
     severity = {rule.id: SEVERITIES.index("critical" if rule.critical else rule.severity) for rule in spec.invariants}
     return sorted(causes, key=lambda one: (min(severity.get(rule, 9) for rule in one.rules), len(one.faults)))
 
 
-def _gave_up(hunt: TaskHunt) -> Iterator[GaveUp]:
+def _collect_gave_up(hunt: TaskHunt) -> Iterator[GaveUp]:
     listed: set[Plan] = set()
     for tried in hunt.tried:
         met = tried.outcome.met
         if tried.outcome.gave_up and met.bit_count() == 1 and met not in listed:
             listed.add(met)
-            yield GaveUp(_faults(hunt, met), tried.trial)
+            yield GaveUp(_describe_faults(hunt, met), tried.trial)
 
 
-def _coverage(hunts: Sequence[TaskHunt]) -> Coverage:
-    found = [hunt.search.coverage() for hunt in hunts]
+def _sum_coverage(hunts: Sequence[TaskHunt]) -> Coverage:
+    found = [hunt.search.count_coverage() for hunt in hunts]
     left_out = sum(hunt.left_out for hunt in hunts)
 
     def total(counts: Sequence[Count], extra: int = 0) -> Count:
@@ -332,7 +336,7 @@ def _coverage(hunts: Sequence[TaskHunt]) -> Coverage:
     return Coverage(total([one.points for one in found], left_out), total([one.pairs for one in found]))
 
 
-def _rows(hunt: TaskHunt) -> Iterator[SiteRow]:
+def _build_rows(hunt: TaskHunt) -> Iterator[SiteRow]:
     for number, site in enumerate(hunt.points.sites):
         states: dict[str, PointState] = {}
         for at, one in enumerate(hunt.points.all):
@@ -343,7 +347,7 @@ def _rows(hunt: TaskHunt) -> Iterator[SiteRow]:
         yield SiteRow(site.call.plane, site.call.target, site.call.ordinal, states)
 
 
-def _notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
+def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     if planner.unstable:
         named = ", ".join(f"{one.plane} {one.target} #{one.ordinal}" for one in planner.unstable[:5])
         yield f"calm runs differ in their calls ({named}): a fault at such a call may not be met"
@@ -354,14 +358,14 @@ def _notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     for mode in planner.options.sweep if planner.hunts else ():
         if mode not in tried:
             yield f"{mode} was not tried: no write of this agent can meet it (the agent is killed only in a sandbox)"
-    for name in _not_met(planner, settled):
+    for name in _find_not_met(planner, settled):
         yield f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed"
     for rule, count in sorted(planner.rule_errors.items()):
         yield f"the check of {rule} ended in an error in {count} trials: they prove nothing"
     silent = sum(not one.outcome.judged and bool(one.outcome.met) for hunt in planner.hunts for one in hunt.tried)
     if silent:
         yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"
-    for name in _untried(planner, settled):
+    for name in _find_untried(planner, settled):
         orphan = "cannot be replayed: its prompt is no longer in this file; hunt again, or delete it"
         yield f"{name} {orphan if name in planner.options.orphans else 'was not tried: the hunt ended before'}"
     if planner.noisy and planner.options.only_known:

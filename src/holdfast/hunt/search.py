@@ -13,7 +13,7 @@ from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import OpenWork
 from holdfast.hunt.outcomes import Coverage, Failure, FaultCause, Plan, PlanOutcome, Point, PointState
-from holdfast.hunt.shrink import smaller
+from holdfast.hunt.shrink import list_smaller
 from holdfast.hunt.shrinks import Shrinks
 from holdfast.hunt.triples import OpenTriples
 
@@ -57,32 +57,32 @@ class Search:
     @property
     def causes(self) -> list[FaultCause]:
         """The minimal plans that fail; with noise, those that fail significantly more often than calm."""
-        return [self._shrinks.counted(one.cause, one.failure) for one in self._shrinks.significant()]
+        return [self._shrinks.count_runs(one.cause, one.failure) for one in self._shrinks.find_significant()]
 
     @property
     def flaky(self) -> list[FaultCause]:
         """What failed and did not confirm, or was not confirmed before the budget ended."""
-        proven = self._shrinks.significant()
+        proven = self._shrinks.find_significant()
         doubtful = [(one.cause, one.failure) for one in self._shrinks.reported if one not in proven]
-        flaky = dict.fromkeys([*self._shrinks.unconfirmed, *doubtful, *self._shrinks.unfinished()])
-        return [self._shrinks.counted_anywhere(*one) for one in flaky]
+        flaky = dict.fromkeys([*self._shrinks.unconfirmed, *doubtful, *self._shrinks.list_unfinished()])
+        return [self._shrinks.count_runs_anywhere(*one) for one in flaky]
 
     @property
     def fixed(self) -> list[Plan]:
         """Known plans that no longer fail although all of their faults were met."""
-        runs = fixed_runs(self.trials.noisy)
-        return [plan for plan in self._known if not self._fails(plan) and self._met_runs(plan) >= runs]
+        runs = count_runs_for_fixed(self.trials.noisy)
+        return [plan for plan in self._known if not self._is_failing(plan) and self._find_met_runs(plan) >= runs]
 
     @property
     def undecided(self) -> list[Plan]:
         """Known plans that did not fail, but were not met, or not judged, often enough to count as fixed."""
-        runs = fixed_runs(self.trials.noisy)
-        return [plan for plan in self._known if not self._fails(plan) and self._met_runs(plan) < runs]
+        runs = count_runs_for_fixed(self.trials.noisy)
+        return [plan for plan in self._known if not self._is_failing(plan) and self._find_met_runs(plan) < runs]
 
-    def _fails(self, plan: Plan) -> bool:
+    def _is_failing(self, plan: Plan) -> bool:
         return any(outcome.failures for outcome in self.trials.of_plan.get(plan, ()))
 
-    def _met_runs(self, plan: Plan) -> int:
+    def _find_met_runs(self, plan: Plan) -> int:
         return sum(one.judged and not plan & ~one.met for one in self.trials.of_plan.get(plan, ()))
 
     @property
@@ -99,9 +99,9 @@ class Search:
 
     def state_of(self, number: int) -> PointState:
         """Whether the point held, failed, cannot be met, or is open."""
-        return Closed(self.trials, self._shrinks.failing).point_state(number)
+        return Closed(self.trials, self._shrinks.failing).get_point_state(number)
 
-    def coverage(self) -> Coverage:
+    def count_coverage(self) -> Coverage:
         """What the trials say about every point and every pair of points at different sites."""
         return Closed(self.trials, self._shrinks.failing).coverage()
 
@@ -118,16 +118,16 @@ class Search:
             self.trials.add(outcome)
             self._shrinks.add(outcome)
         # Two runs of one plan that ended differently: from now on no single run proves anything.
-        if any(_result(one) != _result(self.trials.of_plan[one.plan][0]) for one in outcomes):
+        if any(_compare_key(one) != _compare_key(self.trials.of_plan[one.plan][0]) for one in outcomes):
             self.expect_noise()
-        most = fixed_runs(self.trials.noisy)
+        most = count_runs_for_fixed(self.trials.noisy)
         if known := [plan for plan in self.undecided if len(self.trials.of_plan.get(plan, ())) < most]:
             return known[: self._round]
         return (
             self._shrinks.advance()[: self._round]
             or self._cover()
             or self._shrinks.advance(deferred=True)[: self._round]
-            or self._audit()[: self._round]
+            or self._verify_determinism()[: self._round]
         )
 
     def expect_noise(self) -> None:
@@ -141,10 +141,10 @@ class Search:
             self.trials.add(outcome)
             self._shrinks.add(outcome)
 
-    def _audit(self) -> list[Plan]:
+    def _verify_determinism(self) -> list[Plan]:
         """Repeats what decides about a cause: if one of them ends differently, the agent is not deterministic."""
         causes = [] if self.trials.noisy else [one.cause for one in self._shrinks.reported]
-        plans = [plan for cause in causes for plan in [cause, *smaller(cause)]]
+        plans = [plan for cause in causes for plan in [cause, *list_smaller(cause)]]
         return [plan for plan in dict.fromkeys(plans) if len(self.trials.of_plan.get(plan, ())) < AUDIT_RUNS]
 
     def _cover(self) -> list[Plan]:
@@ -157,21 +157,21 @@ class Search:
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.similar.of)
         for level in range(len(self.trials.held)):
             work = OpenWork(self.trials, closed, guess, suspects, order=self._order, level=level)
-            if plans := work.plans(size, FRESH):
+            if plans := work.choose_plans(size, FRESH):
                 return plans
             weaker = self._shrinks.advance_weakening()[: self._round]
-            plans = list(dict.fromkeys([*weaker, *work.plans(size - len(weaker))]))
+            plans = list(dict.fromkeys([*weaker, *work.choose_plans(size - len(weaker))]))
             if plans:
                 return plans
         return OpenTriples(self.trials, closed, guess).plans(size) if self._order > 2 else []
 
 
-def fixed_runs(noisy: bool) -> int:
+def count_runs_for_fixed(noisy: bool) -> int:
     """How often a known cause must be met without a failure before it counts as fixed."""
     return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
 
 
-def _result(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
+def _compare_key(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
     """What a deterministic agent repeats exactly."""
     return outcome.met, outcome.failures
 

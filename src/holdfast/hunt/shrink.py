@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.hunt.evidence import STEP_RUNS, Trials
-from holdfast.hunt.outcomes import Failure, Plan, Point, bits
+from holdfast.hunt.outcomes import Failure, Plan, Point, list_bits
 
 SINGLE = 4
 """How much likelier a cause is a particular single fault than a particular pair."""
@@ -38,33 +38,33 @@ class ShrinkStep(Struct, frozen=True):
     result: Literal["", "minimal", "flaky"] = ""
 
 
-def next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep:
+def plan_next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep:
     """Removes faults from a plan until each that is left is necessary."""
-    points = _smallest_failing(trials, points, failure)
-    if trials.noisy and not trials.failed(points, failure):
+    points = _find_smallest_failing(trials, points, failure)
+    if trials.noisy and not trials.has_failed(points, failure):
         # One failure may be chance: the plan must fail again before it passes twice.
         failed, runs = trials.count(points, failure)
         return ShrinkStep(points, result="flaky") if runs - failed >= 2 else ShrinkStep(points, [points])
-    numbers = list(bits(points))
-    rests = smaller(points)
-    open_rests = [rest for rest in rests if not trials.passed(rest, failure)]
+    numbers = list(list_bits(points))
+    rests = list_smaller(points)
+    open_rests = [rest for rest in rests if not trials.has_passed(rest, failure)]
     if not open_rests:
         return _prove(trials, points, rests, failure)
-    if suspects := _suspects(trials, numbers, failure):
-        return ShrinkStep(points, [_half(trials, numbers, suspects, failure)])
+    if suspects := _list_suspects(trials, numbers, failure):
+        return ShrinkStep(points, [_choose_half(trials, numbers, suspects, failure)])
     # No pair is left, so the cause is larger: remove one fault at a time.
     return ShrinkStep(points, open_rests[:1])
 
 
-def smaller(points: Plan) -> list[Plan]:
+def list_smaller(points: Plan) -> list[Plan]:
     """The plans with one fault less; a single fault has none."""
-    return [rest for number in bits(points) if (rest := points & ~(1 << number))]
+    return [rest for number in list_bits(points) if (rest := points & ~(1 << number))]
 
 
-def _smallest_failing(trials: Trials, points: Plan, failure: Failure) -> Plan:
+def _find_smallest_failing(trials: Trials, points: Plan, failure: Failure) -> Plan:
     """The smallest part of the plan that failed. Only points that were met count."""
     if trials.noisy:
-        parts = [plan for plan in trials.of_plan if plan and not plan & ~points and trials.failed(plan, failure)]
+        parts = [plan for plan in trials.of_plan if plan and not plan & ~points and trials.has_failed(plan, failure)]
     else:
         failed = (one.met for one in trials.outcomes if failure in one.failures)
         parts = [met for met in failed if met and not met & ~points]
@@ -85,7 +85,7 @@ def _prove(trials: Trials, points: Plan, rests: list[Plan], failure: Failure) ->
     return ShrinkStep(points, result="minimal") if confirmed else ShrinkStep(points, [points])
 
 
-def _suspects(trials: Trials, numbers: list[int], failure: Failure) -> dict[Plan, float]:
+def _list_suspects(trials: Trials, numbers: list[int], failure: Failure) -> dict[Plan, float]:
     """The single faults and pairs that may be the cause, and how likely each is."""
     singles = [1 << number for number in numbers]
     small = singles + ([one | other for one, other in combinations(singles, 2)] if len(numbers) > 2 else [])
@@ -93,10 +93,10 @@ def _suspects(trials: Trials, numbers: list[int], failure: Failure) -> dict[Plan
     return {
         plan: SINGLE ** (2 - plan.bit_count())
         * AGAIN ** sum(not plan & ~met for met in failed)
-        * (MISSES ** trials.passes(plan, failure) if trials.noisy else 1)
+        * (MISSES ** trials.count_passes(plan, failure) if trials.noisy else 1)
         * (UNLIKELY if _has_similar_held(trials, plan) else 1)
         for plan in small
-        if not trials.passed(plan, failure)
+        if not trials.has_passed(plan, failure)
     }
 
 
@@ -108,21 +108,21 @@ def _has_similar_held(trials: Trials, plan: Plan) -> bool:
     return bool(rest & similar.held_with[first] if rest else trials.held[0] & similar.of[first])
 
 
-def _half(trials: Trials, numbers: list[int], suspects: dict[Plan, float], failure: Failure) -> Plan:
+def _choose_half(trials: Trials, numbers: list[int], suspects: dict[Plan, float], failure: Failure) -> Plan:
     """The part of a plan that contains the cause with a chance closest to one half.
 
     Each such trial halves the suspects. Removing one fault at a time would take a trial per fault.
     """
     target = sum(suspects.values()) / 2
     best, distance = 0, float("inf")
-    for part in _parts(numbers):
+    for part in _list_parts(numbers):
         weight = sum(chance for plan, chance in suspects.items() if not plan & ~part)
         if weight and abs(weight - target) < distance - 1e-9 and not _is_settled(trials, part, failure):
             best, distance = part, abs(weight - target)
     return best or max(suspects, key=lambda plan: (suspects[plan], -plan))
 
 
-def _parts(numbers: list[int]) -> Iterable[Plan]:
+def _list_parts(numbers: list[int]) -> Iterable[Plan]:
     if len(numbers) > LARGEST_HALVED:
         middle = len(numbers) // 2
         quarters = (numbers[:middle], numbers[middle:], numbers[::2], numbers[1::2], numbers[:-1], numbers[1:])
@@ -137,7 +137,7 @@ def _is_settled(trials: Trials, part: Plan, failure: Failure) -> bool:
     """Whether another trial of the part would say nothing new."""
     if trials.noisy:
         _, runs = trials.count(part, failure)
-        return runs >= STEP_RUNS or trials.passed(part, failure) or trials.failed(part, failure)
+        return runs >= STEP_RUNS or trials.has_passed(part, failure) or trials.has_failed(part, failure)
     return any(not part & ~one.plan and (part & ~one.met or part == one.plan) for one in trials.outcomes)
 
 
@@ -146,19 +146,19 @@ def weaken(trials: Trials, points: Plan, failure: Failure, causes: Iterable[Plan
     changed = True
     while changed:
         changed = False
-        for number in bits(points):
+        for number in list_bits(points):
             rest = points & ~(1 << number)
             ladder = trials.ladders[trials.points[number].site]
             low, high = 0, ladder.index(number)
             while low < high:
                 middle = (low + high) // 2
                 plan = rest | 1 << ladder[middle]
-                if _fails_otherwise(trials, plan, failure, causes) or trials.passed(plan, failure):
+                if _has_other_cause(trials, plan, failure, causes) or trials.has_passed(plan, failure):
                     low = middle + 1
-                elif not trials.failed(plan, failure):
+                elif not trials.has_failed(plan, failure):
                     return ShrinkStep(points, [plan])
-                elif unproven := [] if trials.noisy else [p for p in smaller(plan) if not trials.passed(p, failure)]:
-                    return ShrinkStep(points, unproven[:1])
+                elif unproven := _find_unproven_part(trials, plan, failure):
+                    return ShrinkStep(points, unproven)
                 else:
                     high = middle
             if ladder[high] != number:
@@ -167,15 +167,20 @@ def weaken(trials: Trials, points: Plan, failure: Failure, causes: Iterable[Plan
     return ShrinkStep(points, result="minimal")
 
 
-def _fails_otherwise(trials: Trials, plan: Plan, failure: Failure, causes: Iterable[Plan]) -> bool:
+def _find_unproven_part(trials: Trials, plan: Plan, failure: Failure) -> list[Plan]:
+    """Returns a plan with one fault less that was not seen to pass; with noise the final test decides instead."""
+    return [] if trials.noisy else [p for p in list_smaller(plan) if not trials.has_passed(p, failure)][:1]
+
+
+def _has_other_cause(trials: Trials, plan: Plan, failure: Failure, causes: Iterable[Plan]) -> bool:
     """Whether the plan fails because of a part of it: another known cause, or a set of the same classes."""
     alike = [one | other for one, other in zip(trials.classes.of, trials.similar.of, strict=True)]
     smaller_causes = (cause for cause in causes if cause.bit_count() < plan.bit_count())
-    contained = any(all(alike[number] & plan for number in bits(cause)) for cause in smaller_causes)
-    return contained or any(trials.failed(part, failure) for part in smaller(plan))
+    contained = any(all(alike[number] & plan for number in list_bits(cause)) for cause in smaller_causes)
+    return contained or any(trials.has_failed(part, failure) for part in list_smaller(plan))
 
 
 def is_stronger(points: Sequence[Point], plan: Plan, cause: Plan) -> bool:
     """Whether the plan has a fault at each site of the cause that is at least as strong."""
-    rungs = {points[number].site: points[number].rung for number in bits(plan)}
-    return all(rungs.get(points[number].site, -1) >= points[number].rung for number in bits(cause))
+    rungs = {points[number].site: points[number].rung for number in list_bits(plan)}
+    return all(rungs.get(points[number].site, -1) >= points[number].rung for number in list_bits(cause))

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.hunt.classes import Classes
 from holdfast.hunt.evidence import Trials
-from holdfast.hunt.outcomes import Failure, FaultCause, Plan, PlanOutcome, bits
-from holdfast.hunt.shrink import ShrinkStep, is_stronger, next_step, weaken
+from holdfast.hunt.outcomes import Failure, FaultCause, Plan, PlanOutcome, list_bits
+from holdfast.hunt.shrink import ShrinkStep, is_stronger, plan_next_step, weaken
 
 CONFIRM_RUNS, MOST_CONFIRM_RUNS = 5, 20
 """With noise: fresh runs of a minimal plan, at least and at most."""
@@ -65,7 +65,7 @@ class Shrinks:
         for failure in failures if outcome.met else ():
             self._waiting.setdefault((outcome.met, failure), outcome.plan)
 
-    def unfinished(self) -> list[tuple[Plan, Failure]]:
+    def list_unfinished(self) -> list[tuple[Plan, Failure]]:
         """For each failure that the budget left without a cause: the smallest plan that failed like that."""
         pending = {one.failure for one in self.under_way if not one.cause}
         pending |= {failure for met, failure in self._waiting if (met, failure) not in self._looked_at}
@@ -79,23 +79,23 @@ class Shrinks:
                     smallest[failure] = one.plan
         return [(plan, failure) for failure, plan in smallest.items()]
 
-    def significant(self) -> list[Shrinking]:
+    def find_significant(self) -> list[Shrinking]:
         """The causes; with noise, those that fail significantly more often than calm."""
         if not self.trials.noisy:
             return self.reported
-        accepted = holm([self._ratio(one) for one in self.reported], self._tests)
+        accepted = apply_holm([self._compute_ratio(one) for one in self.reported], self._tests)
         return [one for one, is_accepted in zip(self.reported, accepted, strict=True) if is_accepted]
 
-    def _ratio(self, one: Shrinking) -> float:
+    def _compute_ratio(self, one: Shrinking) -> float:
         # What was chosen because it failed looks worse than it is, so only the runs after that count.
-        return likelihood_ratio(self.trials, self.trials.of_plan[one.points][one.runs_before :], one.failure)
+        return compute_likelihood_ratio(self.trials, self.trials.of_plan[one.points][one.runs_before :], one.failure)
 
-    def counted(self, points: Plan, failure: Failure) -> FaultCause:
+    def count_runs(self, points: Plan, failure: Failure) -> FaultCause:
         return FaultCause(points, failure, *self.trials.count(points, failure), *self.trials.count(0, failure))
 
-    def counted_anywhere(self, points: Plan, failure: Failure) -> FaultCause:
+    def count_runs_anywhere(self, points: Plan, failure: Failure) -> FaultCause:
         """The same; if the plan itself never failed, of all trials that met it."""
-        found = self.counted(points, failure)
+        found = self.count_runs(points, failure)
         met = [failure in one.failures for one in self.trials.outcomes if not points & ~one.met]
         return found if found.failed else replace(found, failed=sum(met), runs=len(met))
 
@@ -110,7 +110,9 @@ class Shrinks:
 
     def _has_alike(self, met: int, failure: Failure, classes: Classes) -> bool:
         alike = classes.of
-        return any(of == failure and all(alike[number] & met for number in bits(points)) for points, of in self.failing)
+        return any(
+            of == failure and all(alike[number] & met for number in list_bits(points)) for points, of in self.failing
+        )
 
     def _start_shrinks(self, deferred: bool) -> None:
         """One shrink at a time for each failure: its result usually explains the other trials that failed like that."""
@@ -145,7 +147,7 @@ class Shrinks:
 
     def _advance(self, one: Shrinking) -> list[Plan]:
         """One step of a shrink; no trials if it is finished, or only looks for weaker faults."""
-        step = self._step(one)
+        step = self._take_step(one)
         one.points = step.points
         if (one.points, one.failure) in self.unconfirmed:
             self.under_way.remove(one)
@@ -157,13 +159,13 @@ class Shrinks:
             return [*step.plans, *step.plans] if first else list(step.plans)
         return self._finish(one, step)
 
-    def _step(self, one: Shrinking) -> ShrinkStep:
+    def _take_step(self, one: Shrinking) -> ShrinkStep:
         if one.weakens and one.runs_before < 0:
             others = [points for points, _ in self.failing if points != one.points]
             step = weaken(self.trials, one.points, one.failure, others)
-            return next_step(self.trials, step.points, one.failure) if step.result else step
+            return plan_next_step(self.trials, step.points, one.failure) if step.result else step
         if one.runs_before < 0:
-            return next_step(self.trials, one.points, one.failure)
+            return plan_next_step(self.trials, one.points, one.failure)
         return self._test(one)
 
     def _finish(self, one: Shrinking, step: ShrinkStep) -> list[Plan]:
@@ -212,7 +214,7 @@ class Shrinks:
         """The other faults of a failed trial that is now explained are less worth another trial: a guess, no claim."""
         for run in self.trials.outcomes:
             if one.failure in run.failures and all(self._is_explained(run.met, failure) for failure in run.failures):
-                for number in bits(one.points & run.met):
+                for number in list_bits(one.points & run.met):
                     self.trials.similar.hold(run.met & ~(1 << number))
 
     def _test(self, one: Shrinking) -> ShrinkStep:
@@ -222,7 +224,7 @@ class Shrinks:
         runs = len(self.trials.of_plan[one.points]) - one.runs_before
         if runs < CONFIRM_RUNS or calm_runs < len(calm):
             return ShrinkStep(one.points, [*[one.points] * max(0, CONFIRM_RUNS - runs), *calm[calm_runs:]])
-        ratio = self._ratio(one)
+        ratio = self._compute_ratio(one)
         if ratio * ERROR >= max(SPARE_TESTS, self._tests):
             return ShrinkStep(one.points, result="minimal")
         return (
@@ -232,7 +234,7 @@ class Shrinks:
         )
 
 
-def likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failure: Failure) -> float:
+def compute_likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failure: Failure) -> float:
     """How much better these runs fit a plan that fails half of the time than one that fails like calm."""
     calm_failed, calm_runs = trials.count(0, failure)
     calm = max(CALM_FAILS, (calm_failed + 1) / (calm_runs + 2))
@@ -243,7 +245,7 @@ def likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failure: Fail
     return exp(failed * log(FAILING / calm) + passed * log((1 - FAILING) / (1 - calm)))
 
 
-def holm(ratios: Sequence[float], tests: int) -> list[bool]:
+def apply_holm(ratios: Sequence[float], tests: int) -> list[bool]:
     """Which of the likelihood ratios are significant, by Holm's correction over all plans that were tested.
 
     The inverse of a likelihood ratio is a p-value that stays valid however often one looks at it.

@@ -15,12 +15,12 @@ MODEL = "*"
 """The target of every model call: a fault of models counts the calls to all of them."""
 
 
-def trial_sites(observation: Observation) -> tuple[CallSite, ...]:
+def list_trial_sites(observation: Observation) -> tuple[CallSite, ...]:
     """The call sites of a trial: those of services, then the traced calls in the order in which they began."""
-    return (*service_sites(observation), *(site for _, site in logical_calls(observation.trace)))
+    return (*list_service_sites(observation), *(site for _, site in number_logical_calls(observation.trace)))
 
 
-def service_sites(observation: Observation) -> Iterator[CallSite]:
+def list_service_sites(observation: Observation) -> Iterator[CallSite]:
     """The connections and transactions of services, which are counted and not traced."""
     for counted, times in sorted(observation.calls.items()):
         plane, _, name = counted.partition(":")
@@ -28,7 +28,7 @@ def service_sites(observation: Observation) -> Iterator[CallSite]:
             yield from (CallSite(plane, name, n) for n in range(1, times + 1))
 
 
-def logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEvent], CallSite]]:
+def number_logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEvent], CallSite]]:
     """The agent's own calls, numbered for each target: the first attempt and the client's retries, and the site.
 
     Calls that were only declared, or that egress refused, are not among them.
@@ -39,7 +39,7 @@ def logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEvent], C
     for event in trace:
         if event.phase == "declared" or event.error_type == REFUSED:
             continue
-        key = event.plane, target_of(event)
+        key = event.plane, get_fault_target(event)
         if not event.retry:
             ordinals[key] += 1
             last[key] = [event]
@@ -49,7 +49,7 @@ def logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEvent], C
     return calls
 
 
-def target_of(event: TraceEvent) -> str:
+def get_fault_target(event: TraceEvent) -> str:
     """Where faults of the call wait: an HTTP call is traced as `METHOD URL`, and its faults wait at the URL."""
     if event.event_type == "http_call":
         return event.tool.partition(" ")[2].partition("?")[0]

@@ -9,7 +9,7 @@ from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import LARGEST_PLAN
-from holdfast.hunt.outcomes import Plan, bits
+from holdfast.hunt.outcomes import Plan, list_bits
 
 MOST_COMBINED = 64
 """Points that are combined in triples, those worth most first: more have too many triples to plan in time."""
@@ -46,7 +46,7 @@ class OpenTriples:
 
     def _open(self) -> Iterator[Plan]:
         trials = self._trials
-        held = bits(trials.held[0] & ~self._closed.failing.alone & ~self._guess.alone)
+        held = list_bits(trials.held[0] & ~self._closed.failing.alone & ~self._guess.alone)
         usable = sorted(sorted(held, key=lambda number: (-trials.points[number].weight, number))[:MOST_COMBINED])
         for (_, one), (place, other) in combinations(list(enumerate(usable)), 2):
             pair = 1 << one | 1 << other
@@ -63,25 +63,28 @@ class OpenTriples:
         for _, points in sorted(trials.at_site.items()):
             if plan & points or plan.bit_count() == LARGEST_PLAN:
                 continue
-            fitting = [number for number in bits(points & trials.held[0]) if self._fits(number, plan)]
+            fitting = [number for number in list_bits(points & trials.held[0]) if self._fits(number, plan)]
             # A point that ends the trial would hide those behind it.
-            lasting = [number for number in fitting if trials.survival(number) > 0.5]
+            lasting = [number for number in fitting if trials.estimate_survival(number) > 0.5]
             if lasting:
                 plan |= 1 << max(lasting, key=lambda number: (self._worth(number, plan), -number))
         return plan
 
     def _worth(self, number: int, plan: Plan) -> int:
         return sum(
-            1 << one | 1 << other | 1 << number not in self._held for one, other in combinations(list(bits(plan)), 2)
+            1 << one | 1 << other | 1 << number not in self._held
+            for one, other in combinations(list(list_bits(plan)), 2)
         )
 
     def _fits(self, number: int, plan: Plan) -> bool:
         """Whether the point can be met together with those of the plan, and no known cause is among them."""
         trials, added = self._trials, 1 << number
-        apart = trials.at_site[trials.points[number].site] | self._closed.apart.get(number, 0) | trials.masked(added)
+        apart = (
+            trials.at_site[trials.points[number].site] | self._closed.apart.get(number, 0) | trials.find_masked(added)
+        )
         failing = (self._closed.failing, self._guess)
         return not plan & apart and not any(sets.contains(plan | added, added) for sets in failing)
 
 
 def _triples(met: Plan) -> Iterator[Plan]:
-    return (1 << one | 1 << two | 1 << three for one, two, three in combinations(list(bits(met)), 3))
+    return (1 << one | 1 << two | 1 << three for one, two, three in combinations(list(list_bits(met)), 3))

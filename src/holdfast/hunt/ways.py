@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.hunt.outcomes import Plan, PlanOutcome, Point, bits
+from holdfast.hunt.outcomes import Plan, PlanOutcome, Point, list_bits
 
 MOST_WAYS = 16
 """Fault sets that are remembered as ways to one site."""
@@ -36,7 +36,7 @@ class Ways:
                 smallest = [met, *(way for way in ways if met & ~way)]
                 self.to[site] = sorted(smallest, key=lambda way: (way.bit_count(), way))[:MOST_WAYS]
 
-    def own_plan(self, points: Plan, avoid: int = 0) -> Plan:
+    def build_own_plan(self, points: Plan, avoid: int = 0) -> Plan:
         """The smallest plan that is expected to meet the points: with the faults that lead to their sites."""
         return self.complete(points, avoid) or points
 
@@ -49,7 +49,7 @@ class Ways:
             ways = self.to[self._points[number].site]
             if any(not way & ~plan for way in ways):
                 continue
-            occupied = self._same_sites(plan) & ~plan
+            occupied = self._have_same_sites(plan) & ~plan
             fitting = [way for way in ways if not way & occupied]
             if not fitting:
                 return 0
@@ -62,11 +62,11 @@ class Ways:
     def is_own(self, pair: Plan, plan: Plan) -> bool:
         """Whether the plan has nothing but the pair and a way to its sites."""
         leads = plan & ~pair
-        sites = (self._points[number].site for number in bits(pair & self.late))
-        return self.own_plan(pair) == plan or (leads > 0 and any(leads in self.to[site] for site in sites))
+        sites = (self._points[number].site for number in list_bits(pair & self.late))
+        return self.build_own_plan(pair) == plan or (leads > 0 and any(leads in self.to[site] for site in sites))
 
-    def _same_sites(self, plan: Plan) -> int:
+    def _have_same_sites(self, plan: Plan) -> int:
         sites = 0
-        for number in bits(plan):
+        for number in list_bits(plan):
             sites |= self._at_site[self._points[number].site]
         return sites

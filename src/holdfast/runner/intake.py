@@ -241,9 +241,9 @@ class Intake:
         if masked:  # it could not be judged again from the masked text on disk
             self.record.flush()
         if self.judged is not None:
-            from holdfast.hunt.judged_trial import judged_trial  # only planners that ask for it need it
+            from holdfast.hunt.judged_trial import build_judged_trial  # only planners that ask for it need it
 
-            self.judged[trial.id] = judged_trial(self.masker.mask_observation(observation), verdicts)
+            self.judged[trial.id] = build_judged_trial(self.masker.mask_observation(observation), verdicts)
         decided = self.tally.add_trial(trial, observation, verdicts)
         if self.kept.wanted:
             self.kept.decide(observation, verdicts)

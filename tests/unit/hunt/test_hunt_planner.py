@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.api.hunt import EndedHunt, add_live_counts
 from holdfast.hunt.planner import HuntPlanner
-from holdfast.hunt.result import HuntResult, result
+from holdfast.hunt.result import HuntResult, build_result
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress, VerdictCode
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Scenario
@@ -55,7 +55,7 @@ def hunted(
             number += faulty and not broken
             count += 1
         batch = planner.next(JudgingProgress(trials=tuple(trials)))
-    return planner, result(planner, spec, count, "done")
+    return planner, build_result(planner, spec, count, "done")
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_an_agent_that_wrote_something_did_not_give_up(
     planner.next(JudgingProgress())
     (trial, *_) = planner.next(JudgingProgress(trials=(seen(TRIAL, "answered"),)))
     planner.next(JudgingProgress(trials=(seen(trial, "crashed", **changes),)))
-    found = result(planner, spec, 2, "done")
+    found = build_result(planner, spec, 2, "done")
     assert (len(found.gave_up), len(found.causes)) == ((1, 0) if gave_up else (0, 1))
 
 
@@ -147,7 +147,7 @@ def test_a_mode_with_two_settings_is_shown_as_failed_if_one_of_them_fails(spec: 
     batch: Sequence[Trial] = planner.next(JudgingProgress())
     while batch:
         batch = planner.next(JudgingProgress(trials=tuple(map(seen, batch))))
-    found = result(planner, spec, 1, "done")
+    found = build_result(planner, spec, 1, "done")
     (row,) = found.matrix
     assert (row.states["truncated_response"], row.states["rate_limit"]) == ("failed", "held")
     assert [one.scenario["llm_faults"] for one in found.causes] == [

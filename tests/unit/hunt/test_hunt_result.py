@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from holdfast.hunt.result import HuntedCause, merged_causes
+from holdfast.hunt.result import HuntedCause, merge_causes
 from holdfast.report.terminal.hunt import format_cause
 
 
@@ -11,7 +11,7 @@ def _cause(prompt: str, rule: str) -> HuntedCause:
 
 
 def test_a_cause_on_two_prompts_is_one_block_that_lists_them() -> None:
-    (cause,) = merged_causes([_cause("Charge it", "once"), _cause("Pay it", "once"), _cause("Go", "answers")])
+    (cause,) = merge_causes([_cause("Charge it", "once"), _cause("Pay it", "once"), _cause("Go", "answers")])
     assert (cause.rules, cause.prompts) == (("once", "answers"), ("Charge it", "Pay it", "Go"))
     assert (cause.failed, cause.runs, cause.calm_failed, cause.calm_runs) == (6, 6, 0, 9)
     shown = list(format_cause(cause, "shop.yaml"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.hunt.judged_trial import judged_trial
-from holdfast.hunt.lineage import lineage
+from holdfast.hunt.judged_trial import build_judged_trial
+from holdfast.hunt.lineage import trace_lineage
 from holdfast.model.judged import CallSite, VerdictCode
 from holdfast.model.observation import FaultMet, Observation, ServiceExchange, Turn
 from holdfast.model.trace import REFUSED, Cost, TraceEvent
@@ -20,7 +20,7 @@ def event(tool: str, plane: str = "tool", **more: object) -> TraceEvent:
 
 def feeds(observation: Observation) -> list[tuple[int, int | str]]:
     """The source of each feed, and where it appears: the number of a call, a file, a row, or `answer`."""
-    found = lineage(observation).feeds
+    found = trace_lineage(observation).feeds
     return [(one.source, one.name or one.kind if one.target is None else one.target) for one in found]
 
 
@@ -34,7 +34,7 @@ def test_retries_belong_to_the_call_that_they_repeat() -> None:
         event("pay", phase="declared"),
         event("GET http://elsewhere.test/", "http", error_type=REFUSED),
     )
-    assert judged_trial(Observation("t", trace=trace), ()).calls == (
+    assert build_judged_trial(Observation("t", trace=trace), ()).calls == (
         CallSite("tool", "search", 1),
         CallSite("tool", "search", 2),
         CallSite("http", "http://shop.test/a", 1),
@@ -45,7 +45,7 @@ def test_retries_belong_to_the_call_that_they_repeat() -> None:
 def test_verdicts_are_values_without_words() -> None:
     met = FaultMet(0, "tool", "search", "error", 1)
     seen = Observation("t", (Turn("?", ending="raised"),), (met,))
-    found = judged_trial(seen, [Verdict("t", "says", "fail", 0.0, "some words", code="missing", key=("total",))])
+    found = build_judged_trial(seen, [Verdict("t", "says", "fail", 0.0, "some words", code="missing", key=("total",))])
     assert found.verdicts == (VerdictCode("says", "fail", "missing", ("total",)),)
     assert (found.trial, found.ending, found.ledger) == ("t", "raised", (met,))
 
@@ -60,7 +60,7 @@ def test_a_reply_feeds_what_later_sends_its_values() -> None:
     seen = Observation("t", (turn,), trace=trace)
     # What was asked, a short number and a key of JSON are no lineage.
     assert feeds(seen) == [(0, 1), (0, "answer"), (1, "answer")]
-    assert lineage(seen).feeds[0].values == ("C-40417",)
+    assert trace_lineage(seen).feeds[0].values == ("C-40417",)
 
 
 def test_a_reply_feeds_the_path_of_a_url() -> None:
@@ -70,7 +70,7 @@ def test_a_reply_feeds_the_path_of_a_url() -> None:
         event("GET http://c-40417.test/other", "http"),
     )
     assert feeds(Observation("t", trace=trace)) == [(0, 1)]
-    assert lineage(Observation("t", trace=trace)).feeds[0].values == ("Bernardo", "C-40417")
+    assert trace_lineage(Observation("t", trace=trace)).feeds[0].values == ("Bernardo", "C-40417")
 
 
 def test_the_reply_to_a_retry_feeds_as_that_of_the_call() -> None:
@@ -107,7 +107,7 @@ def test_a_reply_feeds_files_and_rows() -> None:
     )
     # Transactions come first in the numbers, because only their count is certain.
     assert feeds(seen) == [(0, 2), (2, 1), (2, "bill.txt"), (2, "db.orders")]
-    found = lineage(seen)
+    found = trace_lineage(seen)
     assert (found.order, found.rows) == ((0, 2, 1), (1,))
 
 
@@ -136,7 +136,7 @@ def test_short_values_and_keys_are_accidents() -> None:
 
 def test_a_live_model_makes_a_trial_unscripted() -> None:
     live = TraceEvent(0.0, "llm_call", "gpt", "llm", cost=Cost("gpt", 1, 1))
-    found = judged_trial(
+    found = build_judged_trial(
         Observation("t", trace=(live, event("charge", write=True), event("send", write=True, unsent=True))), ()
     )
     assert (found.scripted, found.writes, found.calls[0].target) == (False, (1,), "*")

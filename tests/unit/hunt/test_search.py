@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, bits
+from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, list_bits
 from holdfast.hunt.search import Search, Shrink
 
 SITES = MODES = 3
@@ -33,14 +33,14 @@ class Agent:
 
     def run(self, plan: Plan) -> PlanOutcome:
         met, reached = 0, (1 << SITES) - 1
-        for number in bits(plan):
+        for number in list_bits(plan):
             met |= 1 << number
             if self.kind(number) in self.cuts:
                 reached = (1 << number // MODES + 1) - 1
                 break
-        kinds = {self.kind(number) for number in bits(met)}
+        kinds = {self.kind(number) for number in list_bits(met)}
         failures = tuple(Failure(f"rule-{n}") for n, cause in enumerate(self.causes) if cause <= kinds)
-        steps = tuple(str(self.kind(number)) for number in bits(met)) if self.shows_steps else ()
+        steps = tuple(str(self.kind(number)) for number in list_bits(met)) if self.shows_steps else ()
         return PlanOutcome(plan, met, reached, failures, str(sorted(kinds)), steps=steps)
 
 
@@ -49,7 +49,9 @@ OWN = Agent(tuple(range(MODES)) * SITES)
 
 
 def planted(*causes: Plan) -> Agent:
-    return Agent(OWN.classes, causes=tuple(frozenset(OWN.kind(number) for number in bits(cause)) for cause in causes))
+    return Agent(
+        OWN.classes, causes=tuple(frozenset(OWN.kind(number) for number in list_bits(cause)) for cause in causes)
+    )
 
 
 def hunt(search: Search | Shrink, run: Callable[[Plan], PlanOutcome], most: int = 2000) -> list[list[Plan]]:
@@ -87,7 +89,7 @@ def test_a_cause_is_found_alone_and_proven(cause: Plan) -> None:
         ]
     for one in search.causes:
         assert one.failed == one.runs >= 1
-        smaller = [one.points & ~(1 << number) for number in bits(one.points)]
+        smaller = [one.points & ~(1 << number) for number in list_bits(one.points)]
         assert all(not outcome.failures for rest in smaller for outcome in search.trials.of_plan.get(rest, ()))
         # A hunt that was not cut short has also run every smaller plan by itself.
         assert all(rest in search.trials.of_plan for rest in smaller if rest)
@@ -151,7 +153,7 @@ def test_a_cause_failed_as_often_as_it_was_run_by_itself(agent: Agent, budget: i
         assert one.failed == one.runs >= 1
         failed = [run for run in search.trials.outcomes if one.failure in run.failures]
         assert sum(not one.points & ~run.met for run in failed) >= 2
-        for rest in (one.points & ~(1 << number) for number in bits(one.points)):
+        for rest in (one.points & ~(1 << number) for number in list_bits(one.points)):
             passed = [run for run in search.trials.outcomes if one.failure not in run.failures]
             assert not rest or any(not rest & ~run.met or rest == run.plan for run in passed)
     assert all(one.failed >= 1 for one in search.flaky)
@@ -230,12 +232,12 @@ def hunt_with_retry(leads: Plan, *causes: Plan) -> Search:
 def test_a_pair_at_a_retry_is_found_whichever_fault_leads_to_the_retry(first: int, late: int) -> None:
     search = hunt_with_retry(plan(3, 4, 5), plan(first, late))
     assert [one.points for one in search.causes] == [plan(first, late)]
-    assert search.coverage().pairs.open == 0
+    assert search.count_coverage().pairs.open == 0
 
 
 def test_a_pair_at_a_retry_that_the_fault_does_not_lead_to_is_infeasible() -> None:
     search = hunt_with_retry(plan(4))
-    pairs = search.coverage().pairs
+    pairs = search.count_coverage().pairs
     assert (pairs.infeasible, pairs.open) == (6, 0)
     assert len(search.trials.outcomes) < 60
 
@@ -277,14 +279,14 @@ def counts(coverage: Coverage) -> tuple[dict[str, int], dict[str, int]]:
 def test_the_statement_is_that_of_a_trial_of_every_plan(agent: Agent) -> None:
     search = Search(POINTS)
     hunt(search, agent.run)
-    assert counts(search.coverage()) == brute_force(agent)
-    assert [search.state_of(n) for n in range(9)].count("held") == search.coverage().points.held
+    assert counts(search.count_coverage()) == brute_force(agent)
+    assert [search.state_of(n) for n in range(9)].count("held") == search.count_coverage().points.held
 
 
 def test_a_point_is_held_only_if_a_rule_was_judged() -> None:
     search = Search(POINTS)
     rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, judged=not asked & plan(4)))
-    points = search.coverage().points
+    points = search.count_coverage().points
     assert (points.held, points.open, search.state_of(4)) == (8, 1, "open")
     assert sum(asked == plan(4) for plans in rounds for asked in plans) == 1
 
@@ -350,7 +352,7 @@ def test_noise_that_shows_late_forgets_no_site_that_only_a_fault_leads_to() -> N
     search.add_points([Point(3, 0)])
     search.next([PlanOutcome(plan(4), plan(4), 0b1111)])
     search.expect_noise()
-    assert search.trials.ways.own_plan(1 << 9) == plan(4, 9)
+    assert search.trials.ways.build_own_plan(1 << 9) == plan(4, 9)
 
 
 def test_noise_alone_is_no_cause() -> None:
@@ -366,15 +368,15 @@ def test_noise_alone_is_no_cause() -> None:
 def test_without_points_there_is_nothing_to_try() -> None:
     search = Search([])
     assert search.next([]) == []
-    assert search.coverage().pairs.total == 0
+    assert search.count_coverage().pairs.total == 0
 
 
 def test_a_hunt_that_stops_after_three_trials_says_what_is_open() -> None:
     search = Search(POINTS)
     search.next([OWN.run(asked) for asked in search.next([])[:3]])
-    points = search.coverage().points
+    points = search.count_coverage().points
     assert points.held + points.open == points.total == 9
-    assert search.coverage().pairs.open > 0
+    assert search.count_coverage().pairs.open > 0
 
 
 def test_five_thousand_sites_are_planned() -> None:
@@ -384,7 +386,7 @@ def test_five_thousand_sites_are_planned() -> None:
     for _ in range(3):
         plans = search.next([PlanOutcome(asked, asked, (1 << 5000) - 1) for asked in plans])
     assert plans
-    assert search.coverage().points.total == 15000
+    assert search.count_coverage().points.total == 15000
 
 
 @pytest.mark.parametrize("noisy", [False, True])
@@ -393,8 +395,8 @@ def test_every_point_a_cutter(noisy: bool) -> None:
     search = Search(POINTS, noisy=noisy)
     rounds = hunt(search, agent.run, 600)
     assert sum(map(len, rounds)) < 600
-    assert search.coverage().points.held == 9
-    assert search.coverage().pairs.held == 0
+    assert search.count_coverage().points.held == 9
+    assert search.count_coverage().pairs.held == 0
 
 
 @pytest.mark.parametrize("noisy", [False, True])

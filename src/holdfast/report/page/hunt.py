@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import convert
 
-from holdfast.hunt.points import site_name
+from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.page.values import drop_empty
 from holdfast.report.terminal.hunt import VERDICTS, dump_scenarios, format_coverage, format_faults
@@ -36,7 +36,7 @@ def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
             "fixed": found.fixed,
             "notes": found.notes,
             "rows": [
-                {"site": site_name(row.plane, row.target, row.on_call), "states": row.states}
+                {"site": format_site(row.plane, row.target, row.on_call), "states": row.states}
                 for row in found.matrix[:SITES]
             ],
         },

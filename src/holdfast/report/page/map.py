@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import convert
 
 from holdfast.hunt.fault_map import FaultMap, MappedSite, MapRow
-from holdfast.hunt.points import site_name
+from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntResult, SiteRow
 from holdfast.report.page.values import drop_empty
 from holdfast.report.safe import make_encodable
@@ -80,7 +80,7 @@ def _build_site(site: MappedSite, counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _get_name(site: MappedSite | MapRow) -> str:
-    return make_encodable(site_name(site.plane, site.target, site.on_call))
+    return make_encodable(format_site(site.plane, site.target, site.on_call))
 
 
 def _find_ends(sites: Iterable[MappedSite]) -> Iterable[dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.hunt.fault_map import FaultMap, MapCoverage
 from holdfast.hunt.outcomes import Count
-from holdfast.hunt.points import site_name
+from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import to_one_line
 from holdfast.report.wording import format_count
@@ -98,7 +98,7 @@ def format_faults(faults: Iterable[Mapping[str, Any]]) -> str:
 def _format_fault(fault: Mapping[str, Any]) -> str:
     plane, target, ordinal = str(fault["plane"]), str(fault["target"]), int(fault["on_call"])
     if plane == "world":
-        return f"{fault['mode']} {site_name(plane, target, ordinal)}"
+        return f"{fault['mode']} {format_site(plane, target, ordinal)}"
     call = f"from call {ordinal} on" if "after_calls" in fault else f"call {ordinal}"
     return f"{fault['mode']} at {'the model' if plane == 'llm' else to_one_line(target)}, {call}"
 
@@ -113,10 +113,10 @@ def format_map(found: FaultMap, page: str = "") -> Iterator[str]:
         if site.prompt != prompt:
             prompt = site.prompt
             yield f"asked: {to_one_line(prompt)}"
-        name = to_one_line(site_name(site.plane, site.target, site.on_call)) + (" (write)" if site.write else "")
+        name = to_one_line(format_site(site.plane, site.target, site.on_call)) + (" (write)" if site.write else "")
         yield f"  {name}" + (f"  ──▶ {', '.join(map(to_one_line, site.feeds))}" if site.feeds else "")
     modes = list(dict.fromkeys(mode for row in found.coverage.rows for mode in row.modes))
-    heads = [to_one_line(site_name(row.plane, row.target, row.on_call)) for row in found.coverage.rows]
+    heads = [to_one_line(format_site(row.plane, row.target, row.on_call)) for row in found.coverage.rows]
     wide = max(map(len, heads), default=0)
     yield ""
     for number, mode in enumerate(modes):

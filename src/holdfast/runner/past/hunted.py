@@ -33,7 +33,7 @@ def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlann
 
 def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
     """The judged trials of a stored run, by id. One with a harness error runs again, unless `keep_errors` is set."""
-    from holdfast.hunt.judged_trial import judged_trial
+    from holdfast.hunt.judged_trial import build_judged_trial
 
     scenarios = read_scenarios(run, plan.spec.scenarios)
     begun = {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.kind == "contract"}
@@ -47,7 +47,7 @@ def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[s
         known = by_trial.get(observation.trial, {})
         rules = [rule.id for rule in plan.get_rules(begun[observation.trial])]
         if all(rule in known for rule in rules):
-            judged[observation.trial] = judged_trial(observation, [known[rule] for rule in rules])
+            judged[observation.trial] = build_judged_trial(observation, [known[rule] for rule in rules])
     return judged
 
 
