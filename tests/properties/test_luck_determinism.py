@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Recording, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.luck import Luck, trial_seed
+from holdfast.planes.injection.luck import Luck, compute_trial_seed
 
 params = st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 9), st.text(max_size=4)), max_size=3)
 trials = st.builds(
@@ -35,7 +35,7 @@ def lucky(trial: Trial, *faults: Injection) -> Luck:
 
 def draws(trial: Trial, fault: int = 0, faults: tuple[Injection, ...] = (LATE, DOWN)) -> list[int]:
     luck = lucky(trial, *faults)
-    return [luck.number(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
+    return [luck.draw_bits(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
 
 
 @given(trials, st.text(max_size=5), st.text(max_size=12))
@@ -86,15 +86,15 @@ def test_dropping_a_fault_leaves_the_draws_of_the_others(
 
 @given(trials, trials)
 def test_a_trial_that_became_a_session_draws_as_it_did(trial: Trial, other: Trial) -> None:
-    recorded = replace(other.task, recording=Recording("s", seed=trial_seed(trial)))
+    recorded = replace(other.task, recording=Recording("s", seed=compute_trial_seed(trial)))
     assert draws(replace(other, task=recorded)) == draws(trial)
 
 
 @given(trials, st.permutations(["a:1", "a:2", "b:1", "c:1"]))
 def test_the_order_of_draws_does_not_matter(trial: Trial, order: list[str]) -> None:
     luck, again = lucky(trial, LATE), lucky(trial, LATE)
-    assert {key: luck.number(0, key) for key in sorted(order)} == {key: again.number(0, key) for key in order}
-    assert luck.rng(0, "a:1").random() == again.rng(0, "a:1").random()
+    assert {key: luck.draw_bits(0, key) for key in sorted(order)} == {key: again.draw_bits(0, key) for key in order}
+    assert luck.create_rng(0, "a:1").random() == again.create_rng(0, "a:1").random()
 
 
 @given(trials, st.floats(0, 1))
@@ -118,4 +118,4 @@ def test_luck_is_the_same_on_every_machine_and_in_every_release() -> None:
     trial = Trial(
         id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",)), replica=1, params={"a": 1}, seed=7
     )
-    assert lucky(trial, LATE, DOWN).number(1, "search:00ff:1") == 3064042502841754676
+    assert lucky(trial, LATE, DOWN).draw_bits(1, "search:00ff:1") == 3064042502841754676

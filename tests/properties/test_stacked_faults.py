@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from example_counts import examples
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.planes.http.values import write
+from holdfast.planes.http.values import encode_body
 from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.outcome_comparison import are_alike
-from holdfast.protocols.fault import Call, Failed, Received, Reply
+from holdfast.protocols.fault import Call, Failed, ReceivedReply, Reply
 from planes_kit import FakeContext
 
 NEVER = Schedule(on_call=10_000)
@@ -82,10 +82,10 @@ REPLIES = (
 )
 
 
-def _on_the_wire(reply: Reply) -> Received:
-    body = write(reply.value, "application/json")
+def _on_the_wire(reply: Reply) -> ReceivedReply:
+    body = encode_body(reply.value, "application/json")
     limit = reply.delivery.limit
-    return Received((len(body), body[:limit]), body[:limit].decode("utf-8", "replace"))
+    return ReceivedReply((len(body), body[:limit]), body[:limit].decode("utf-8", "replace"))
 
 
 def _same(one: Any, other: Any, call: Call) -> bool:
