@@ -6,7 +6,7 @@ import { badge, number, span, wordOf } from "./words.js";
 
 export function partsTable(weights, rows, id) {
   const shown = weights?.filter((part) => !part.skipped) ?? rows.map((row) => ({ ...row, run: row.id, verdict: wordOf(row), reasons: [] }));
-  const head = el("tr", null, ...["verdict", "part", "score", "share", "weight", "what it came to"].map((word) => el("th", { scope: "col" }, word)));
+  const head = el("tr", null, ...["verdict", "part", "score", "share", "weight", "result"].map((word) => el("th", { scope: "col" }, word)));
   const idle = (weights ?? []).filter((part) => part.skipped).map((part) => `${part.part} (${part.skipped})`);
   const table = el("table", { class: "parts-table" }, el("thead", null, head), el("tbody", null, ...shown.map((part) => partRow(part, id))));
   return el("div", null, table, idle.length ? plain(`Not run: ${idle.join(", ")}`, "p") : null);

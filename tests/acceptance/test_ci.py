@@ -163,7 +163,7 @@ def test_an_interrupt_stores_what_was_asked_and_exits_2(project: MakeProject) ->
     assert "RUNNING" in made.cli("show").out
     assert made.cli("show", "--json").json["exit_code"] == 2
     kill_group(process)
-    assert "INTERRUPTED" in made.cli("show").out  # what it came to the first time is not what it comes to now
+    assert "INTERRUPTED" in made.cli("show").out  # result the first time is not what it comes to now
     assert ci(made, "--resume", "1")["score"] == 80.56
 
 

@@ -101,7 +101,7 @@ def _render_verdict(document: Mapping[str, Any]) -> Markup:
 
 
 def _render_parts(parts: Sequence[Mapping[str, Any]]) -> Markup:
-    names = ("verdict", "part", "score", "share", "weight", "what it came to")
+    names = ("verdict", "part", "score", "share", "weight", "result")
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
     return tag("table", tag("thead", head), tag("tbody", *map(_render_part, parts)), kind="parts-table")
 
