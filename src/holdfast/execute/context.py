@@ -101,7 +101,7 @@ class LiveContext:
             trace=tuple(sink.events()) if sink.trace else (),
             evidence={} if findings is None else findings.evidence,
             audit=() if findings is None else findings.audit,
-            exchanges=sink.exchanges(),
+            exchanges=tuple(sorted((read() for read in sink.exchanges), key=lambda one: one.ts)),
             isolation=() if findings is None else findings.isolation,
             forbidden=() if findings is None else findings.forbidden,
             missing_programs=() if findings is None else findings.missing_programs,

@@ -32,8 +32,6 @@ NOTES_KEPT = 100
 """Notes and errors stored per trial."""
 REPLIES_KEPT = 10_000_000
 """Characters of replies stored per trial for a replay, in addition to its trace."""
-EXCHANGES_KEPT = 500
-"""Requests to services stored per trial."""
 _NOTE_SIZE = 1_000
 _MORE = "and more"
 AttemptKey = tuple[str, str, int]
@@ -56,7 +54,7 @@ class LiveSink:
 
             self._meter = UsageMeter(limits, self.note)
         self.trace: list[TraceEvent] = []
-        self._exchanges: list[Callable[[], ServiceExchange]] = []
+        self.exchanges: list[Callable[[], ServiceExchange]] = []
         self.notes: list[str] = []
         self.errors: list[str] = []
         self.error_code = ""
@@ -150,14 +148,6 @@ class LiveSink:
     def events(self) -> Sequence[TraceEvent]:
         return sorted(self.trace, key=_get_start)
 
-    def add_exchange(self, read: Callable[[], ServiceExchange]) -> None:
-        if not self.closed and len(self._exchanges) < EXCHANGES_KEPT:
-            self._exchanges.append(read)
-
-    def exchanges(self) -> tuple[ServiceExchange, ...]:
-        """Returns the requests to services, in the order in which they began."""
-        return tuple(sorted((exchange() for exchange in self._exchanges), key=_get_start))
-
     def find_unanswered(self, answer: Answer) -> Iterator[str]:
         """Errors for the parties that gave the agent no answer, without a fault causing it."""
         from holdfast.execute.providers import find_silent_providers
@@ -218,5 +208,5 @@ def _keep(texts: list[str], text: str) -> None:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 
 
-def _get_start(event: TraceEvent | ServiceExchange) -> float:
+def _get_start(event: TraceEvent) -> float:
     return event.ts

@@ -74,15 +74,10 @@ class Judge:
             why = f"only {len(turns)} of {len(trial.task.turns)} turns ran; {finding.reason}"
             outcome, finding = "unproven", Finding(None, why, "ended-early")
         ending = "" if outcome == "pass" else _find_decisive_ending(rule, turns[turn : turn + 1], observation)
-        score = finding.score
-        if outcome == "pass":
-            score = 1.0 if score is None else score
-        elif outcome != "fail" or score is None:
-            score = 0.0
         # Nothing needs the code of a pass, and most verdicts are passes: without it their files stay small.
         code, key = ("", ()) if outcome == "pass" else (finding.code, finding.key)
         found_as = (finding.reason, turn, finding.marks, finding.details, code, key)
-        return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
+        return Verdict(trial.id, rule.id, outcome, _get_score(outcome, finding), *found_as, ending)
 
     def _judge_request(
         self,
@@ -123,6 +118,13 @@ def _to_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
     score = verdict.score if verdict.outcome in ("pass", "fail") else None
     finding = Finding(passed, verdict.reason, verdict.code, verdict.key, score=score, details=verdict.details)
     return verdict.outcome, finding
+
+
+def _get_score(outcome: Outcome, finding: Finding) -> float:
+    """Return the check's own score of a pass or a fail; without one, 1 for a pass. Anything else counts 0."""
+    if outcome == "pass":
+        return 1.0 if finding.score is None else finding.score
+    return finding.score if outcome == "fail" and finding.score is not None else 0.0
 
 
 def _find_decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:

@@ -130,16 +130,14 @@ class TraceSink(Protocol):
     """Which of `agent.limits` the agent has exceeded, in words; empty if none."""
     on_limit: Callable[[], None] | None
     """Called once when it exceeds a limit."""
+    exchanges: list[Callable[[], ServiceExchange]]
+    """Requests to services and their replies; each is read when the trial has ended."""
 
     @property
     def has_limits(self) -> bool: ...
 
     def add(self, event: TraceEvent) -> None:
         """Adds a call to the trace, when it has ended."""
-        ...
-
-    def add_exchange(self, read: Callable[[], ServiceExchange]) -> None:
-        """Adds a request to a service and its reply; `read` is called when the trial has ended."""
         ...
 
     def events(self) -> Sequence[TraceEvent]:

@@ -83,17 +83,21 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
     ):
         warn("model-not-asked", NO_MODEL)
     for program in first.missing_programs:
-        from holdfast.reading.bash_syntax import explain_bash_only  # most runs have no such program
-
-        bash_only = explain_bash_only(program)
-        missing = f"{program}. Install it, or put it into the world with setup"
-        warn("program-missing", f"{NO_BASH}: {bash_only}" if bash_only else f"{NO_PROGRAM}: {missing}")
+        warn("program-missing", _explain_missing(program))
     if can_leak(spec):
         second = await _ask(executor, trial)
         if not second.error and _list_answers(first) != _list_answers(second):
             warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
             executor.use_one_slot()
     return first
+
+
+def _explain_missing(program: str) -> str:
+    from holdfast.reading.bash_syntax import explain_bash_only  # most runs have no such program
+
+    bash_only = explain_bash_only(program)
+    missing = f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup"
+    return f"{NO_BASH}: {bash_only}" if bash_only else missing
 
 
 def _is_model_expected(spec: Spec) -> bool:

@@ -13,6 +13,8 @@ from holdfast.reading.followed_values import fingerprints, followed_values
 
 BYTES_READ = 16_384
 """Bytes of a request, or of a reply, that are read."""
+ROUNDS_KEPT = 500
+"""Requests to services stored per trial."""
 
 
 @dataclass
@@ -42,7 +44,8 @@ class ConnectionExchanges:
     def record_sent(self, data: bytes) -> None:
         if self._round is None or self._round.received:
             self._round = _Round(self._sink.now(), self._transaction)
-            self._sink.add_exchange(partial(self._read, self._round))
+            if len(self._sink.exchanges) < ROUNDS_KEPT:
+                self._sink.exchanges.append(partial(self._read, self._round))
         self._round.sent += data[: BYTES_READ - len(self._round.sent)]
 
     def record_received(self, data: bytes) -> None:
