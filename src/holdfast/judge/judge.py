@@ -15,7 +15,7 @@ from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import Finding, Judgement, Verdict
+from holdfast.model.verdict import Finding, Judgement, Outcome, Verdict
 from holdfast.plan.checks import fill_params, has_params
 
 _Judged = tuple[Judgement, Finding, int]
