@@ -51,7 +51,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names load on first use, so that importing the package costs nothing."""
+    """Load a public name on first use, so that importing the package costs nothing."""
     if name in _HOMES:
         from importlib import import_module
 
@@ -60,5 +60,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a prompt or a notebook completes."""
+    """Return the names that a prompt or a notebook completes."""
     return list(__all__)

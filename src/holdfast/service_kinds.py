@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def find(name: str) -> type[ServiceKind] | None:
-    """Return the kind of that name; PluginError if it cannot be one."""
+    """Return the kind of that name; raise PluginError if it cannot be one."""
     found: Any = plugins.find("services", name)
     return found  # type: ignore[no-any-return]
 
@@ -45,7 +45,7 @@ def get_url(spec: ServiceSpec) -> str:
 
 
 def build_kind(spec: ServiceSpec) -> ServiceKind:
-    """Build the kind of a service from its settings; PluginError if they do not fit."""
+    """Build the kind of a service from its settings; raise PluginError if they do not fit."""
     kind = _get_kind(spec.kind)
     types = {field.key: field.hint.base for field in get_keys(kind)}  # without limits: the spec's reader held to them
     try:

@@ -87,8 +87,8 @@ class Seen:
         return sum(event.tool == tool for event in self.calls)
 
     def check(self, type: str, /, **settings: Any) -> None:
-        """Assert by a check of that type; AssertionError with the reason, also if nothing is proven or on a harness
-        error.
+        """Assert with a check of that type; raise AssertionError with the reason, also if nothing is proven or on a
+        harness error.
 
         Takes what a rule takes: settings of the check, `negate`, `over`.
         """

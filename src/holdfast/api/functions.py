@@ -40,7 +40,8 @@ def load(
 def build(
     written: Mapping[str, Any], *, part: PartAsked | None = None, seed: int | None = None, replicas: int | None = None
 ) -> LoadedSpec:
-    """The spec of a dict with the keys of a file and the same errors: they name the line of this call and the key.
+    """Build the spec from a dict with the keys of a file. Errors are the same, and name the line of this call and the
+    key.
 
     Files and modules are looked for next to the file of the calling code; in a notebook, in the working folder.
     """
@@ -109,7 +110,7 @@ def rejudge(
     strict: bool = False,
     runs: str | os.PathLike[str] | None = None,
 ) -> RunResult:
-    """Rejudge a stored run, without the agent: a RunResult, an id, `latest`, or the path of its folder.
+    """Rejudge a stored run without the agent; `run` is a RunResult, an id, `latest`, or the path of its folder.
 
     Without `rules` by those that it ran with; otherwise by those of a file, a dict or a loaded spec.
     """

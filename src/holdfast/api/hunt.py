@@ -91,7 +91,7 @@ def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: 
 
 
 def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
-    """Return the hunt that reduces a failed trial to its cause; UserError if it did not fail, or met no fault."""
+    """Return the hunt that reduces a failed trial to its cause; raise UserError if it did not fail, or met no fault."""
     manifest = run.read_manifest()
     spec, _ = load_stored_spec(run, manifest, None, os.environ)
     begun = next(one for one in read_trials(run) if one.id == trial).build_trial(read_scenarios(run, spec.scenarios))
@@ -147,7 +147,7 @@ def _store_hunt(hunted: EndedHunt) -> EndedHunt:
 
 
 def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
-    """Return the causes of earlier hunts, without repeats; UserError if the named one is unknown."""
+    """Return the causes of earlier hunts, without repeats; raise UserError if the named one is unknown."""
     wanted = set(rules)
     every = [one for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted for one in causes]
     known = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
@@ -252,7 +252,7 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
 def build_hunt_options(
     *, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False
 ) -> HuntOptions:
-    """Return the options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
+    """Return the options of a hunt; raise UserError if a mode of a sweep is not one that hunts use at writes."""
     modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
     for mode in modes:
         if mode not in list_sweep_modes():

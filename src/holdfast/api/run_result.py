@@ -83,7 +83,7 @@ class RunResult:
         return self.run.warnings
 
     def cell(self, invariant: str, scenario: str, **params: Any) -> CellRow:
-        """Return one cell; UsageError if the run has no such cell."""
+        """Return one cell; raise UsageError if the run has no such cell."""
         for row in self.cells:
             if (row.cell.invariant, row.cell.scenario, row.cell.params) == (invariant, scenario, params):
                 return row

@@ -108,7 +108,9 @@ def _find_baseline(baseline: str | None, spec: Spec, whole: RunDir | None) -> tu
 
 
 def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir, RunOptions]:
-    """The run to resume, and its options; UsageError if it has one part, or cannot be resumed with these options."""
+    """Return the run to resume, and its options; raise UsageError if it has one part, or cannot be resumed with these
+    options.
+    """
     manifest = whole.read_manifest()
     if not manifest.parts:
         hint = f"continue it: {get_run_command(manifest.options.part)} --resume {quote(format_name(whole.path))}"
@@ -162,7 +164,9 @@ def _prepare_part(
 
 
 def build_part_options(part: Part, spec: Spec, options: RunOptions) -> RunOptions:
-    """The options of one part. The minimum applies to the overall score; parts then tolerate non-critical failures."""
+    """Return the options of one part. The minimum applies to the overall score; parts then tolerate non-critical
+    failures.
+    """
     return replace(options, part=part, min_score=None if get_min_score(options, spec) is None else 0.0)
 
 

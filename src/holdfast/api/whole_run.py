@@ -137,7 +137,8 @@ def _run_parts(
 
 
 def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutcome, str, int]:
-    """The outcome of the hunt, or why there is nothing to hunt, such as a rule that fails in calm, and its exit code.
+    """Return the outcome of the hunt, or why there is nothing to hunt, such as a rule that fails in calm, and its exit
+    code.
 
     Known causes that could not be tried leave the verdict open; without any, other parts report what is wrong.
     """

@@ -93,7 +93,7 @@ async def _request_vote(message: str, ask: Ask, model: str, n: int) -> tuple[Adv
 
 
 def decide(exhibit: Exhibit, about: Sequence[Any], what: str, threshold: float) -> Finding:
-    """Whether the model considers the answer to be the same."""
+    """Decide whether the model considers the answer to be the same."""
     turns = exhibit.observation.turns
     at = turns.index(exhibit.turn) if exhibit.turn in turns else -1
     opinions = read_evidence(exhibit, [*about, SYSTEM], ComparedTurns).turns

@@ -56,7 +56,7 @@ def _is_same(before: str, after: str) -> bool:
 
 
 def compare(wanted: str, actual: str, what: str, threshold: float, method: Method) -> Finding:
-    """Whether `actual` is the same answer as `wanted`; `what` names the wanted text in the reason."""
+    """Decide whether `actual` is the same answer as `wanted`; `what` names the wanted text in the reason."""
     likeness = texts.compare(wanted, actual, method)
     details: dict[str, Any] = {"method": method, "similarity": round(likeness.score, 4), "threshold": threshold}
     if likeness.conflicts:

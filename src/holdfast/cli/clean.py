@@ -43,7 +43,7 @@ def command(kept: bool, older_than: str | None) -> int:
 
 
 def _parse_age(text: str | None) -> float | None:
-    """Parse a duration; UsageError if it is not one."""
+    """Parse a duration; raise UsageError if it is not one."""
     from holdfast.errors import UsageError
     from holdfast.reading.durations import parse_duration
 

@@ -159,7 +159,7 @@ def run_hunt(prepared: PreparedJob, screen: Screen, *, as_json: bool) -> EndedHu
 
 
 def show_hunt(hunted: EndedHunt, prepared: PreparedJob, *, as_json: bool) -> None:
-    """The causes and what was covered, as text or JSON."""
+    """Print the causes and the coverage, as text or JSON."""
     if as_json:
         print_document({**to_builtins(hunted.found), "run": hunted.run.id, "exit_code": hunted.found.exit_code})
         return
@@ -190,7 +190,7 @@ def _format_scenarios(scenarios: Sequence[dict[str, Any]]) -> str:
 
 
 def _read_causes(path: Path) -> list[dict[str, Any]]:
-    """Return the scenarios that the file has; UsageError if more could not be added to it."""
+    """Return the scenarios that the file has; raise UsageError if more could not be added to it."""
     import yaml
 
     if not path.exists() or not path.stat().st_size:

@@ -114,7 +114,7 @@ def _check_prompt(run: RunDir, cause: HuntedCause) -> None:
 
 
 def _find_session(run: RunDir, trial: str) -> RecordedSession:
-    """Find the session of the failed trial; UsageError if none or several match."""
+    """Find the session of the failed trial; raise UsageError if none or several match."""
     import sys
 
     from holdfast.errors import UsageError

@@ -153,7 +153,7 @@ def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
 
 
 def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
-    """Write the sessions and print the result for each; UserError if none is left."""
+    """Write the sessions and print the result for each; raise UserError if none is left."""
     from holdfast.replay.session_file import write_sessions
     from holdfast.report.safe import to_one_line
     from holdfast.report.wording import format_count

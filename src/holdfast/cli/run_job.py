@@ -78,7 +78,7 @@ def prepare(
 
 
 def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOptions) -> PreparedJob:
-    """Prepare the rest of a stored run; UsageError if it has several parts."""
+    """Prepare the rest of a stored run; raise UsageError if it has several parts."""
     rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
     if rundir.read_manifest().parts:
         hint = f"continue it: holdfast ci --resume {quote(format_name(rundir.path))}"

@@ -80,7 +80,7 @@ def _print_note(text: str) -> None:
 
 
 def _find_kept_world(trial: str, kept: list[Path]) -> Path:
-    """Find a kept world by its trial or its folder; UsageError if none or several match."""
+    """Find a kept world by its trial or its folder; raise UsageError if none or several match."""
     from holdfast.errors import UsageError
     from holdfast.world.kept_world import ABOUT
 

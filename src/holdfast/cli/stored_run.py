@@ -58,7 +58,7 @@ CAUSE = "hunt-"
 
 
 def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
-    """Find the newest run whose hunt found the cause, and a trial that shows it; UsageError if there is none."""
+    """Find the newest run whose hunt found the cause, and a trial that shows it; raise UsageError if there is none."""
     from holdfast.errors import UsageError
     from holdfast.folders import get_runs_folder
     from holdfast.runner.hunt_view import read_hunt
@@ -76,7 +76,7 @@ def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
 
 
 def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
-    """Find the part of the run with the trial, and its full id; UsageError if several ids start so."""
+    """Find the part of the run with the trial, and its full id; raise UsageError if several ids have this prefix."""
     from holdfast.errors import UsageError, UserError
     from holdfast.store.record import read_trials
 

@@ -63,17 +63,17 @@ VERSIONS = (GOOD, CARELESS)
 
 
 def find_surprise(version: Version, cells: Iterable[Cell]) -> str:
-    """How the contract's cells differ from the expected ones; empty if they do not."""
+    """Return how the contract's cells differ from the expected ones; empty if they do not."""
     return _describe_surprise(version.name, version.fails, cells)
 
 
 def find_mail_surprise(version: Version, cells: Iterable[Cell]) -> str:
-    """How the cells of the mail spec differ from the expected ones; empty if they do not."""
+    """Return how the cells of the mail spec differ from the expected ones; empty if they do not."""
     return _describe_surprise(f"{version.name} mail", version.fails_mail, cells)
 
 
 def find_overall_surprise(version: Version, found: Overall) -> str:
-    """How the parts of `ci` differ from the expected results; empty if they do not."""
+    """Return how the parts of `ci` differ from the expected results; empty if they do not."""
     wanted = 1 if version.fails else 0
     ran = {part.part: part for part in found.parts if part.ran}
     wrong = [

@@ -218,7 +218,9 @@ _NOT_WATCHED = "requests to services are not watched here; a run shows whether t
 
 
 def check_waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
-    """A finding for each call that a scenario's faults wait for; faults in the prompt or the answer wait for none."""
+    """Yield a finding for each call that a scenario's faults wait for; faults in the prompt or the answer wait for
+    none.
+    """
     if spec.agent.simulate == "answer":
         return
     for scenario in spec.scenarios:
@@ -260,7 +262,7 @@ def _check_wait(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequenc
 
 
 def _count_matching(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
-    """How many of the calls the fault could act on, ignoring probability and `match`."""
+    """Return how many of the calls the fault could act on, ignoring probability and `match`."""
     context = build_context("waiting", fault)
     own_functions = spec.agent.is_python and not spec.tools_on_wire
     listing = fault.plane == "mcp" and get_fault_traits(fault.plane, fault.mode).on_listings

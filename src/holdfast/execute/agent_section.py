@@ -81,7 +81,7 @@ def resolve_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpe
 
 
 def resolve_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
-    """One entry with references resolved."""
+    """Returns one entry with its references resolved."""
     texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
 

@@ -72,7 +72,7 @@ async def open_factory(
     options: WorldOptions,
     planes: SitePlanes,
 ) -> WorldFactory:
-    """Opens the backend; UserError if it does not work here, or if the user is strict and it lacks a feature."""
+    """Opens the backend; raises UserError if it does not work here, or if the user is strict and it lacks a feature."""
     assert spec.world is not None
     async with AsyncExitStack() as opened:
         folder = scratch.make("world", in_memory=True)

@@ -97,7 +97,7 @@ class Providers:
 
 
 def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
-    """Errors for each provider that was silent until the agent gave up, without a fault causing it.
+    """Yields errors for each provider that was silent until the agent gave up, without a fault causing it.
 
     All waits for one provider add up, because client libraries retry. A provider that answered after a wait had begun
     was not silent: the agent asked twice, and took the first answer.

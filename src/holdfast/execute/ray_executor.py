@@ -178,7 +178,7 @@ class RayExecutor:
             yield trial
 
     def _choose_batch_size(self, worker: ClusterWorker) -> int:
-        """Trials in the next batch: a few at first, then as many as take half a second."""
+        """Returns the number of trials in the next batch: a few at first, then as many as take half a second."""
         if self._single:
             return 1
         if not self._trial_s:

@@ -166,7 +166,7 @@ class WorkerPool:
             self.open_another()
 
     def _list_other_nodes(self) -> list[str]:
-        """Other machines that have the required resources, as far as known."""
+        """Returns the other machines that are known to have the required resources."""
         alive = (node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._barred)
         return [node["NodeID"] for node in alive if self._needs.can_fit(node["Resources"])]
 

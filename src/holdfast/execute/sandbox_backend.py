@@ -51,12 +51,12 @@ def _list_other_programs(spec: Spec) -> Iterator[str]:
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
-    """Returns the backend of that name, tested on this machine; UserError if it does not exist or work here."""
+    """Returns the backend of that name, tested on this machine; raises UserError if it does not exist or work here."""
     return await find_backend(name).open_backend(folder, image)
 
 
 def find_backend(name: str) -> type[SandboxBackend]:
-    """Returns the backend of that name; UserError if there is none."""
+    """Returns the backend of that name; raises UserError if there is none."""
     plugin: type[SandboxBackend] | None = plugins.find("sandboxes", name)
     if plugin is None:
         raise UserError(

@@ -50,7 +50,7 @@ class SimulatedUsers:
         self._scripts: dict[str, UserScript] = {}
 
     def join(self, user: SimulatedUser) -> TalkingUser:
-        """Returns the user for one conversation; HarnessError if it cannot take part."""
+        """Returns the user for one conversation; raises HarnessError if it cannot take part."""
         if user.lines is not None:
             return ScriptedUser(user, user.lines)
         if user.script:

@@ -149,7 +149,7 @@ class LiveSink:
         return sorted(self.trace, key=_get_start)
 
     def find_unanswered(self, answer: Answer) -> Iterator[str]:
-        """Errors for the parties that gave the agent no answer, without a fault causing it."""
+        """Yields errors for the parties that gave the agent no answer, without a fault causing it."""
         from holdfast.execute.providers import find_silent_providers
 
         yield from find_silent_providers(answer, self.trace, self.providers)

@@ -70,7 +70,7 @@ class FailingSets:
                 self._larger.append(classes)
 
     def find_conflicting(self, plan: Plan) -> int:
-        """The points that fail by themselves, or with a point of the plan."""
+        """Returns the points that fail by themselves, or with a point of the plan."""
         failing = self.alone
         for number in list_bits(plan):
             failing |= self.together.get(number, 0)

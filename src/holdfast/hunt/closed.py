@@ -36,7 +36,7 @@ class Closed:
         return "infeasible" if self.never_met >> number & 1 else "open"
 
     def coverage(self) -> Coverage:
-        """How many points and pairs are in each state."""
+        """Returns how many points and pairs are in each state."""
         trials = self._trials
         everything = (1 << len(trials.points)) - 1
         failed, held = self.failing.alone, trials.held[0] & ~self.failing.alone

@@ -117,7 +117,7 @@ class Trials:
                 self.missed[other] |= 1 << number
 
     def find_masked(self, plan: Plan) -> int:
-        """The points that seem to mask one of the plan, or to be masked by one."""
+        """Returns the points that seem to mask one of the plan, or to be masked by one."""
         masked = 0
         for number in list_bits(plan):
             masked |= self.missed_again[number] & ~self.held_with[0][number]
@@ -166,7 +166,9 @@ class Trials:
                 self.near[row] &= ~(1 << number)
 
     def estimate_survival(self, number: int) -> float:
-        """How likely the agent continues after this point; exact after a trial of its own, unless there is noise."""
+        """Returns how likely the agent is to continue after this point; exact after a trial of its own, unless there is
+        noise.
+        """
         if not self.noisy and (alone := self.of_plan.get(1 << number)):
             return float(bool(alone[0].reached >> self.points[number].site + 1))
         prior = NOISY_PRIOR if self.noisy else PRIOR
@@ -178,7 +180,7 @@ class Trials:
         return (self.went_on[number] + prior * GOES_ON) / (self.went_on[number] + self.ended_by[number] + prior)
 
     def find_cut_off(self, number: int) -> int:
-        """The points that no trial of this point alone reached: they cannot be met together with it."""
+        """Returns the points that no trial of this point alone reached: they cannot be met together with it."""
         alone = self.of_plan.get(1 << number, ())
         if not any(outcome.met for outcome in alone):
             return 0
@@ -194,7 +196,9 @@ class Trials:
         return cut
 
     def find_unmet_pairs(self) -> Iterator[tuple[int, int]]:
-        """Pairs that were tried by themselves, with the faults that lead to their sites, and were not met."""
+        """Yields the pairs that were tried by themselves, with the faults that lead to their sites, and were not
+        met.
+        """
         for plan, runs in self.of_plan.items():
             numbers = list(list_bits(plan)) if plan & self.ways.late or plan.bit_count() == 2 else []
             for one, other in combinations(numbers, 2):
@@ -203,7 +207,7 @@ class Trials:
                     yield one, other
 
     def find_never_met(self) -> int:
-        """The points that were not met in any trial, not even in one of their own."""
+        """Returns the points that were not met in any trial, not even in one of their own."""
         met = tried = 0
         for plan, runs in self.of_plan.items():
             for outcome in runs:
@@ -214,7 +218,7 @@ class Trials:
         return tried & ~met
 
     def find_never_judged(self) -> int:
-        """The points whose own trials judged no rule, so that further ones are not worth their cost."""
+        """Returns the points whose own trials judged no rule, so that further ones are not worth their cost."""
         silent = 0
         for plan, runs in self.of_plan.items():
             if plan.bit_count() == 1 and len(runs) >= len(self.held) and not any(one.judged for one in runs):
@@ -222,12 +226,12 @@ class Trials:
         return silent & ~self.held[0]
 
     def count(self, plan: Plan, failure: Failure) -> tuple[int, int]:
-        """How often the plan itself failed like that, of how many runs."""
+        """Returns how often the plan itself failed like that, and in how many runs."""
         runs = self.of_plan.get(plan, ())
         return sum(failure in outcome.failures for outcome in runs), len(runs)
 
     def count_passes(self, plan: Plan, failure: Failure) -> int:
-        """Trials that met all of the plan, or were of just this plan, and did not fail like that."""
+        """Counts the trials that met all of the plan, or ran just this plan, and did not fail like that."""
         return sum(failure not in one.failures and (not plan & ~one.met or plan == one.plan) for one in self.outcomes)
 
     def has_failed(self, plan: Plan, failure: Failure) -> bool:

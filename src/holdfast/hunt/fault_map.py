@@ -143,7 +143,7 @@ class TriedFaults:
         self._silent += [(one, 1) for index, one in enumerate(scenario.injections) if index not in fired]
 
     def state(self, site: CallSite, mode: str) -> SiteMode:
-        """What is known of a mode at a site."""
+        """Returns the known state of a mode at a site."""
         key = site, mode
         if key in self._failed:
             return SiteMode("failed", self._failed[key])
@@ -161,12 +161,12 @@ class TriedFaults:
 
 
 def _get_ledger_target(event: TraceEvent) -> str:
-    """The target by which a ledger names the call: of an HTTP call the URL, with its query."""
+    """Returns the target that a ledger uses for the call; for an HTTP call, the URL with its query."""
     return event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
 
 
 def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, str, int], CallSite]) -> CallSite | None:
-    """Where a fault of the ledger acted."""
+    """Returns where a fault of the ledger acted."""
     if fault.plane in ("world", "service"):
         if fault.index >= len(scenario.injections):  # the run's spec can no longer be read
             return None
@@ -178,7 +178,7 @@ def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, s
 
 
 def _write(injection: Injection) -> int:
-    """The write that a fault of the world comes after."""
+    """Returns the write that a fault of the world comes after."""
     return int((injection.settings.get("after_event") or {}).get("write", ANY_TIME))
 
 
@@ -203,7 +203,7 @@ def _can_fire_at(injection: Injection, site: CallSite) -> bool:
 
 
 def build_fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
-    """The map, from the calm trials of a hunt and what stored trials tried."""
+    """Builds the map from the calm trials of a hunt and the faults that stored trials tried."""
     ladders: dict[CallSite, dict[str, None]] = {}
     for hunt in planner.hunts:
         for number, site in enumerate(hunt.points.sites):

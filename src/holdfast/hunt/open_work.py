@@ -1,4 +1,4 @@
-"""Which plans cover the most of what is still open."""
+"""Finds the plans that cover the most open points and pairs."""
 
 from __future__ import annotations
 
@@ -170,7 +170,9 @@ class OpenWork:
         return (pairs + (self.open >> number & 1)) * self.trials.points[number].weight
 
     def _build_best_plan(self) -> tuple[Plan, float]:
-        """A plan by coordinate ascent: each site in turn takes the point that is worth most next to the others."""
+        """Returns a plan by coordinate ascent: each site in turn takes the point that is worth most next to the
+        others.
+        """
         sites = self._by_site()
         seeds = {site: max(numbers, key=lambda n: (self._count_open_pairs(n), -n)) for site, numbers in sites.items()}
         chosen: dict[int, int] = {}
@@ -193,7 +195,9 @@ class OpenWork:
         return plan, total
 
     def _choose_best_at(self, site: int, numbers: list[int], chosen: dict[int, int]) -> tuple[int, float]:
-        """The point of the site that adds most to the others, or -1; and the expected coverage of the plan with it."""
+        """Returns the point of the site that adds most to the others, or -1; and the expected coverage of the plan with
+        it.
+        """
         pairs, near, similar = self.pairs, self.trials.near, self.trials.similar.held_with
         sites = sorted(chosen)
         plan = before = 0
@@ -227,7 +231,7 @@ class OpenWork:
         return best, value + alive * most
 
     def _estimate_gain(self, number: int, before: int) -> float:
-        """What meeting the point after those before it would cover."""
+        """Estimates the coverage gained by meeting the point after those before it."""
         pairs = self.pairs[number] & before
         if not pairs:
             return (self.open >> number & 1) * FIRST_MEETING * self.trials.points[number].weight

@@ -84,7 +84,7 @@ class Coverage(Struct, frozen=True):
 
 
 def list_bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, lowest first."""
+    """Yields the numbers of the bits that are set, lowest first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

@@ -63,7 +63,7 @@ class TaskHunt:
         """The causes of earlier hunts, with their names."""
 
     def find_runs(self, plan: Plan) -> list[PlanOutcome]:
-        """What came of the trials of exactly this plan."""
+        """Returns the outcomes of the trials of exactly this plan."""
         return [one.outcome for one in self.tried if one.outcome.plan == plan]
 
 
@@ -139,7 +139,7 @@ class HuntPlanner:
         return found
 
     def choose_calm_trials(self) -> list[tuple[Task, JudgedTrial]]:
-        """Each task with the calm trial that made the most calls."""
+        """Returns each task with the calm trial that made the most calls."""
         return [(task, max(found, key=lambda one: len(one.calls))) for task, found in self._by_task().items()]
 
     def _start(self) -> None:
@@ -182,7 +182,7 @@ class HuntPlanner:
         self.hunts.append(hunt)
 
     def _merge_sites(self, trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
-        """The call sites of calm trials, in the order of the trial with the most; then those of others."""
+        """Yields the call sites of calm trials, in the order of the trial with the most; then those of others."""
         longest = max(trials, key=lambda one: len(one.calls))
         for one in (longest, *(other for other in trials if other is not longest)):
             writes = self.writes(one)
@@ -212,7 +212,7 @@ class HuntPlanner:
         return ()
 
     def _list_known_plans(self, hunt: TaskHunt) -> list[Plan]:
-        """The known causes that need more trials: one that failed once may be flaky if the agent is."""
+        """Returns the known causes that need more trials: one that failed once may be flaky if the agent is."""
         plans = []
         for plan in hunt.known:
             runs = hunt.find_runs(plan)
@@ -257,8 +257,9 @@ class HuntPlanner:
         return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
-        """The calls that changed something: of tools those that rules are about, or all if no rule names one; but none
-        then if it must be `certain`."""
+        """Returns the calls that changed something: HTTP calls, and calls of tools that rules name. If no rule names a
+        tool, every tool counts, unless `certain`.
+        """
         return [number for number in one.writes if self._find_changes(one.calls[number], certain)]
 
     def _may_have_written(self, one: JudgedTrial) -> bool:
@@ -314,13 +315,13 @@ def _is_broken(one: JudgedTrial) -> bool:
 
 
 def _shape(one: JudgedTrial) -> str:
-    """What two trials have in common that went the same way: their calls, their end and their verdicts."""
+    """Returns a key that is equal for trials that went the same way: their calls, their end and their verdicts."""
     calls = [f"{call.plane} {call.target}" for call in one.calls]
     codes = [f"{verdict.rule} {verdict.outcome} {verdict.code}" for verdict in one.verdicts]
     return digest("\n".join((one.ending, *calls, *codes)).encode())
 
 
 def _write_tools(spec: Spec, rule: str) -> list[str]:
-    """The tools that a rule about deeds names."""
+    """Returns the tools that a rule about deeds names."""
     traits = get_traits(spec.get_invariant(rule))
     return [name for _, name in traits.tools] if traits.judges_deeds else []

@@ -76,7 +76,7 @@ class Points:
         self._by_content: dict[bytes, int] = {}
 
     def number(self, call: CallSite) -> int | None:
-        """The number of a site; None if it is not known."""
+        """Returns the number of a site; None if it is not known."""
         return self._numbers.get((call.plane, call.target, call.ordinal))
 
     def add(self, site: HuntSite) -> list[Point]:
@@ -94,7 +94,7 @@ class Points:
         return [self._add(site, injection, how, number) for injection, how in ladder]
 
     def plan_of(self, scenario: Scenario) -> tuple[Plan, list[Point]]:
-        """The plan of a scenario's faults, and the points that it needs and that there were not."""
+        """Returns the plan of a scenario's faults, and the points that were added for it."""
         plan, added = 0, []
         for injection in scenario.injections:
             content = _encode_content(injection)
@@ -111,7 +111,7 @@ class Points:
         return plan, added
 
     def build_scenario(self, plan: Plan) -> Scenario:
-        """The scenario in which the plan is run: one fault for each point, in the order of their numbers."""
+        """Returns the scenario in which the plan is run: one fault for each point, in the order of their numbers."""
         if not plan:
             return CALM_AGAIN
         injections = tuple(self.all[number].injection for number in list_bits(plan))
@@ -120,7 +120,7 @@ class Points:
         return Scenario(f"hunt-{digest(encode_canonical(contents))[:8]}", injections)
 
     def read_outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
-        """The points that the trial met, and the sites that it reached."""
+        """Returns the points that the trial met, and the sites that it reached."""
         numbers = list(list_bits(plan))
         met = {numbers[one.index] for one in trial.ledger if one.effect == "met" and one.index < len(numbers)}
         made = (*trial.calls, *list_boundaries(trial))
@@ -141,12 +141,12 @@ class Points:
         return tuple(steps[number] for number in list_bits(met))
 
     def disturbs(self, plan: Plan, planes: Set[str]) -> bool:
-        """Whether one of the faults keeps a caller on these planes from what it wanted."""
+        """Whether one of the faults may harm a caller on these planes."""
         faults = (self.all[number].injection for number in list_bits(plan))
         return any(one.plane in planes and not plugins.get_fault_traits(one.plane, one.mode).harmless for one in faults)
 
     def is_lasting(self, plan: Plan) -> bool:
-        """Whether one of the faults goes on."""
+        """Whether one of the faults acts on more than one call."""
         return any(self.all[number].how.lasting for number in list_bits(plan))
 
     def _list_modes(self, site: HuntSite) -> Iterator[tuple[Injection, HuntUse]]:
@@ -172,7 +172,7 @@ class Points:
 
 
 def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
-    """A fault at a call site: at that call alone, or from it on."""
+    """Returns a fault at a call site: at that call alone, or from it on."""
     if plane == "world":
         return Injection(plane, "*", mode, {**how.settings, "after_event": {"write": call.ordinal}})
     schedule = Schedule(after_calls=call.ordinal - 1) if how.lasting else Schedule(on_call=call.ordinal)
@@ -184,26 +184,26 @@ def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Inject
 
 
 def list_boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
-    """The sites *after write k* of a trial."""
+    """Yields the sites *after write k* of a trial."""
     return (CallSite(BOUNDARY, "*", k) for k in range(1, min(trial.boundaries, MOST_BOUNDARIES) + 1))
 
 
 @cache
 def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
-    """The modes of a family that hunts use, from weak to strong."""
+    """Returns the modes of a family that hunts use, from weak to strong."""
     modes = plugins.list_names(f"faults.{plane}")
     found = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
     return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
 
 
 def list_sweep_modes() -> list[str]:
-    """The modes that a sweep of writes can use."""
+    """Returns the modes that a sweep of writes can use."""
     families = {family for families in _FAMILIES.values() for family in families}
     return sorted({mode for family in families for mode, how in ladder(family) if how.writes})
 
 
 def build_full_scenario() -> Scenario:
-    """A scenario with every fault that a hunt may invent: what a site must be opened for."""
+    """Returns a scenario with every fault that a hunt may invent: each site must be opened for all of them."""
     planes = {plane: families for plane, families in _FAMILIES.items() if plane not in (*SERVICE_PLANES, BOUNDARY)}
     faults = [
         place_fault(CallSite(plane, "*", 1), family, mode, how)
@@ -225,7 +225,7 @@ def format_site(plane: str, target: str, ordinal: int) -> str:
 
 
 def describe_fault(injection: Injection) -> dict[str, Any]:
-    """A fault as the JSON of a hunt has it."""
+    """Returns a fault in the form that a hunt's JSON uses."""
     schedule = to_builtins(injection.schedule)
     target = injection.match_url or injection.target
     on_call = {"on_call": _format_ordinal(injection)}

@@ -124,7 +124,7 @@ class HuntResult(Struct, frozen=True):
 
 
 def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
-    """What the trials so far show."""
+    """Builds the result of the trials so far."""
     hunts = planner.hunts
     causes = tuple(
         _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, collect_causes(planner, h))))
@@ -157,7 +157,7 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
 
 
 def collect_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
-    """Those that the search came to; where only known ones were tried, those that failed again."""
+    """Returns the causes that the search found; if only known causes were tried, those that failed again."""
     if not planner.options.only_known:
         return _keep_weakest(hunt)
     return [one for one in _count_known_failures(hunt) if _fails_again(planner, one)]
@@ -171,7 +171,7 @@ def _collect_flaky(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]
 
 
 def _count_known_failures(hunt: TaskHunt) -> Iterator[FaultCause]:
-    """How often each known cause broke each rule, and how often calm did."""
+    """Yields each known cause with how often it broke each rule, and how often calm trials did."""
     calm = hunt.find_runs(0)
     for plan in hunt.known:
         runs = hunt.find_runs(plan)
@@ -193,7 +193,7 @@ def _find_untried(planner: HuntPlanner, settled: Set[str]) -> list[str]:
 
 
 def _find_tried(planner: HuntPlanner) -> set[str]:
-    """The known causes that were tried with every prompt that they are to be tried with."""
+    """Returns the known causes that were tried with every prompt that they are to be tried with."""
     runs = [(name, bool(hunt.find_runs(plan))) for hunt in planner.hunts for plan, name in hunt.known.items()]
     return {name for name, _ in runs} - {name for name, tried in runs if not tried}
 
@@ -205,7 +205,9 @@ def _find_retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
 
 
 def _keep_weakest(hunt: TaskHunt) -> list[FaultCause]:
-    """The causes without stronger forms of others: one bug may fail under an error and under a timeout of a call."""
+    """Returns the causes without stronger forms of others: one bug may fail under an error and under a timeout of a
+    call.
+    """
     points, weakest = hunt.search.points, list[FaultCause]()
 
     def strength(one: FaultCause) -> int:
@@ -237,17 +239,17 @@ def _find_not_met(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
 
 
 def collect_rules(failures: Iterable[Failure]) -> set[str]:
-    """The rules of some failures."""
+    """Returns the rules of some failures."""
     return {failure.rule for failure in failures}
 
 
 def write_scenario(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as it is written in a chaos_matrix."""
+    """Returns a scenario as it is written in a chaos_matrix."""
     return {"name": scenario.name, **write_faults(scenario.injections)}
 
 
 def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause]:
-    """One for each set of faults, whatever the number of rules that it breaks."""
+    """Yields one cause for each set of faults, however many rules it breaks."""
     by_points: dict[Plan, list[FaultCause]] = {}
     for cause in found:
         by_points.setdefault(cause.points, []).append(cause)
@@ -280,7 +282,7 @@ def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[Hunte
 
 
 def merge_causes(causes: Iterable[HuntedCause]) -> Iterable[HuntedCause]:
-    """One cause for each set of faults, whatever the number of prompts with which it breaks rules."""
+    """Returns one cause for each set of faults, however many prompts it breaks rules with."""
     by_id: dict[str, HuntedCause] = {}
     for one in causes:
         first = by_id.get(one.id)
@@ -300,7 +302,7 @@ def _join_causes(first: HuntedCause, other: HuntedCause) -> HuntedCause:
 
 
 def _find_example(hunt: TaskHunt, points: Plan, failure: Failure) -> Tried | None:
-    """A trial that shows the cause: of these faults alone, if there is one."""
+    """Returns a trial that shows the cause: of these faults alone, if there is one."""
     failed = [one for one in hunt.tried if failure in one.outcome.failures and not points & ~one.outcome.met]
     return min(failed, key=lambda one: one.outcome.plan.bit_count(), default=None)
 
@@ -310,7 +312,7 @@ def _describe_faults(hunt: TaskHunt, plan: Plan) -> tuple[dict[str, Any], ...]:
 
 
 def _sort_causes(spec: Spec, causes: Iterable[HuntedCause]) -> list[HuntedCause]:
-    """The worst broken rule first, then the fewest faults."""
+    """Sorts the causes: the worst broken rule first, then the fewest faults."""
     severity = {rule.id: SEVERITIES.index("critical" if rule.critical else rule.severity) for rule in spec.invariants}
     return sorted(causes, key=lambda one: (min(severity.get(rule, 9) for rule in one.rules), len(one.faults)))
 

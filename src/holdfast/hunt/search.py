@@ -98,11 +98,11 @@ class Search:
         }
 
     def state_of(self, number: int) -> PointState:
-        """Whether the point held, failed, cannot be met, or is open."""
+        """Returns whether the point held, failed, cannot be met, or is open."""
         return Closed(self.trials, self._shrinks.failing).get_point_state(number)
 
     def count_coverage(self) -> Coverage:
-        """What the trials say about every point and every pair of points at different sites."""
+        """Counts the states of all points, and of all pairs of points at different sites."""
         return Closed(self.trials, self._shrinks.failing).coverage()
 
     def add_points(self, points: Sequence[Point]) -> None:
@@ -167,12 +167,12 @@ class Search:
 
 
 def count_runs_for_fixed(noisy: bool) -> int:
-    """How often a known cause must be met without a failure before it counts as fixed."""
+    """Returns how often a known cause must be met without a failure before it counts as fixed."""
     return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
 
 
 def _compare_key(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
-    """What a deterministic agent repeats exactly."""
+    """Returns the part of an outcome that a deterministic agent repeats exactly."""
     return outcome.met, outcome.failures
 
 

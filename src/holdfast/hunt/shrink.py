@@ -57,12 +57,12 @@ def plan_next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep
 
 
 def list_smaller(points: Plan) -> list[Plan]:
-    """The plans with one fault less; a single fault has none."""
+    """Returns the plans with one fault less; a single fault has none."""
     return [rest for number in list_bits(points) if (rest := points & ~(1 << number))]
 
 
 def _find_smallest_failing(trials: Trials, points: Plan, failure: Failure) -> Plan:
-    """The smallest part of the plan that failed. Only points that were met count."""
+    """Returns the smallest part of the plan that failed. Only points that were met count."""
     if trials.noisy:
         parts = [plan for plan in trials.of_plan if plan and not plan & ~points and trials.has_failed(plan, failure)]
     else:
@@ -72,7 +72,9 @@ def _find_smallest_failing(trials: Trials, points: Plan, failure: Failure) -> Pl
 
 
 def _prove(trials: Trials, points: Plan, rests: list[Plan], failure: Failure) -> ShrinkStep:
-    """The set fails by itself, and every set with one fault less was tried by itself and does not."""
+    """Proves that the set fails by itself, and that every set with one fault less was tried by itself and does not
+    fail.
+    """
     failed, runs = trials.count(points, failure)
     if not runs:
         return ShrinkStep(points, [points])
@@ -86,7 +88,7 @@ def _prove(trials: Trials, points: Plan, rests: list[Plan], failure: Failure) ->
 
 
 def _list_suspects(trials: Trials, numbers: list[int], failure: Failure) -> dict[Plan, float]:
-    """The single faults and pairs that may be the cause, and how likely each is."""
+    """Returns the single faults and pairs that may be the cause, and how likely each is."""
     singles = [1 << number for number in numbers]
     small = singles + ([one | other for one, other in combinations(singles, 2)] if len(numbers) > 2 else [])
     failed = [one.met for one in trials.outcomes if failure in one.failures]
@@ -109,7 +111,7 @@ def _has_similar_held(trials: Trials, plan: Plan) -> bool:
 
 
 def _choose_half(trials: Trials, numbers: list[int], suspects: dict[Plan, float], failure: Failure) -> Plan:
-    """The part of a plan that contains the cause with a chance closest to one half.
+    """Returns the part of a plan that contains the cause with a chance closest to one half.
 
     Each such trial halves the suspects. Removing one fault at a time would take a trial per fault.
     """

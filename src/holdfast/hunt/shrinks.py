@@ -80,7 +80,7 @@ class Shrinks:
         return [(plan, failure) for failure, plan in smallest.items()]
 
     def find_significant(self) -> list[Shrinking]:
-        """The causes; with noise, those that fail significantly more often than calm."""
+        """Returns the causes; with noise, those that fail significantly more often than calm."""
         if not self.trials.noisy:
             return self.reported
         accepted = apply_holm([self._compute_ratio(one) for one in self.reported], self._tests)
@@ -94,7 +94,7 @@ class Shrinks:
         return FaultCause(points, failure, *self.trials.count(points, failure), *self.trials.count(0, failure))
 
     def count_runs_anywhere(self, points: Plan, failure: Failure) -> FaultCause:
-        """The same; if the plan itself never failed, of all trials that met it."""
+        """Counts the runs of the plan; if the plan itself never failed, counts all trials that met it."""
         found = self.count_runs(points, failure)
         met = [failure in one.failures for one in self.trials.outcomes if not points & ~one.met]
         return found if found.failed else replace(found, failed=sum(met), runs=len(met))
@@ -127,7 +127,7 @@ class Shrinks:
                 self.under_way.append(Shrinking(met, failure, plans={first: None}))
 
     def advance(self, *, deferred: bool = False) -> list[Plan]:
-        """The trials that the shrinks need next, without those that only look for weaker faults."""
+        """Returns the trials that the shrinks need next, without those that only look for weaker faults."""
         plans: list[Plan] = []
         while not plans:
             self._start_shrinks(deferred)
@@ -139,14 +139,16 @@ class Shrinks:
         return plans if self.trials.noisy else list(dict.fromkeys(plans))
 
     def advance_weakening(self) -> list[Plan]:
-        """The next trial that looks for a weaker form of a known cause."""
+        """Returns the next trial that looks for a weaker form of a known cause."""
         for one in list(self.under_way):
             if plans := self._advance(one):
                 return plans
         return []
 
     def _advance(self, one: Shrinking) -> list[Plan]:
-        """One step of a shrink; no trials if it is finished, or only looks for weaker faults."""
+        """Advances a shrink by one step and returns its trials; none if it is finished, or only looks for weaker
+        faults.
+        """
         step = self._take_step(one)
         one.points = step.points
         if (one.points, one.failure) in self.unconfirmed:
@@ -169,7 +171,7 @@ class Shrinks:
         return self._test(one)
 
     def _finish(self, one: Shrinking, step: ShrinkStep) -> list[Plan]:
-        """What follows the last step of dropping, of weakening, or of the test."""
+        """Returns the trials that follow the last step of dropping, weakening or testing."""
         if step.result == "flaky":
             self.under_way.remove(one)
             if not one.cause:
@@ -235,7 +237,9 @@ class Shrinks:
 
 
 def compute_likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failure: Failure) -> float:
-    """How much better these runs fit a plan that fails half of the time than one that fails like calm."""
+    """Returns how much better these runs fit a plan that fails half of the time than one that fails as often as
+    calm.
+    """
     calm_failed, calm_runs = trials.count(0, failure)
     calm = max(CALM_FAILS, (calm_failed + 1) / (calm_runs + 2))
     failed = sum(failure in outcome.failures for outcome in fresh)
@@ -246,7 +250,7 @@ def compute_likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failu
 
 
 def apply_holm(ratios: Sequence[float], tests: int) -> list[bool]:
-    """Which of the likelihood ratios are significant, by Holm's correction over all plans that were tested.
+    """Returns which of the likelihood ratios are significant, by Holm's correction over all plans that were tested.
 
     The inverse of a likelihood ratio is a p-value that stays valid however often one looks at it.
     """

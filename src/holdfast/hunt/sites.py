@@ -16,12 +16,12 @@ MODEL = "*"
 
 
 def list_trial_sites(observation: Observation) -> tuple[CallSite, ...]:
-    """The call sites of a trial: those of services, then the traced calls in the order in which they began."""
+    """Returns the call sites of a trial: those of services, then the traced calls in the order in which they began."""
     return (*list_service_sites(observation), *(site for _, site in number_logical_calls(observation.trace)))
 
 
 def list_service_sites(observation: Observation) -> Iterator[CallSite]:
-    """The connections and transactions of services, which are counted and not traced."""
+    """Yields the connections and transactions of services, which are counted and not traced."""
     for counted, times in sorted(observation.calls.items()):
         plane, _, name = counted.partition(":")
         if plane in SERVICE_PLANES:
@@ -29,7 +29,8 @@ def list_service_sites(observation: Observation) -> Iterator[CallSite]:
 
 
 def number_logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEvent], CallSite]]:
-    """The agent's own calls, numbered for each target: the first attempt and the client's retries, and the site.
+    """Returns the agent's own calls, numbered for each target: the first attempt and the client's retries, and the
+    site.
 
     Calls that were only declared, or that egress refused, are not among them.
     """
@@ -50,7 +51,9 @@ def number_logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEv
 
 
 def get_fault_target(event: TraceEvent) -> str:
-    """Where faults of the call wait: an HTTP call is traced as `METHOD URL`, and its faults wait at the URL."""
+    """Returns the target at which faults wait for the call: an HTTP call is traced as `METHOD URL`, and its faults wait
+    at the URL.
+    """
     if event.event_type == "http_call":
         return event.tool.partition(" ")[2].partition("?")[0]
     return MODEL if event.plane == "llm" else event.tool

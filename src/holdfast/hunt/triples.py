@@ -28,7 +28,7 @@ class OpenTriples:
                 self._held.update(_triples(outcome.met))
 
     def plans(self, count: int) -> list[Plan]:
-        """Each plan begins with an open triple and takes on points that open more of them.
+        """Returns plans that each begin with an open triple and add points that cover more open triples.
 
         A triple that a larger plan with it did not meet is tried by itself. After that it is not tried again.
         """
@@ -58,7 +58,7 @@ class OpenTriples:
                     yield triple
 
     def _extended(self, plan: Plan) -> Plan:
-        """The plan with the point of each further site that adds the most open triples."""
+        """Returns the plan with the point of each further site that adds the most open triples."""
         trials = self._trials
         for _, points in sorted(trials.at_site.items()):
             if plan & points or plan.bit_count() == LARGEST_PLAN:

@@ -126,7 +126,9 @@ def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:
 
 
 def _compile_component(step: str) -> str:
-    """One component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a character."""
+    """Returns one component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a
+    character.
+    """
     return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda match: _compile_sign(match[0]), step, flags=re.DOTALL)
 
 

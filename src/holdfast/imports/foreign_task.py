@@ -92,7 +92,9 @@ def make_unsupported_error(message: str, hint: str = "") -> UserError:
 
 
 def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
-    """Returns the files below a folder; UserError if they exceed `most` bytes. Links that leave it are rejected."""
+    """Returns the files below a folder; raises UserError if they exceed `most` bytes. Links that leave it are
+    rejected.
+    """
     files: dict[str, bytes] = {}
     size = 0
     for path in walk(folder):
@@ -129,7 +131,7 @@ def resolve_path(path: Path) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """Returns the text of a file; UserError if it cannot be read."""
+    """Returns the text of a file; raises UserError if it cannot be read."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
             raise make_unsupported_error(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")

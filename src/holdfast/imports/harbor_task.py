@@ -40,7 +40,7 @@ _CARRIED = {
 
 
 def read_harbor_task(folder: Path) -> ForeignTask:
-    """Returns the task; UserError if the folder is incomplete or its kind cannot be a spec."""
+    """Returns the task; raises UserError if the folder is incomplete or its kind cannot be a spec."""
     settings = _read_settings(folder / MARK)
     agent, verifier, environment = (_get_table(settings, name) for name in ("agent", "verifier", "environment"))
     _check_supported(folder, settings, environment)

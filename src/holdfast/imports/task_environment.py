@@ -55,7 +55,7 @@ class TaskEnvironment(Struct):
 
 
 def build_environment(task: ForeignTask) -> TaskEnvironment:
-    """Returns the environment; UserError for a Dockerfile that cannot be parsed."""
+    """Returns the environment; raises UserError for a Dockerfile that cannot be parsed."""
     steps = parse_dockerfile(read_text(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
     stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
     last = steps[stages[-1] :] if stages else []

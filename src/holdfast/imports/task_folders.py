@@ -24,7 +24,7 @@ def is_task_folder(path: Path) -> bool:
 
 
 def find_tasks(path: Path) -> Iterator[Path]:
-    """Yields the folder if it is a task, otherwise the tasks directly below it; UserError if there is none."""
+    """Yields the folder if it is a task, otherwise the tasks directly below it; raises UserError if there is none."""
     if is_task_folder(path):
         yield path
         return

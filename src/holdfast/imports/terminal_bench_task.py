@@ -32,7 +32,7 @@ _CARRIED = _ABOUT | {"instruction", "parser_name", "max_agent_timeout_sec", "max
 
 
 def read_terminal_bench_task(folder: Path) -> ForeignTask:
-    """Returns the task; UserError if the folder is incomplete or its kind cannot be a spec."""
+    """Returns the task; raises UserError if the folder is incomplete or its kind cannot be a spec."""
     settings = _read_map(folder / MARK)
     prompt = settings.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():

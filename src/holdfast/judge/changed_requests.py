@@ -31,7 +31,7 @@ class RequestEnding(NamedTuple):
 
 
 def judge_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestEnding | None:
-    """Whether the agent rejected the request, or ended badly because of it; None if the rules judge its answer.
+    """Decide whether the agent rejected the request, or ended badly because of it; None if the rules judge its answer.
 
     A 4xx is a rejection, except 429, which concerns the rate and not the request. A connection closed without a reply
     is a rejection if HTTP forbids what was sent.
@@ -61,7 +61,8 @@ class JudgedSend(NamedTuple):
 def decide_request(
     change: RequestChange, sends: Sequence[JudgedSend], control: Observation | None, timeout_ms: int, *, act: bool
 ) -> tuple[Judgement, Finding]:
-    """The verdict on a mutation of the request that was sent once or several times; reports show the first of `sends`.
+    """Return the verdict on a mutation of the request that was sent once or several times; reports show the first of
+    `sends`.
 
     One reply that breaks the rule is enough to fail. For a pass the agent must also treat every attack in the same way,
     and answer every plain request after it as before.
@@ -92,7 +93,7 @@ def _without_marks(finding: Finding) -> Finding:
 def _decide_pass(
     sends: Sequence[JudgedSend], endings: Sequence[RequestEnding | None], control: Observation | None, timeout_ms: int
 ) -> tuple[Judgement, Finding]:
-    """Whether replies that break no rule prove anything: the agent may give them whatever is in a request."""
+    """Decide whether replies that break no rule prove anything: the agent may give them to any request."""
     first, ending = sends[0], endings[0]
     again = first.seen.asked_again
     finding = first.finding if ending is None else Finding(True, ending.why, "request-refused")
@@ -120,7 +121,8 @@ def _classify_send(
 
 
 def _find_doubt(again: Observation | None, control: Observation | None, timeout_ms: int) -> Finding | None:
-    """Why the agent may reject everybody; None if the plain request got the same answer before and after the attack.
+    """Return why the agent may reject everybody; None if the plain request got the same answer before and after the
+    attack.
 
     A status alone does not show that a request was answered: a page that says "blocked" may have status 200. So each
     answer is compared with the control's, which was given before the attack.

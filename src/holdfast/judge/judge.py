@@ -128,7 +128,9 @@ def _get_score(outcome: Outcome, finding: Finding) -> float:
 
 
 def _find_decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:
-    """How the trial ended, if a harness error interrupted it, or it left no text for a rule that reads the answer."""
+    """Return how the trial ended, if a harness error interrupted it, or it left no text for a rule that reads the
+    answer.
+    """
     if observation.error:
         return observation.error
     if rule.reads in ("trace", "state") or not decided or has_text(decided[0]):

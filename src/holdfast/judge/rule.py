@@ -89,7 +89,9 @@ class RuleJudge:
         return outcome, finding
 
     def _judge_readings(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
-        """The rule's verdict on the text as it is, unless another reading contains what it requires or forbids."""
+        """Return the rule's verdict on the text as it is, unless another reading contains what it requires or
+        forbids.
+        """
         first = self._to_outcome(self.decide(exhibit))
         if self.verbatim or first[0] == (decides := "fail" if self.negative else "pass"):
             return first

@@ -115,7 +115,9 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _strip_formatting(text: str) -> Iterator[str]:
-    """The text without formatting marks: as displayed, and with tags and link targets, which are not displayed."""
+    """Yield the text without formatting marks: as displayed, and with tags and link targets, which are not
+    displayed.
+    """
     yield _NOISE.sub("", text).lower()
     if "<" in text or "(" in text or "][" in text:
         yield _SPACING.sub("", text).lower()

@@ -89,8 +89,8 @@ def make_encodable(text: str) -> str:
 
 
 def make_storable(value: T) -> T:
-    """The value with every text in it encodable, or the value itself if it already is. This costs as much as writing
-    it.
+    """Return the value with every text in it encodable, or the value itself if it already is. This costs as much as
+    writing it.
     """
     try:
         _encoder.encode(value)

@@ -32,7 +32,7 @@ FeedKind: TypeAlias = Literal["call", "answer", "file", "row"]
 
 
 class DataFlow(Struct, frozen=True):
-    """A value of one call's reply that appears later: in what another call sends, a file, a row or the answer."""
+    """A value of one call's reply that appears later: in another call's arguments, a file, a row or the answer."""
 
     source: int
     """Of the call, in the order of the trial's calls."""

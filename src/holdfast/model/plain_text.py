@@ -95,8 +95,8 @@ _BLANKS = re.compile(r"[ \t]{2,}|\t")
 
 
 def strip_marks(text: str) -> str:
-    """The canonical text without Markdown marks and simple tags, with line wraps joined and single blanks; code blocks
-    stay.
+    """Return the canonical text without Markdown marks and simple tags, with line wraps joined and single blanks; code
+    blocks stay.
     """
     return _strip_marks(to_canonical_text(text))
 
@@ -196,7 +196,8 @@ def _strip_block_marks(block: str) -> str:
 
 
 def _classify_marks(sign: str, before: str, after: str) -> tuple[bool, bool]:
-    """Whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the word.
+    """Return whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the
+    word.
 
     As in CommonMark, a run between a word and a punctuation mark faces the word only: `j***@x.org` is masked, not bold.
     """
@@ -217,7 +218,8 @@ _NESTED = 3
 
 
 def iter_readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterator[str]:
-    """The distinct readings of a text, the original first; `forbids` also searches the text without formatting marks.
+    """Yield the distinct readings of a text, the original first; `forbids` also searches the text without formatting
+    marks.
 
     An answer in JSON is also read with its escapes resolved. `by_line`: lines stay as they are.
     """

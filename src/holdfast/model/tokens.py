@@ -26,7 +26,7 @@ def take_tokens(text: str, limit: int) -> str:
 
 
 def split_tokens(text: str) -> list[str]:
-    """Split the text into tokens, each with the space before it; joined they are the text."""
+    """Split the text into tokens, each with the space before it; joined, they give the text again."""
     ends = [match.end() for match in _TOKEN.finditer(text)]
     if not ends:
         return [text] if text else []

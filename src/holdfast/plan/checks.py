@@ -81,7 +81,7 @@ def is_usable(check: Check) -> bool:
 
 
 def get_traits(invariant: Invariant) -> CheckTraits:
-    """Return the traits of a rule's check with its settings; PluginError if there is none."""
+    """Return the traits of a rule's check with its settings; raise PluginError if there is none."""
     from holdfast.protocols.check import check_traits
 
     return check_traits(make_check(invariant))

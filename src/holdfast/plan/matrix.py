@@ -20,7 +20,7 @@ from holdfast.plan.serving import EVERY_RULE, Serving, select_parts, select_plac
 
 
 class CellKey(NamedTuple):
-    """Names a cell; `params` is an index into the spec's."""
+    """Names a cell; `params` is an index into the spec's `params`."""
 
     invariant: str
     scenario: str

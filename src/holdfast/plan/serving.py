@@ -16,7 +16,7 @@ from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, find_pos
 
 
 def select_places(spec: Spec, select: Select, layout: Layout, serving: Serving) -> Sequence[int]:
-    """Return the positions of the selected trials; UsageError if nothing is left."""
+    """Return the positions of the selected trials; raise UsageError if nothing is left."""
     everything = range(len(layout))
     if not everything and select != EVERYTHING:
         raise UsageError("nothing is left to run", code="nothing-selected", hint=_explain_nothing_left(spec, select))

@@ -147,7 +147,7 @@ class PlainScreen:
         self._pending = b""
 
     def strip_codes(self, data: bytes) -> bytes:
-        """Returns the text of these bytes and of what was held back."""
+        """Returns the text of these bytes and of those held back before."""
         data = self._pending + data
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()

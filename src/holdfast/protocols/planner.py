@@ -25,7 +25,7 @@ from holdfast.model.trial import Trial
 
 
 class Planner(Protocol):
-    """Decides what to run next from what has been judged; `[]` ends the run. Pure."""
+    """Decides from the judged trials which trials to run next; `[]` ends the run. It has no side effects."""
 
     @property
     def detailed(self) -> bool:

@@ -163,7 +163,9 @@ class Sandbox(Protocol):
         ...
 
     def inside(self, path: str) -> str:
-        """Returns the path inside of what was made visible at a path: the same, or another if that is impossible."""
+        """Returns the path inside the sandbox of a file made visible: the same path, or another if that is
+        impossible.
+        """
         ...
 
     async def connect(self, port: int) -> socket:

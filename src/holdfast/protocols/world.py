@@ -34,7 +34,7 @@ class AnswerFile(Protocol):
     name: str
 
     def clear(self) -> None:
-        """Removes an earlier answer before a turn, so that it is not taken for an answer to it."""
+        """Removes an earlier answer before a turn, so that it is not mistaken for the turn's answer."""
         ...
 
     def read(self, limit: int) -> AnswerContent:

@@ -58,7 +58,7 @@ def explain_bash_only(name: str) -> str:
 
 
 def find_bash_features(command: str) -> list[str]:
-    """Return the names of the features in a command, without what another shell gets as quoted text."""
+    """Return the names of the features in a command, ignoring text that is quoted for another shell."""
     text = strip_here_texts(blank_calculations(command))
     # What is quoted is no syntax, except for the expansions and substitutions in double quotes.
     inner = [match[2] for match in _QUOTED.finditer(text) if match[2]]

@@ -142,6 +142,6 @@ def list_key_names(kind: type) -> list[str]:
 
 
 def convert(kind: type[Value], section: Struct, **changes: Any) -> Value:
-    """Return a value of that type with the fields of the section of the same names, except for the changes."""
+    """Return a value of that type: `changes`, and for the other fields the section's values of the same names."""
     values = msgspec.structs.asdict(section)
     return kind(**{name: values[name] for name in kind.__struct_fields__ if name in values} | changes)

@@ -16,7 +16,7 @@ _DECODER = json.JSONDecoder()
 
 
 def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
-    """Return the value that the decoder reads, at any depth; ValueError if the text is not JSON."""
+    """Return the value that the decoder reads, at any depth; raise ValueError if the text is not JSON."""
     try:
         return decoder.decode(text)
     except RecursionError:
@@ -24,7 +24,7 @@ def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
 
 
 def _parse_iteratively(text: str, decoder: json.JSONDecoder) -> Any:
-    """The same without recursion: a stack holds what is open, an object as its pairs, the last without its value."""
+    """Parse without recursion: a stack holds the open values, an object as its pairs, the last without its value."""
     opened: list[tuple[str, list[Any]]] = []
     at = _skip_space(text, 0)
     while True:
@@ -85,7 +85,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def build_validator(schema: Mapping[str, Any]) -> Any:
-    """Return a validator for the schema; ValueError if it is invalid, or refers to something outside it."""
+    """Return a validator for the schema; raise ValueError if it is invalid, or refers to something outside it."""
     return _compile_schema(encode_canonical(schema))
 
 
@@ -119,7 +119,7 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=256)
 def compile_path(path: str) -> FindAll:
-    """Return a finder for every part that the path names; BadPath if it is not a path."""
+    """Return a finder for every part that the path names; raise BadPath if it is not a path."""
     if not path:
         raise BadPath("it is empty")
     if path.startswith("$") and not _PLAIN.fullmatch(path):

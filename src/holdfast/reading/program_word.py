@@ -173,7 +173,7 @@ def find_readable_calls(command: str) -> list[ProgramCall]:
 
 
 def get_module(call: ProgramCall) -> str:
-    """Return the module at the top of what `python -m` runs; empty if it does not."""
+    """Return the top-level module that `python -m` runs; empty if the command is not `python -m`."""
     if not _PYTHON.fullmatch(PurePosixPath(call.program).name) or "-m" not in call.args[:-1]:
         return ""
     return call.args[call.args.index("-m") + 1].partition(".")[0]

@@ -119,7 +119,7 @@ _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
 
 
 def read_archive(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
-    """Yield each sample as a log with only that sample, and its name; UserError if it is not such an archive."""
+    """Yield each sample as a log with only that sample, and its name; raise UserError if it is not such an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _read_samples(path, archive)

@@ -41,7 +41,7 @@ class TraceReader(Struct, frozen=True):
 
 
 def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
-    """Return the sessions of a file; without `format` it is guessed. UserError if no format fits."""
+    """Return the sessions of a file; without `format` it is guessed. Raise UserError if no format fits."""
     if format in (None, "holdfast") and _is_session_file(path):
         return SessionsFound(read_sessions(path))
     chosen = _choose_format(path, format)
@@ -97,7 +97,9 @@ def _explain_mismatch(value: Any, format: str) -> str:
 
 
 def _choose_format(path: Path, format: TraceFormat | None) -> str:
-    """The given format, or the one that most records have; ties go to the earlier format. UserError if none fits."""
+    """Return the given format, or the one that most records have; ties go to the earlier format. Raise UserError if
+    none fits.
+    """
     readers = {name: _get_reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
     counts: Counter[str] = Counter()
     unreadable = ""

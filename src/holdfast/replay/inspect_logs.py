@@ -30,7 +30,7 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
-    """Yield a session for every sample; UserError for a log of a later format, or without samples."""
+    """Yield a session for every sample; raise UserError for a log of a later format, or without samples."""
     if document["version"] > VERSION:
         raise UserError(
             f"{name}: a log of format {document['version']}, and {VERSION} is the latest that is known",

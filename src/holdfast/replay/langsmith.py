@@ -92,7 +92,7 @@ def _list_descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) 
 
 
 def _list_outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
-    """Tools that the agent called; calls inside a tool do not count."""
+    """Yield the tools that the agent called; calls inside a tool do not count."""
     waiting = list(below.get(root.id, ()))
     while waiting:
         run = waiting.pop()
@@ -144,7 +144,9 @@ _WAIT_MS = (5_000, 60_000)
 
 
 def fetch_sessions(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
-    """The sessions of a source. HarnessError if it cannot be reached, UserError if it refuses or has no such run."""
+    """Return the sessions of a source. Raise HarnessError if it cannot be reached, UserError if it refuses or has no
+    such run.
+    """
     client = _open_client(environ)
     with _translate_errors(source, environ), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the client's own deprecations

@@ -84,7 +84,7 @@ def _build_trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
 
 
 def _list_outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
-    """Tools that the agent called: an MCP span may be nested in one, and is the same call."""
+    """Yield the tools that the agent called: an MCP span may be nested in one, and is the same call."""
     by_id = {span.id: span for span in spans}
     for span in spans:
         above, visited = by_id.get(span.parent), {span.id}
@@ -113,7 +113,7 @@ def _build_tool_use(span: OtlpSpan) -> ToolUse:
 
 
 def _list_tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
-    """Tools' answers without a span of their own: the last model call has them in its messages."""
+    """Return the tool results without a span of their own: the last model call has them in its messages."""
     for span in reversed(models):
         for value in _list_inputs(span):
             tools = list_tool_uses(list_after_question(read_messages(value)))
@@ -137,7 +137,7 @@ def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
 
 
 def _read_message_events(span: OtlpSpan) -> list[dict[str, Any]]:
-    """Messages that are separate events."""
+    """Return the messages that are separate events."""
     spoken = []
     for name, body in span.events:
         kind = _MESSAGE_EVENT.fullmatch(name)
@@ -147,7 +147,7 @@ def _read_message_events(span: OtlpSpan) -> list[dict[str, Any]]:
 
 
 def _read_indexed_messages(known: dict[str, Any]) -> list[dict[str, Any]]:
-    """Messages whose fields are separate attributes: `gen_ai.prompt.0.role`."""
+    """Return the messages whose fields are separate attributes: `gen_ai.prompt.0.role`."""
     by_index: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for key, value in known.items():
         part = _INDEXED.fullmatch(key)

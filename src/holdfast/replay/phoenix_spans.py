@@ -68,7 +68,7 @@ def _list_inputs(span: Any) -> Iterator[Any]:
 
 
 def _list_tools_in_prompts(models: list[Any]) -> tuple[ToolUse, ...]:
-    """Tools' answers without a span of their own, from the messages of the last model call."""
+    """Return the tool results without a span of their own, from the messages of the last model call."""
     for span in reversed(models):
         tools = list_tool_uses(list_after_question(read_messages(_read_input_messages(span))))
         if tools:
@@ -113,7 +113,7 @@ def _read_attribute(span: Any, name: str) -> Any:
 
 
 def _read_input_messages(span: Any) -> list[Any]:
-    """Messages as a list, or from attributes such as `llm.input_messages.0.message.role`."""
+    """Return the messages as a list, or from attributes such as `llm.input_messages.0.message.role`."""
     messages_sent = decode_json(_read_attribute(span, "llm.input_messages"))
     if isinstance(messages_sent, list):
         return messages_sent

@@ -52,7 +52,9 @@ class SessionsFound(Struct, frozen=True):
 def read_run_sessions(
     run: RunDir, folder: Path, *, environ: Mapping[str, str], failed_only: bool, trial: str = ""
 ) -> SessionsFound:
-    """The trials of a run, or of all its parts, as sessions for a folder; `trial` selects ids with that prefix."""
+    """Return the trials of a run, or of all its parts, as sessions for a folder; `trial` selects ids with that
+    prefix.
+    """
     contract = find_contract(run.read_manifest().original, folder)
     every = []
     for part in run.parts or (run,):
@@ -143,7 +145,7 @@ def _build_sessions(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome
 
 
 def _index_responses(outcome: RunOutcome) -> dict[str, RecordedResponse]:
-    """Tools' results of calls without faults, by each identity of the call."""
+    """Return the results of tool calls without faults, by each identity of the call."""
     known: dict[str, RecordedResponse] = {}
     for one in outcome.cells.read_traced():
         for event, response in list_replies(one.seen):

@@ -198,7 +198,7 @@ def _is_inside(event: TraceEvent, tool: TraceEvent) -> bool:
 
 
 def _build_response(event: TraceEvent, observation: Observation) -> RecordedResponse | None:
-    """The tool's result before faults changed it; None if it was not called or never finished.
+    """Return the tool's result before faults changed it; None if it was not called or never finished.
 
     The faults act on it again in the replay.
     """
@@ -259,7 +259,7 @@ def _read_value(event: TraceEvent) -> Any:
 
 
 def _build_notes(trial: str, observation: Observation, session: RecordedSession) -> Iterator[str]:
-    """Notes on tools without a recorded result, which an agent that retries after the fault would need."""
+    """Yield notes on tools without a recorded result, which an agent that retries after the fault would need."""
     faults = session.scenario.injections if session.scenario is not None else ()
     known = {one.tool for one in session.responses}
     stopped = dict.fromkeys(

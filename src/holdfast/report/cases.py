@@ -59,7 +59,9 @@ def format_head(case: Case) -> str:
 
 
 def format_marked_head(case: Case) -> str:
-    """The same with what it is, because a scenario of the matrix may have its name: `case calm`, `session refund`."""
+    """Return the same with its kind, because a scenario of the matrix may have its name: `case calm`, `session
+    refund`.
+    """
     return (
         format_head(case)
         if case.variation is not None

@@ -42,7 +42,7 @@ def get_sign(part: PartResult, whole: Overall) -> str:
 
 
 def format_score(part: PartResult) -> str:
-    """Two decimals; for mutations also from 0 to 1."""
+    """Format the score with two decimals; for mutations also on a scale from 0 to 1."""
     if part.mutation is not None and part.score is not None:
         return f"{part.score:.2f} ({format_robustness(part.mutation)})"
     return wording.format_number(part.score)

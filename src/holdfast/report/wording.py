@@ -323,5 +323,5 @@ def format_reason(row: CellRow) -> str:
 
 
 def format_report_path(run: Run) -> str:
-    """Where to find more: the page of this run, or its folder."""
+    """Return where to find more: the page of this run, or its folder."""
     return run.page or run.path

@@ -23,7 +23,7 @@ _map = create_decoder(FaultMap)
 
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
-    """Read the result of a hunt; None if it was not concluded. UserError if its files were changed since."""
+    """Read the result of a hunt; None if it was not concluded. Raise UserError if its files were changed since."""
     ended, path = rundir.read_end(), rundir.path / HUNT
     if ended is None or path.name not in ended.sealed:
         return None

@@ -51,7 +51,7 @@ class Job:
 
 
 def read_world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the world's secrets, by name; UserError if one cannot be resolved."""
+    """Return the values of the world's secrets, by name; raise UserError if one cannot be resolved."""
     if spec.world is None or not spec.world.secrets:
         return {}
     from holdfast.secrets.values import resolve_secrets

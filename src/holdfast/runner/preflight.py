@@ -51,7 +51,7 @@ SAMPLES = "(an agent that samples also looks like this)"
 
 
 async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str, str], None]) -> Observation:
-    """Ask once, or twice if state could leak between trials; AgentUnavailable if a run would be pointless."""
+    """Ask once, or twice if state could leak between trials; raise AgentUnavailable if a run would be pointless."""
     first = await _ask(executor, trial)
     if first.error:
         raise AgentUnavailable(first.error, code=first.error_code)

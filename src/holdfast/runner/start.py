@@ -162,7 +162,7 @@ def _check_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
 
 
 def _check_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Reject changed values of variables: they are part of what ran."""
+    """Reject changed values of variables: the stored run depends on them."""
     for path in (*before, *now):
         if before.get(path) != now.get(path):
             was = f"{path} was {before.get(path, 'not given by a variable')} when run {run.id} began"
@@ -213,7 +213,8 @@ def load_stored_spec(
     anew: bool = False,
     built: BuiltText | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec of a stored run: its own copy, resolved as if it lay at its original place, or the file in `config`.
+    """Return the spec of a stored run: its own copy, resolved as if it lay at its original place, or the file in
+    `config`.
 
     Variables for numbers keep the run's values; with `config` they are read again. `built` are rules built by Python
     code; `config` is then the file of that code.

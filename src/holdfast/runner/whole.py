@@ -73,7 +73,9 @@ def build_part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights)
 
 
 def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
-    """The result of a hunt: it has no score, and a cause that fails is a violation. Open points decide nothing."""
+    """Return the result of a hunt: it has no score, and a cause that fails is a violation. Open points decide
+    nothing.
+    """
     result = read_hunt(RunDir(path))
     if result is None:
         return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
@@ -186,7 +188,9 @@ def forget_overall(whole: RunDir) -> None:
 
 
 def read_overall(whole: RunDir) -> Overall | None:
-    """The stored result; None if the run has one part or was not concluded. UserError if it was changed since."""
+    """Return the stored result; None if the run has one part or was not concluded. Raise UserError if it was changed
+    since.
+    """
     check_parts(whole)
     path = whole.path / OVERALL
     if not path.is_file():
@@ -218,7 +222,9 @@ def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:
 
 
 def get_single_part(run: RunDir) -> RunDir:
-    """Return the run, or its only part. UsageError if it has several parts, UserError if one of them was removed."""
+    """Return the run, or its only part. Raise UsageError if it has several parts, UserError if one of them was
+    removed.
+    """
     if run.read_manifest().parts:
         read_overall(run)
     return run.get_single()

@@ -101,7 +101,7 @@ _MERGE = "holdfast merge joins the shards and decides"
 
 
 def score_shard(score: Score, options: ScoreOptions) -> Score:
-    """Return the score of a shard, with the exit code of what it alone decides.
+    """Return the score of a shard, with the exit code for the results that it decides alone.
 
     A rule that failed here has failed, because the replicas of a question are all in one shard. A score below a
     minimum, a scenario without a met fault and a rule without a counted cell are decided by `merge`, for the complete

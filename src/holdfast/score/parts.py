@@ -123,7 +123,7 @@ def _iter_undecided_reasons(cases: Sequence[Case], options: ScoreOptions) -> Ite
 
 
 def _iter_other_results(contract: Score) -> Iterator[str]:
-    """Other results of the matrix, if it decides nothing."""
+    """Yield the other results of the matrix, if it decides nothing."""
     failed = contract.counts.get("fail", 0)
     if failed and contract.min_score is None:
         yield f"{failed} cell{'' if failed == 1 else 's'} that failed decide{'s' if failed == 1 else ''} nothing here"

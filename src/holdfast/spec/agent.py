@@ -121,7 +121,9 @@ def _get_prompt_channel(section: AgentSection) -> Literal["stdin", "arg", "env",
 
 
 def _get_isolation(section: AgentSection) -> AgentIsolation:
-    """The isolation: a started HTTP agent with a reset is reused between trials, unless the file says otherwise."""
+    """Return the isolation: a started HTTP agent with a reset is reused between trials, unless the file says
+    otherwise.
+    """
     is_reused = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
     return "worker" if is_reused and not section.at.has("isolation") else section.isolation
 

@@ -11,7 +11,7 @@ from holdfast.spec.load import read_source
 
 
 def find_key_position(spec: Spec, key: str) -> Position | None:
-    """Where the file has a key such as `agent.tools[1]`; its agent's section if the key is not written there."""
+    """Return where the file has a key such as `agent.tools[1]`; its agent's section if the key is not written there."""
     node, _ = parse(read_source(spec))
     for part in re.findall(r"[^.\[\]]+", key):
         if node is None:

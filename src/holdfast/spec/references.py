@@ -104,7 +104,7 @@ def _resolve_variable(name: str, default: str | None, environ: Mapping[str, str]
 
 
 def format_param(value: Any) -> str:
-    """Return a parameter as the agent gets it: JSON's form of what is not text."""
+    """Return a parameter as the agent gets it: text unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     from holdfast.model.codec import encode

@@ -116,8 +116,8 @@ def _report_unclosed(reader: Reader, node: Node) -> None:
 
 
 def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
-    """The variables that an MCP client's own file gives to its servers: those that are set, and long enough to be
-    masked.
+    """Return the variables that an MCP client's own file gives to its servers: those that are set, and long enough to
+    be masked.
     """
     if not isinstance(config, str) or find_names(config).has_references or not os.path.isfile(folder / config):
         return []

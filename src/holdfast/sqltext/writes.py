@@ -110,7 +110,7 @@ def _read_names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
 
 
 def _read_copy(cursor: TokenCursor) -> Iterator[Write]:
-    """COPY from somewhere. The COPY of a query writes what the query writes."""
+    """Yields the table of a COPY FROM; a COPY of a query writes whatever the query writes."""
     cursor.advance()
     if cursor.word == "(":
         yield from _read_writes(cursor)

@@ -51,7 +51,7 @@ def unpack(line: bytes, folder: Path) -> Observation:
 
 
 def unpack_lines(lines: bytes) -> list[Observation]:
-    """Return the observations of many lines; ValueError if one has blobs."""
+    """Return the observations of many lines; raise ValueError if one has blobs."""
     if _MARK in lines:
         raise ValueError("a line has blobs")
     return _observations.decode_lines(lines)

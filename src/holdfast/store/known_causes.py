@@ -78,7 +78,7 @@ def read_known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
 
 
 def _read(path: Path) -> CauseFile:
-    """Return the causes in a file; UserError if someone changed them. Whole causes may be removed."""
+    """Return the causes in a file; raise UserError if one was edited. Removing complete causes is allowed."""
     try:
         data = path.read_bytes()
         number = create_decoder(FormatNumber).decode(data).format

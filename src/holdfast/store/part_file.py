@@ -30,7 +30,9 @@ def write_part(run: RunDir, spec: Spec) -> None:
 
 
 def apply_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
-    """The spec with the tasks, rules and scenarios that the run began with; `own_rules`: with the spec's own rules."""
+    """Return the spec with the tasks, rules and scenarios that the run began with; `own_rules`: with the spec's own
+    rules.
+    """
     path = run.path / _NAME
     if not path.is_file():
         return spec

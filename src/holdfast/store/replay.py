@@ -136,7 +136,7 @@ class _StoredReading:
             self._add_trial(place, at, observation)
 
     def build_stored_run(self) -> StoredRun:
-        """Build the stored part of the run from what was read."""
+        """Build the stored part of the run from the records read."""
         done, every = self._done, self._plan.trials
         left = every
         if any(done):

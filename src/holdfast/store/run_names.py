@@ -35,7 +35,9 @@ def list_stored_runs(runs: Path) -> list[Path]:
 
 
 def list_stored_files(runs: Path) -> list[Path]:
-    """The runs and everything that Holdfast stores with them, in a folder that may also hold the user's files."""
+    """Return the runs and everything that Holdfast stores with them, in a folder that may also hold the user's
+    files.
+    """
     return [*list_stored_runs(runs), *(get_own_folder_of(runs) / name for name in OWN_FILES)]
 
 
@@ -91,7 +93,7 @@ def get_run_folder(runs: Path, id: str) -> Path:
 
 
 def get_single_run(run: Path) -> Path:
-    """Return the folder of the run, or of its only part; UsageError if it has several."""
+    """Return the folder of the run, or of its only part; raise UsageError if it has several."""
     parts = list_parts(run)
     if len(parts) > 1:
         names = ", ".join(map(get_id, parts))

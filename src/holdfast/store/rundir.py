@@ -135,7 +135,7 @@ def write_json(path: Path, value: Any, *, indent: int = 0) -> None:
 
 
 def read_json(path: Path, decode: LazyDecoder[T]) -> T:
-    """Read a file with one value; UserError if it is malformed."""
+    """Read a file with one value; raise UserError if it is malformed."""
     return _decode(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
 
 
@@ -168,7 +168,7 @@ class RunDir:
         return get_own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
 
     def get_single(self) -> RunDir:
-        """Return the run, or its only part; UsageError if it has several."""
+        """Return the run, or its only part; raise UsageError if it has several."""
         path = get_single_run(self.path)
         return self if path == self.path else RunDir(path)
 

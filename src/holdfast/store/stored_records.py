@@ -45,7 +45,9 @@ class RecordsInMemory:
         self._cells = self._group_by_cell(plan)
 
     def read_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
-        """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
+        """Yield every observed and judged trial of the cell with its last verdict, in the order of the first
+        verdicts.
+        """
         for id, verdict in self._cells.get(cell, {}).items():
             observed = self._seen.get(id)
             if observed is not None:
@@ -56,7 +58,7 @@ class RecordsInMemory:
         return (self.read_trial(id) for id in self._trials if id in self._seen)
 
     def read_trial(self, id: str) -> TracedTrial:
-        """Return one observed trial with its verdicts; KeyError if it is missing."""
+        """Return one observed trial with its verdicts; raise KeyError if it is missing."""
         verdicts = self._group_by_trial.get(id, {})
         return TracedTrial(self._trials[id], read_details(self._run, self._seen[id]), tuple(verdicts.values()))
 
@@ -127,7 +129,9 @@ class StoredRecords:
         finalize(self, _close, self._open)  # a row that outlives close() may open them again
 
     def read_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
-        """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
+        """Yield every observed and judged trial of the cell with its last verdict, in the order of the first
+        verdicts.
+        """
         index = self._index
         last = {index.judged[number]: number for number in index.by_cell.list_owned(cell)}
         observed = [(trial, verdict) for trial, verdict in last.items() if index.is_observed(trial)]

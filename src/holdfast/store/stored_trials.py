@@ -17,7 +17,7 @@ class StoredTrials:
     """Trials, numbered in the order in which they were begun. Close it after use."""
 
     def __init__(self, run: RunDir, scenarios: Mapping[str, Scenario]) -> None:
-        """`scenarios` are by name; `known_scenarios` reads them."""
+        """`scenarios` maps names to scenarios; `known_scenarios` reads them."""
         self._run = run
         self._scenarios = scenarios
         self._starts = array("Q")

@@ -227,7 +227,7 @@ async def check_harness_error(open_executor: OpenExecutor, folder: Path) -> None
 
 # -- helpers -----------------------------------------------------------------------------------------
 def _write_spec(folder: Path, *prompts: str) -> Spec:
-    """Two scenarios and two regions of these prompts, for the kit's agent."""
+    """Return two scenarios and two regions of these prompts, for the kit's agent."""
     agent = _AGENT.replace("MARKS", repr(str(folder / "marks"))).replace("WAITS", str(_WAITS_S))
     (folder / "kit_agent.py").write_text(agent, encoding="utf-8")
     (folder / "holdfast.yaml").write_text(_SPEC.replace("PROMPTS", f"[{', '.join(prompts)}]"), encoding="utf-8")
@@ -248,7 +248,7 @@ async def _execute_all(executor: Executor, trials: Iterable[Trial], **more: Any)
 
 
 def _build_facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
-    """What does not depend on the clock."""
+    """Return the facts that do not depend on the clock."""
 
     def extract(observation: Observation) -> tuple[Any, ...]:
         turns = [(turn.text, turn.ending) for turn in observation.turns]

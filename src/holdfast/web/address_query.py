@@ -17,11 +17,11 @@ class AddressQuery:
         self._values = {name: value[:LONG] for name, value in fields}
 
     def get_text(self, name: str) -> str:
-        """Empty if it is missing."""
+        """Return a text parameter; empty if it is missing."""
         return self._values.get(name, "")
 
     def get_number(self, name: str, default: int, most: int) -> int:
-        """Return a whole number from 0 to `most`; UsageError if it is not one."""
+        """Return a whole number from 0 to `most`; raise UsageError if it is not one."""
         text = self._values.get(name)
         if not text:
             return default

@@ -23,7 +23,7 @@ _Place = tuple[str, str, str]
 
 
 def compare_document(opened: OpenedRuns, a: str, b: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What changed from `a` to `b`; if nothing can be paired, a note says so, and the cells are still shown."""
+    """Return what changed from `a` to `b`; if nothing can be paired, a note says so, and the cells are still shown."""
     before, after = opened.find_folder(a), opened.find_folder(b)
     problem, comparison = "", None
     try:

@@ -120,7 +120,7 @@ class EventHub:
         return [progress]
 
     def _collect_events(self, id: str) -> list[bytes] | None:
-        """What to send about a run now; None if it is not running."""
+        """Return the events to send about a run now; None if it is not running."""
         run = self._opened.find_folder(id)
         now = _find_running_part(run)
         live = self._opened.find_live(now.id) if now is not None else None

@@ -20,7 +20,7 @@ RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 
 
 def get_state(run: PastRun, runs: Path) -> RunState:
-    """How the run ended, or whether it is still running."""
+    """Return how the run ended, or whether it is still running."""
     folder = get_run_folder(runs, run.id)
     if (run.is_unended or run.exit_code == 2) and is_written(folder):
         return "running"
@@ -33,7 +33,7 @@ def get_state(run: PastRun, runs: Path) -> RunState:
 
 
 def format_verdict(run: PastRun) -> str:
-    """In one word; empty while there is none."""
+    """Return the verdict in one word; empty while there is none."""
     if not run.ended or run.exit_code is None:
         return ""
     if SHARD in run.part and run.exit_code == 0:
@@ -101,7 +101,9 @@ def build_listing(project: Project, query: AddressQuery) -> dict[str, Any]:
 
 
 def build_trend(project: Project, query: AddressQuery) -> dict[str, Any]:
-    """The history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run first."""
+    """Return the history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run
+    first.
+    """
     runs = project.list.get_known().runs
     spec = query.get_text("spec") or next((run.spec for run in runs if run.spec), "")
     every_trend = build_trends(runs, spec, POINTS)

@@ -102,7 +102,7 @@ class LiveRun:
         }
 
     def take_news(self) -> LiveNews:
-        """What happened since the last call."""
+        """Return everything that happened since the last call."""
         cells = [mark_unfinished(self._tally.build_partial_cell(position)) for position in self._changed]
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
         self._changed.clear()
@@ -209,8 +209,8 @@ class LiveRun:
 
     # -- running trials -------------------------------------------------------------------------
     def _list_running(self) -> Iterator[dict[str, Any]]:
-        """Trials that have made a call and have not ended; one without a call cannot be distinguished from a waiting
-        one.
+        """Yield the trials that have made a call and have not ended; one without a call cannot be distinguished from a
+        waiting one.
         """
         count = 0
         for id, trial in self._pending.items():
@@ -248,7 +248,7 @@ class _RunAgain(Exception):
 
 
 def _decode(decode: Callable[[bytes], Any], line: bytes) -> Any:
-    """None for a line that is not a record: it is reported when the complete run is read."""
+    """Decode a line; None if it is not a record, which is reported when the complete run is read."""
     try:
         return decode(line)
     except _BROKEN:

@@ -54,7 +54,7 @@ _texts, _lines = create_decoder(NoteText), create_decoder(_NoteLine)
 
 
 def read_text(body: bytes) -> NoteText:
-    """Return the request's content; UsageError if it is not a note."""
+    """Return the request's content; raise UsageError if it is not a note."""
     try:
         sent = _texts.decode(body)
     except (MsgspecError, ValueError, RecursionError) as wrong:
@@ -85,7 +85,7 @@ class Notes:
         self._count = 0
 
     def read_all(self) -> dict[str, KeptNote]:
-        """By key: `0007`, or `0007/trial/7f3a2c`."""
+        """Return all notes by key: `0007`, or `0007/trial/7f3a2c`."""
         with self._guard:
             self._read()
             return dict(self._kept)

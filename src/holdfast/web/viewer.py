@@ -156,7 +156,7 @@ class Viewer:
         return self._gate.port
 
     async def open(self, port: int = 0) -> None:
-        """Listen; OSError if the port is taken."""
+        """Listen; raise OSError if the port is taken."""
         self._loop = asyncio.get_running_loop()
         self._listener = await serve(self._serve, port=port)
         self._gate = Gate(self._gate.token, self._listener.port)
@@ -210,7 +210,9 @@ class Viewer:
             self._hub.remove_listener(one)
 
     async def _await_event(self, exchange: Exchange, one: Listening) -> bytes:
-        """Return the next event; a comment if there is none for a while, which detects a client that left."""
+        """Return the next event. If there is none for a while, return a comment: sending it detects a client that
+        left.
+        """
         self._project.list.note_listener()
         waiting = asyncio.ensure_future(one.queue.get())
         leaving = asyncio.ensure_future(exchange.connection.wait_closed())

@@ -85,7 +85,7 @@ class MachinePlace:
         return program
 
     async def forward(self, port: int) -> None:
-        """Returns the port unchanged: the program shares this machine's ports."""
+        """Does nothing: the program shares this machine's ports."""
 
     @contextmanager
     def serve_trial(self, context: TrialContext) -> Iterator[None]:

@@ -88,7 +88,7 @@ def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
 
 
 def _extend_python_path(environ: Mapping[str, str], folder: str) -> str:
-    """PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
+    """Returns PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
     return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
 

@@ -32,7 +32,7 @@ def find_forbidden(
     secrets: Mapping[str, str],
     unseen: Mapping[str, str],
 ) -> tuple[ForbiddenResult, ...]:
-    """One result for each rule.
+    """Returns one result for each rule.
 
     `printed` is the output by channel; `unseen` says what the audit could not see, and why.
     """

@@ -45,7 +45,7 @@ class VisiblePrograms(Struct, frozen=True):
     """Folders outside an environment that it reads, as left by `pip install -e`."""
 
     def list_notes(self) -> tuple[str, ...]:
-        """Notes for the reader."""
+        """Returns notes for the reader."""
         visible = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         withheld = [
             f"{folder} is not shown to the agent's program: it holds your home or the spec" for folder in self.withheld

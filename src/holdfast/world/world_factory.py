@@ -232,7 +232,7 @@ class _WorldOpening:
         return environ | {"NO_PROXY": past, "no_proxy": past}
 
     def _build_node_options(self) -> dict[str, str]:
-        """NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
+        """Returns NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
         wanted = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
         if self._site.site_planes.authority is None:
             return {"NODE_OPTIONS": wanted} if wanted else {}

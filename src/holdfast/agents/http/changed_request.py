@@ -83,7 +83,7 @@ def _quote_attribute(text: str) -> str:
 
 
 def _write_entities(body: bytes, size: int) -> bytes:
-    """XML whose entities grow tenfold at each level."""
+    """Returns XML whose entities grow tenfold at each level."""
     levels = min(size, 9)
     grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels + 1))
     head = f'<?xml version="1.0"?><!DOCTYPE request [<!ENTITY e0 "x">{grown}]>'

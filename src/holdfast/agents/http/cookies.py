@@ -77,7 +77,7 @@ def _is_within(path: str, request_path: str) -> bool:
 
 
 def _compute_expiry(attributes: dict[str, str]) -> float:
-    """When a cookie expires; without an expiry, never within a trial."""
+    """Returns when a cookie expires; without an expiry, never within a trial."""
     try:
         return time.time() + int(attributes["max-age"])
     except (KeyError, ValueError):

@@ -184,7 +184,7 @@ def _quote_last_error(printed: Tail) -> str:
 
 
 def _select_port_variables(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
-    """Variables of the section that contain its port."""
+    """Returns the variables of the section that contain its port."""
     return {name: value for name, value in agent.env.items() if value != written.env[name]}
 
 

@@ -109,7 +109,7 @@ def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str,
 
 
 def parse_address(endpoint: str) -> tuple[str, int]:
-    """Host and port of a URL; raises AgentUnavailable (config) if it has none."""
+    """Returns the host and port of a URL; raises AgentUnavailable (config) if it has none."""
     try:
         parts = urlsplit(endpoint)
         host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]

@@ -252,7 +252,7 @@ _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unu
 
 
 async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
-    """Returns a host's first message after the import; None if it closes its line before."""
+    """Returns a host's first message after the import; None if it closes the connection first."""
     got: list[bytes] = []
     frames = MessageFrames(got.append)
     while not got:

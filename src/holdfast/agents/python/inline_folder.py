@@ -36,7 +36,7 @@ class Output(io.TextIOBase):
         return len(text)
 
     def collect(self) -> tuple[str, tuple[str, ...]]:
-        """Returns the end of what was printed since the last call, and a note if there was more."""
+        """Returns the end of the output since the last call, and a note if there was more."""
         if not self._parts:
             return "", ()
         text = "".join(self._parts)[-OUTPUT_KEPT:]

@@ -61,7 +61,7 @@ def load_language(name: str) -> RefusalLanguage:
 
 @lru_cache(maxsize=1)
 def load_latin_words() -> dict[str, frozenset[str]]:
-    """Short common words that distinguish the languages in Latin script."""
+    """Return short common words that distinguish the languages in Latin script."""
     return {name: frozenset(fold(_load_file(name)["signs"]).split()) for name in LATIN}
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def get_database(world: World, service: str) -> Database:
-    """Return the service of that name; HarnessError if it is not a database."""
+    """Return the service of that name; raise HarnessError if it is not a database."""
     candidate = world.services.get(service)
     if not isinstance(candidate, Database):
         raise HarnessError(f"{service} is not a Postgres or MySQL service", code="check-service-wrong")

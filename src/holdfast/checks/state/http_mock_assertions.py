@@ -64,7 +64,7 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
-    """Whether the assertion holds for these requests."""
+    """Decide whether the assertion holds for these requests."""
     counted = filter_requests(requests.requests, one.filters)
     maybe = find_uncertain_requests(requests.requests, one.filters)
     if one.field == "request_count":

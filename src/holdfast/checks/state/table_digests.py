@@ -46,7 +46,8 @@ async def read_fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]
 
 
 def build_digest_query(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
-    """The statement that returns for every row a digest of its key (NULL if there is none) and one of the complete row.
+    """Return the statement that returns for every row a digest of its key (NULL if there is none) and one of the
+    complete row.
 
     In PostgreSQL the transaction that wrote a row is part of it: a row rewritten with the same values differs.
     """

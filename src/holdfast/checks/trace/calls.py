@@ -109,7 +109,9 @@ def find_outermost_calls(events: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Every model call once: on the wire, which reports token usage, or at the function if none was seen there."""
+    """Return every model call once: on the wire, which reports token usage, or at the function if none was seen
+    there.
+    """
     model_calls = [e for e in trace if e.event_type == "llm_call"]
     return [e for e in model_calls if not e.in_process or not any(_is_made_inside(e, other) for other in model_calls)]
 
@@ -231,7 +233,7 @@ def is_error_result(event: TraceEvent) -> bool:
 
 
 def get_delivery(mode: str) -> str:
-    """Whether a call that met the fault reached the other side."""
+    """Return whether a call that met the fault reached the other side."""
     outcomes = {traits.reached for traits in _find_fault_traits(mode, _WRITES)}
     return outcomes.pop() if len(outcomes) == 1 else "maybe"
 

@@ -106,7 +106,9 @@ class ConnectRequest:
         return Call("http", str(origin), arguments, self._get_trace().n)
 
     def _get_trace(self) -> RequestTrace:
-        """Records the connection itself; only if the requests inside are not observed."""
+        """Returns the trace of the connection itself, created on first use: only if the requests inside are not
+        observed.
+        """
         if self._seen is None:
             self._seen = RequestTrace(self.context, RequestTarget("CONNECT", self._origin, ""), self._exchange.head)
         return self._seen

@@ -27,12 +27,12 @@ _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
 def _is_no_model(host: str) -> bool:
-    """Returns the default: no host is a model provider."""
+    """Returns False: by default no host is a model provider."""
     return False
 
 
 def _is_no_model_call(method: str, path: str, body: Any) -> bool:
-    """Returns the default: no request is a model call."""
+    """Returns False: by default no request is a model call."""
     return False
 
 

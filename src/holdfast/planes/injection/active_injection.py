@@ -77,7 +77,7 @@ class ActiveInjection:
         return nth > after and (plan.every is None or (nth - after) % plan.every == 0)
 
     def watch(self, call: Call, reply: Reply) -> None:
-        """Shows the fault a call that it did not fire on, if it watches those."""
+        """Passes the fault a call that it did not fire on, if it watches such calls."""
         if not self.watches:
             return
         try:

@@ -75,8 +75,8 @@ def _drop_size(reply: Reply) -> Delivery:
 
 
 def normalize_reply(reply: Completion, *, streamed: bool) -> Completion:
-    """Returns a model's reply without what a client cannot observe: how its text was split, what follows a lost
-    connection.
+    """Returns a model's reply without the details that a client cannot observe: how its text was split, and everything
+    after a lost connection.
 
     A reply that is not streamed has no middle: it has no empty chunks, its pauses come first, and an error replaces it.
     """

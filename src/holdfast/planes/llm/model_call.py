@@ -94,7 +94,7 @@ class ModelCall:
 
     @property
     def is_over(self) -> bool:
-        """The agent received the complete answer, or left: its next request comes after this one."""
+        """Whether the agent received the complete answer, or left: its next request comes after this one."""
         if self.is_gone or self._exchange.is_delivered:
             return True
         passed = self._passing and self._passing.read_so_far(self._reply)

@@ -53,7 +53,7 @@ class Websocket:
         self._told = False
 
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
-        """Returns when the websocket has ended, and reports it to the trace."""
+        """Runs until the websocket has ended, and reports it to the trace."""
         try:
             head, wire = await self._connect(source, upstreams)
             self._status = 101

@@ -221,7 +221,7 @@ class Relay:
                 self._crash(int(rest))
 
     def _crash(self, number: int) -> None:
-        """Kills the server and closes its pipes, visible to the client immediately."""
+        """Kills the server and closes its pipes, which the client notices immediately."""
         if self._code is None:
             os.kill(self.pid, number)
         # The client must see a server that died, so its pipes close now, not when this process exits. Descriptors 0 and

@@ -50,7 +50,9 @@ class TrialService:
 
     @contextmanager
     def guard_connecting(self) -> Iterator[None]:
-        """Guards the opening of a connection that a fault may act on: with several, their order is random."""
+        """Marks the trial as concurrent if another connection is being opened: the order in which faults act is then
+        random.
+        """
         self._connecting += 1
         if self._connecting > 1:
             self.context.injector.mark_concurrent()

@@ -19,7 +19,7 @@ _FAMILY = "reporters"
 
 
 def find_reporter(path: Path) -> Reporter:
-    """Return the reporter for that path; UsageError if there is none, so call this before a long run."""
+    """Return the reporter for that path; raise UsageError if there is none, so call this before a long run."""
     suffix = path.suffix.lower()
     for name in _list_names():
         if suffix and get_suffix(name) == suffix:

@@ -14,7 +14,8 @@ _STEP = b"  "
 
 
 def encode_pieces(value: Any, indent: bytes = b"") -> Iterator[bytes]:
-    """The value as indented JSON, with the same bytes as in one piece; an iterator is written as a list, item by item.
+    """Yield the value as indented JSON, with the same bytes as in one piece; an iterator is written as a list, item by
+    item.
 
     Maps are walked, so an iterator may be at any depth of them; every other value is one piece.
     """

@@ -97,7 +97,9 @@ def get_level(rule: Invariant) -> Level:
 
 
 def list_remarks(run: Run) -> Iterator[LineRemark]:
-    """A remark for each cell and case that failed, is an error or unproven, worst first. Undecisive ones are notes."""
+    """Yield a remark for each cell and case that failed, is an error or unproven, worst first. Undecisive ones are
+    notes.
+    """
     rules = {rule.id: rule for rule in run.invariants}
     failed = {cases.format_head(row.case) for row in run.cases if row.case.status == "fail"}
     decisive = Decisive(run, failed)
@@ -141,7 +143,9 @@ def _build_cell_remark(row: CellRow, rules: dict[str, Invariant], decisive: Deci
 
 
 def _build_case_remarks(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
-    """One remark for each rule that did not pass in the most telling trial; if there is none, one for the case."""
+    """Yield one remark for each rule that did not pass in the most telling trial; if there is none, one for the
+    case.
+    """
     case, one = row.case, cases.find_telling(row)
     outcome = cases.get_outcome(case)
     where, again = cases.format_head(case), one.again if one else ""

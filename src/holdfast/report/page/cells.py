@@ -71,7 +71,7 @@ class MatrixTable:
 
 
 def count_trials(cell: Cell) -> int:
-    """How many trials a cell has, without reading them."""
+    """Return how many trials a cell has, without reading them."""
     return cell.passes + cell.fails + cell.errors + cell.unproven
 
 

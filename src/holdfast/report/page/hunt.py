@@ -18,7 +18,7 @@ CAUSES, STEPS, SITES = 200, 50, 500
 
 
 def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
-    """What a hunt puts into the document of its run, in place of the score of its calm trials."""
+    """Return the entries of a hunt in the document of its run; they replace the score of its calm trials."""
     found = convert(stored, HuntResult)
     counts = [format_count(len(found.causes), "cause")] + (
         [] if found.only_known else format_coverage(found).split("; ")

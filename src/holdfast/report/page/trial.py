@@ -275,7 +275,7 @@ def _describe_action(event: AuditEvent) -> str:
 
 
 def _build_end(event: AuditEvent) -> dict[str, Any]:
-    """How a command ended, and whether badly; nothing for other actions."""
+    """Return how a command ended, and whether badly; nothing for other actions."""
     if event.type != "command":
         return {}
     code, took_ms = event.details.get("exit_code"), event.details.get("duration_ms")

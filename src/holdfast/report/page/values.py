@@ -15,7 +15,7 @@ MAX_TEXT = 20_000
 
 
 def shorten_value(value: Any) -> Any:
-    """Return the value without what is too large, with a note where something is left out."""
+    """Return the value without its oversized parts, with a note where something is left out."""
     return _shorten(to_builtins(value), DEEP)
 
 

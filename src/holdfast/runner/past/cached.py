@@ -179,19 +179,25 @@ def _find_paths(text: bytes, suffix: str) -> list[str]:
 
 
 def _list_environment(job: Job) -> list[list[str]]:
-    """The variables that an agent inherits without a sandbox; in a sandbox it gets only those that the spec names."""
+    """Return the variables that an agent inherits without a sandbox; in a sandbox it gets only those that the spec
+    names.
+    """
     if job.spec.world is not None:
         return []
     return sorted([name, value] for name, value in job.environ.items() if name not in NOT_COMPARED)
 
 
 def digest_variables(job: Job) -> dict[str, str]:
-    """A few digits of a digest for each compared variable: enough to detect a change, too few to reveal the value."""
+    """Return a few digits of a digest for each compared variable: enough to detect a change, too few to reveal the
+    value.
+    """
     return {make_encodable(name): digest(make_encodable(value).encode(), 2) for name, value in _list_environment(job)}
 
 
 def _walk_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Each file below a folder, also behind links: its name there and its real path. A link to a folder counts, too."""
+    """Yield each file below a folder, also behind links: its name there and its real path. A link to a folder counts,
+    too.
+    """
     visited = set()
     for folder, below, names in os.walk(root, followlinks=True):
         real = os.path.realpath(folder)

@@ -57,7 +57,7 @@ class PairingPlan(NamedTuple):
 
 
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
-    """What changed between two runs; UsageError if they have nothing in common.
+    """Return what changed between two runs; raise UsageError if they have nothing in common.
 
     If only one run has several parts, only the matching part is compared.
     """

@@ -45,7 +45,9 @@ def open_history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterat
 
 
 def find_regressions(history: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
-    """The last good run of the same file and part before this one, and what regressed since; None if there is none."""
+    """Return the last good run of the same file and part before this one, and what regressed since; None if there is
+    none.
+    """
     runs = history.read_runs()
     now = next((run for run in runs if run.id == id), None)
     if now is None:

@@ -32,7 +32,9 @@ def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlann
 
 
 def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
-    """The judged trials of a stored run, by id. One with a harness error runs again, unless `keep_errors` is set."""
+    """Return the judged trials of a stored run, by id. One with a harness error runs again, unless `keep_errors` is
+    set.
+    """
     from holdfast.hunt.judged_trial import build_judged_trial
 
     scenarios = read_scenarios(run, plan.spec.scenarios)
@@ -106,7 +108,7 @@ def read_newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
 
 
 def load_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
-    """The planner after it has received every stored trial."""
+    """Return the planner after it has received every stored trial."""
     planner, known = build_hunt_planner(plan.spec, plan, options), read_judged(run, plan, keep_errors=True)
     judged = JudgingProgress()
     while batch := planner.next(judged):

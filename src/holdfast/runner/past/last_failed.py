@@ -23,7 +23,8 @@ from holdfast.store.rundir import RunDir, list_verdict_files
 
 
 def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
-    """The newest run of this file by the same command, and what failed most recently; the id is empty if there is none.
+    """Return the newest run of this file by the same command, and what failed most recently; the id is empty if there
+    is none.
 
     A partial run says nothing about the rest, so earlier runs count, back to the last complete one.
     """
@@ -39,8 +40,9 @@ def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str
 
 
 def list_runs(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[RunDir]:
-    """The runs of this file, newest first; a multi-part run yields each part. Those of the spec's part, or of every
-    part."""
+    """Yield the runs of this file, newest first, of the spec's part or of every part; a multi-part run yields each
+    part.
+    """
     for path in (one for run in reversed(list_stored_runs(runs)) for one in list_parts(run) or (run,)):
         run = RunDir(path)
         try:
@@ -79,7 +81,9 @@ def _read_failed_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
 
 
 def _read_last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
-    """The last verdict of each rule on each trial. A rejudging counts, unless its rules are from another file."""
+    """Return the last verdict of each rule on each trial. A rejudging counts, unless its rules are from another
+    file.
+    """
     last: dict[tuple[str, str], Verdict] = {}
     for path in list_verdict_files(run):
         own = path == run.get_verdict_file()

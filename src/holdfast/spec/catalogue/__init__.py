@@ -1,1 +1,1 @@
-"""What a file may contain: the schema for editors, the reference, and a page for each plug-in."""
+"""Describes the spec format: the schema for editors, the reference, and a page for each plug-in."""

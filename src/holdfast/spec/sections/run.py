@@ -30,7 +30,7 @@ class MessageKeys(Struct, frozen=True):
 
 
 def parse_range(text: str) -> int | None:
-    """Return how many seconds back `last_7_days` goes; None for `all`. ValueError if it is neither."""
+    """Return how many seconds back `last_7_days` goes; None for `all`. Raise ValueError if it is neither."""
     if text == "all":
         return None
     match = re.fullmatch(_RANGE, text)

@@ -152,7 +152,7 @@ class DockerSandbox(FolderSandbox):
             await run_docker("update", *size, *share, self._container.id)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        """Unknown: Holdfast cannot read the engine's control groups."""
+        """Returns None: Holdfast cannot read the engine's control groups."""
         return None
 
     @property

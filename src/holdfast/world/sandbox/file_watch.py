@@ -294,7 +294,7 @@ def _sum_sizes(pid: int, at: int, count: int) -> int:
 
 
 def _count_left(pid: int, source: int, most: int) -> int:
-    """Maximum number of bytes that a copy can take from a plain file, from its position on.
+    """Returns the maximum number of bytes that a copy can take from a plain file, from its position on.
 
     Unknown for other sources.
     """

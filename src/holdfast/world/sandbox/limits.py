@@ -141,7 +141,7 @@ def build_settings(resources: Resources) -> dict[str, dict[str, str]]:
 
 
 def find_parents() -> dict[str, Path]:
-    """Holdfast's own control group by controller, where groups can be created below it."""
+    """Returns Holdfast's own control group by controller, where groups can be created below it."""
     own = _read_own_groups()
     groups: dict[str, Path] = {}
     # Both versions may be mounted together: each controller is then in exactly one of them. In version 2 a controller
@@ -188,7 +188,7 @@ def _list_settings(controller: str, limit: float | None, *, unified: bool) -> It
 
 
 def _read_own_groups() -> dict[str, str]:
-    """Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
+    """Returns Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
     groups: dict[str, str] = {}
     for line in _read_lines(_OWN):
         _, controllers, path = line.split(":", 2)

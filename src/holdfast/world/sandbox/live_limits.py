@@ -79,7 +79,7 @@ class LiveLimits:
         return counted if counted is None or controller != "memory" else counted + self._ended
 
     def make_memory_end(self) -> MemoryEnd:
-        """For a program that starts now: returns a function that tells, at its end, whether memory was the cause."""
+        """Returns a function for a program that starts now; called at its end, it says whether memory was the cause."""
         killed, ended = self._group.count_memory_kills(), self._ended
 
         def describe_end(status: int | None, by_us: bool) -> str:

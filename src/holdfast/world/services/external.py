@@ -70,7 +70,7 @@ def open_external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
 
 
 def open_external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
-    """MySQL or MariaDB."""
+    """Opens an external MySQL or MariaDB."""
     (host, port), database = _read_address(spec, url), unquote(url.path[1:])
     login: dict[str, Any] = {"host": host, "port": port, "database": database or None}
     login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}

@@ -66,7 +66,7 @@ class RedisSettings(Struct, frozen=True):
 
 
 def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
-    """POSTGRES_*: a superuser that owns a database of its name."""
+    """Reads POSTGRES_*: a superuser that owns a database of its name."""
     known = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
     env, server = _split(spec, ("POSTGRES_",), known)
     user = env.get("USER") or "postgres"
@@ -85,7 +85,7 @@ def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
 
 
 def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
-    """MYSQL_* or MARIADB_*: root, and a user that owns one database."""
+    """Reads MYSQL_* or MARIADB_*: root, and a user that owns one database."""
     known = {"ROOT_PASSWORD", "DATABASE", "USER", "PASSWORD"}
     allowed = known | {"ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"}
     env, server = _split(spec, ("MARIADB_", "MYSQL_"), allowed)
@@ -117,7 +117,7 @@ def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
 
 
 def read_redis_settings(spec: ServiceSpec) -> RedisSettings:
-    """REDIS_PASSWORD, and REDIS_ARGS as options of the server."""
+    """Reads REDIS_PASSWORD, and REDIS_ARGS as options of the server."""
     env, server = _split(spec, ("REDIS_",), {"PASSWORD", "ARGS"})
     args = tuple(shlex.split(env.get("ARGS", "")))
     password = env.get("PASSWORD", "")

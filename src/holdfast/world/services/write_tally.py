@@ -128,7 +128,7 @@ def build_events(service: str, tally: WriteTally, counters: Counters, now: float
 def _list_unlogged(
     logged: Mapping[tuple[str, str], WriteEntry], counters: Counters
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Changes that no logged statement explains: made by a function, a trigger or a cascade."""
+    """Yields the changes that no logged statement explains: made by a function, a trigger or a cascade."""
     for table, changed in counters.changed.items():
         for op, rows in changed.items():
             if rows > 0 and not _is_explained(table, op, logged):

@@ -45,7 +45,7 @@ class ModelRefused(UpstreamDown):
 
 
 def drop_rejected(question: Question, refused: ModelRefused) -> tuple[Question, str] | None:
-    """Returns the question without what the model rejects, and a note about it; None if that was not the reason."""
+    """Returns the question without the settings that the model rejects, and a note; None if that was not the reason."""
     if refused.status not in _BAD_REQUEST:
         return None
     why = str(refused).lower()

@@ -224,7 +224,7 @@ class RequestRecord:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader, from what is known so far."""
+        """Notes for the reader, from the observations so far."""
         overflow = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
         cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
         unread = f"a body that {self._service} got cannot be read: {self._unread}"

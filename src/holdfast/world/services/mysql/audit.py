@@ -113,7 +113,7 @@ class MyLog(StatementLog[_MysqlAgentSession]):
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
     def _format_table(self, session: _MysqlAgentSession, table: str) -> str:
-        """Returns the table's bare name in the service's database, with its database otherwise."""
+        """Returns the table's bare name if it is in the service's database, otherwise `database.table`."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
         return table.removeprefix(f"{self._database}.") if self._database else table
