@@ -52,7 +52,7 @@ def build_kind(spec: ServiceSpec) -> ServiceKind:
         return kind(**{name: convert(value, types.get(name, Any)) for name, value in spec.settings.items()})
     except (ValidationError, TypeError, ValueError) as broken:
         raise PluginError(
-            f"service {spec.name} cannot be made of its settings: {broken}", code="plugin-broken"
+            f"service {spec.name} cannot be created from its settings: {broken}", code="plugin-broken"
         ) from broken
 
 

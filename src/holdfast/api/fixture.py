@@ -120,7 +120,7 @@ class Seen:
         return [f"{type} {word}", *(f"  {label:<10}{to_one_line(str(text))}" for label, text in facts)]
 
     def __repr__(self) -> str:
-        return f"<holdfast trial {self._trial.id}: {self.ending}, met {len(self.met)} faults>"
+        return f"<holdfast trial {self._trial.id}: {self.ending}, faults met: {len(self.met)}>"
 
 
 class Holdfast:

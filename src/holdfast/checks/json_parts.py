@@ -65,7 +65,7 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
         stopped = bad.pos if isinstance(bad, JSONDecodeError) else len(text)
         marks = ((stopped, stopped + 1),) if stopped < len(text) else ()
         if text.lstrip().startswith("```"):
-            why, key = "it is fenced by ```; the whole answer must be JSON", "fenced"
+            why, key = "it is fenced by ```; the complete answer must be JSON", "fenced"
         else:
             # The parser's message says what kind of error it is. A text that is wrong from its first character is
             # prose.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _UNSTEADY = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
 _OTHER_RULES = (
-    "sessions are held to the contract alone: copy the rule that failed from invariants to contract.invariants"
+    "sessions use only the contract's rules: copy the rule that failed from invariants to contract.invariants"
 )
 
 

@@ -270,7 +270,7 @@ def run_and_show(
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     if cached and (resume is not None or last_failed):
         option = "--lf" if last_failed else "--resume"
-        hint = f"{option} runs what is left to run"
+        hint = f"{option} runs only the remaining trials"
         raise UsageError(f"--cached and {option} cannot be combined", hint=hint, code="options-conflict")
     options = build_run_options(part=part, **given)
     prepared = prepare(config, resume, force, options, outputs, last_failed=last_failed, make=make)

@@ -60,7 +60,7 @@ def _get_runs_folder(run: RunDir) -> Path:
 
     runs = run.path.parents[2] if "/" in run.id else run.path.parent
     if not is_run_id(run.id):
-        what = f"{run.path} is a run outside of a project: its folder must be a number"
+        what = f"{run.path} is a run outside a project: its folder must be a number"
         raise UsageError(
             what, hint=f"rename it: mv {run.path.name} 0001, then holdfast view path/to/0001", code="run-unusable"
         )

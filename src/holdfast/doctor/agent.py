@@ -105,7 +105,7 @@ def _check_answer(observation: Observation, verify: str) -> DoctorFinding:
         return DoctorFinding("answer", "not", "harness-error", observation.error, fix, 3)
     if observation.ending != "answered":
         detail = next((turn.detail for turn in observation.turns if turn.ending != "answered"), "")
-        why = f"it did not answer in calm: {observation.ending}" + (f" ({detail})" if detail else "")
+        why = f"it did not answer in a calm trial: {observation.ending}" + (f" ({detail})" if detail else "")
         return DoctorFinding(
             "answer",
             "not",

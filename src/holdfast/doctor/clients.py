@@ -89,7 +89,7 @@ async def try_node(probe_site: ProbeSite, way: str) -> str:
         out, err = await read_output([node, "-e", _NODE, way, url], environ)
     status, _, version = out.strip().partition("\n")
     _check(context, url, status, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
-    return f"node {version}: a fault met inside of TLS"
+    return f"node {version}: a fault met inside TLS"
 
 
 async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
@@ -97,7 +97,7 @@ async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) ->
     async with probe_site.open_trial(f"https {name}", _build_error(url)) as (environ, context):
         out, err = await read_output([*argv, url], environ)
     _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
-    return f"{shown}: a fault met inside of TLS"
+    return f"{shown}: a fault met inside TLS"
 
 
 def _build_error(url: str) -> Injection:

@@ -88,7 +88,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
     if ran.timed_out or ran.exit_code != 0:
         lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()
         why = "timeout" if ran.timed_out else lines[-1] if lines else f"exit code {ran.exit_code}"
-        raise Unmet(f"{sys.executable} does not run Holdfast in a sandbox: {why}", _SANDBOX_FIX, code="sandbox-broken")
+        raise Unmet(f"{sys.executable} cannot run Holdfast in a sandbox: {why}", _SANDBOX_FIX, code="sandbox-broken")
     return f"this Python and Holdfast start in it; {make_sandbox_note(backend)}"
 
 

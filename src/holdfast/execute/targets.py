@@ -14,7 +14,7 @@ from holdfast.spec.load import read_source
 
 _OF_TOOLS = ("tool", "tool_result", "mcp")
 """Planes that show tool calls."""
-_UNSEEN = "nothing can meet this fault: the agent declares no tools, and asked in calm it offered its model none"
+_UNSEEN = "nothing can meet this fault: the agent declares no tools, and in a calm trial it offered its model none"
 _UNREAD = "nothing can meet this fault: the agent declares no tools, and Holdfast cannot read how it asks its model"
 _DECLARE = (
     "list its tool functions in agent.tools, or keep them in a holdfast.ToolRegistry and name it in agent.tool_registry"

@@ -37,7 +37,9 @@ class UsageMeter:
         usd = event.cost.estimated_usd
         self._usd += usd or 0.0
         if usd is None and self._limits.cost is not None:
-            self._note(f"agent.limits.cost: the price of {event.cost.model or event.tool} is not known, nor counted")
+            self._note(
+                f"agent.limits.cost: the price of {event.cost.model or event.tool} is unknown, so it is not counted"
+            )
 
     def _count_calls(self, trace: Sequence[TraceEvent]) -> int:
         """Returns the number of calls, counting a call once even if several planes reported it."""

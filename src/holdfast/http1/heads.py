@@ -84,7 +84,7 @@ def join_head(first: bytes, rest: list[bytes]) -> bytes:
     data = b"\r\n".join((first, *rest, b"", b""))
     breaks = len(rest) + 2
     if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
-        raise ValueError("a header must not hold a line break or a null byte")
+        raise ValueError("a header must not contain a line break or a null byte")
     return data
 
 

@@ -70,7 +70,7 @@ class OutgoingRequest(Struct, frozen=True):
 def parse_endpoint(url: str) -> Endpoint:
     """Returns the target of a URL; raises ValueError if HTTP cannot request it."""
     if _UNPRINTABLE.search(url):
-        raise ValueError(f"a URL must not hold spaces or control characters: {url[:200]!r}")
+        raise ValueError(f"a URL must not contain spaces or control characters: {url[:200]!r}")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"not an http or https URL: {url[:200]!r}")

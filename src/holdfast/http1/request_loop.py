@@ -259,7 +259,7 @@ class RequestParser:
         if self._unseen > HEAD_LIMIT and measure_fields(fields) + len(target) > HEAD_LIMIT:
             self._refuse(431, f"a head of over {HEAD_LIMIT} bytes")
         if len(self._queue) >= PIPELINED:
-            self._refuse(400, f"over {PIPELINED} requests ahead of their answers")
+            self._refuse(400, f"more than {PIPELINED} pipelined requests")
         self._unseen = 0
         if self._replaying:
             self._replaying = False

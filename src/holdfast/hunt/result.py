@@ -355,7 +355,7 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
         yield f"calm runs differ in their calls ({named}): a fault at such a call may not be met"
     left_out = sum(hunt.left_out for hunt in planner.hunts)
     if left_out:
-        yield f"{left_out} faults are not tried: the agent makes more calls than one hunt follows"
+        yield f"faults not tried: {left_out}, because the agent makes more calls than one hunt follows"
     tried = {one.injection.mode for hunt in planner.hunts for one in hunt.points.all}
     for mode in planner.options.sweep if planner.hunts else ():
         if mode not in tried:
@@ -363,7 +363,7 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     for name in _find_not_met(planner, settled):
         yield f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed"
     for rule, count in sorted(planner.rule_errors.items()):
-        yield f"the check of {rule} ended in an error in {count} trials: they prove nothing"
+        yield f"the check of {rule} ended in an error (trials: {count}), which proves nothing"
     silent = sum(not one.outcome.judged and bool(one.outcome.met) for hunt in planner.hunts for one in hunt.tried)
     if silent:
         yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"

@@ -102,7 +102,7 @@ def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
         if size > most:
             raise make_unsupported_error(
                 f"{folder}: {what} are more than {most // 1_000_000} MB",
-                hint="move out what is not needed",
+                hint="move unneeded files out of it",
             )
         files[path.relative_to(folder).as_posix()] = path.read_bytes()
     return files

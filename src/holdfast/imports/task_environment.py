@@ -66,7 +66,7 @@ def build_environment(task: ForeignTask) -> TaskEnvironment:
     if place.workdir == "/":
         place.left_out.append("WORKDIR /: paths in the prompt and the tests stay as they are")
     if len(stages) > 1:
-        place.left_out.append(f"{len(stages) - 1} earlier stages of the Dockerfile")
+        place.left_out.append(f"the Dockerfile's stages before the last: {len(stages) - 1}")
     reader = _StepReader(task, place, last)
     for step in last:
         reader.apply(step)
@@ -118,7 +118,7 @@ class _StepReader:
     def _add_variables(self, step: DockerStep) -> None:
         for name, value in _parse_variables(step):
             if "$" in value or name == "PATH":
-                self._place.left_out.append(f"ENV {name}={value}: it is made of what the image has")
+                self._place.left_out.append(f"ENV {name}={value}: it depends on variables of the image")
             else:
                 self._place.env[name] = value
 
@@ -131,7 +131,7 @@ class _StepReader:
         *sources, target = words
         inside = self._find_inside(target)
         if inside is None:
-            self._place.left_out.append(f"{step.name} {step.text}: {target} is outside of {self._place.workdir}")
+            self._place.left_out.append(f"{step.name} {step.text}: {target} is outside {self._place.workdir}")
             return
         for source in sources:
             self._copy_source(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
@@ -154,7 +154,7 @@ class _StepReader:
         for path in sources:
             if not resolve_path(path).is_relative_to(self._context):
                 raise make_invalid_error(
-                    f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder",
+                    f"{self._task.dockerfile}:{step.line}: {source} is outside the task's folder",
                 )
             if path.is_dir():
                 self._list_histories(path)

@@ -73,7 +73,7 @@ def to_builtins(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-HALVES = "halves of characters (lone surrogates) came up, which no encoding can carry: \ufffd stands for each"
+HALVES = "halves of characters (lone surrogates) occurred, which no encoding supports: each was replaced with \ufffd"
 """The note of a trial whose text was changed."""
 
 

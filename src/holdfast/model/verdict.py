@@ -50,7 +50,7 @@ CODES: dict[str, str] = {
     "request-rate-limited": "The agent answered 429, which says nothing about the request.",
     "request-refused": "The agent refused the changed request.",
     "session-call-unknown": "The agent made a call that the session has no reply for.",
-    "session-not-reached": "The failure that was recorded did not come back.",
+    "session-not-reached": "The recorded failure did not recur.",
     "session-tools-unrecorded": "The agent calls tools, and the session recorded none.",
     "session-untouched": "None of the session's recorded tools was called.",
     "tool-ran": "The tool ran although the fault says that it did not.",

@@ -24,7 +24,7 @@ KILL_S = 10.0
 """Seconds for the system to end a killed process: long, because a busy machine is not the agent's fault."""
 KILLED = "it did not end when it got SIGTERM, and was killed"
 """The note for a program that SIGTERM did not end."""
-GONE = "what started it is gone"
+GONE = "its parent process is gone"
 
 
 MemoryEnd = Callable[[int | None, bool], str]

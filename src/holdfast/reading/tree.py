@@ -26,8 +26,8 @@ _HINTS = (
 )
 _OPENED = (
     ("while scanning a quoted scalar", ("the quote", "close it on this line, with the same sign")),
-    ("while parsing a flow sequence", ("the [", "add the ], or what is missing inside: a comma or a quote")),
-    ("while parsing a flow mapping", ("the {", "add the }, or what is missing inside: a comma or a quote")),
+    ("while parsing a flow sequence", ("the [", "add the ], or the missing comma or quote inside")),
+    ("while parsing a flow mapping", ("the {", "add the }, or the missing comma or quote inside")),
 )
 BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
 """A pattern that only errors need."""

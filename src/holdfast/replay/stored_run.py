@@ -92,7 +92,7 @@ def merge_sessions(parts: Iterable[SessionsFound]) -> SessionsFound:
 def _note_other_rules(sessions: SessionsFound, part: Part) -> Iterator[str]:
     """Note that mutations and prompts under chaos use the rules of run, and sessions those of a contract."""
     if sessions.sessions and part in ("mutation", "chaos"):
-        yield f"what failed in {part} failed rules of run; sessions are held to a contract: see that it has such rules"
+        yield f"failures in {part} broke rules of run, but sessions use the rules of a contract: add such rules to it"
 
 
 def find_contract(spec: Path, folder: Path) -> str:
@@ -116,7 +116,7 @@ def read_report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mappi
         same = known.spec_digest == read_text(document, "spec_digest") if read_text(document, "spec_digest") else True
         if same and known.started == read_text(document, "started"):
             return read_run_sessions(run, folder, environ=environ, failed_only=True)
-    why = "a report has neither the faults of a trial nor what its tools answered"
+    why = "a report has neither the faults of a trial nor the results of its tools"
     raise UsageError(
         f"run {id} of {path} is not stored here, and {why}", hint="export it where it was run", code="run-unusable"
     )
@@ -157,11 +157,11 @@ def _index_responses(outcome: RunOutcome) -> dict[str, RecordedResponse]:
 
 def _read_report(path: Path) -> Any:
     wrong = f"{path} is not a JSON report of Holdfast"
-    hint = "name a report that was written by -o report.json, or a run by its id"
+    hint = "pass a report written with -o report.json, or the id of a run"
     try:
         if path.stat().st_size > _LARGEST:
             raise UsageError(
-                f"{path} is larger than {_LARGEST >> 20} MB", hint="name the run by its id", code="run-unusable"
+                f"{path} is larger than {_LARGEST >> 20} MB", hint="pass the run's id", code="run-unusable"
             )
         document = msgspec.json.decode(path.read_bytes())
     except OSError as refused:
@@ -169,7 +169,7 @@ def _read_report(path: Path) -> Any:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as broken:
         raise UsageError(wrong, hint=hint, code="run-unusable") from broken
     if isinstance(number := read_at(document, "format"), int) and number > JSON:
-        again = "use the version of Holdfast that wrote it, or name the run by its id"
+        again = "use the version of Holdfast that wrote it, or pass the run's id"
         raise UsageError(format_too_new(str(path), number, JSON), hint=again, code="run-unusable")
     if not read_text(document, "run_id") or not isinstance(read_at(document, "parts"), dict):
         raise UsageError(wrong, hint=hint, code="run-unusable")

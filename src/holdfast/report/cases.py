@@ -28,7 +28,7 @@ def format_conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str
     before = -1
     for n in listed_turns:
         if n - before > 1:
-            yield "…", f"({n - before - 1} turns are left out)"
+            yield "…", f"(turns left out: {n - before - 1})"
         reply = answer if n == decided and answer else format_turn_answer(turns[n])
         yield f"turn {n + 1}", f"{_shorten_text(turns[n].asked)} → {reply}"
         before = n

@@ -265,9 +265,9 @@ def format_next_step(run: Run, row: CellRow) -> str:
     if cell.code == "pattern-cannot-match":
         return "write a pattern that can match, and judge the stored trials again: holdfast judge"
     if cell.code == "fault-changed-nothing":
-        return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
+        return "this fault found nothing to change in the replies: set its mode's options, or use another mode"
     if cell.code == "fault-no-match":
-        return "write a `match` that fits what the agent's calls have"
+        return "write a `match` that fits the arguments of the agent's calls"
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
@@ -286,7 +286,7 @@ def format_next_step(run: Run, row: CellRow) -> str:
         return ""
     if row.trials and not any(t.answer for t in row.trials):
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
-    return "more replicas or a working agent in calm would decide it; the report has every trial"
+    return "more replicas, or an agent that works in calm trials, would decide it; the report has every trial"
 
 
 def _list_targets(run: Run, scenario: str) -> list[str]:

@@ -46,7 +46,8 @@ class CalmAnswers:
             prompt = shorten(trial.task.prompt, SHOWN)
             self.warning = (
                 f"answers differed between calm trials of one prompt: '{prompt}' got '{first.shown}' and "
-                f"'{shorten(answers[-1] or '', SHOWN)}'. State on disk looks like this, and so does sampling."
+                f"'{shorten(answers[-1] or '', SHOWN)}'. Either the agent keeps state between trials or its answers "
+                "are not deterministic."
             )
 
 

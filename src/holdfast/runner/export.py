@@ -42,7 +42,9 @@ def _check_overwrite(path: Path) -> None:
         return
     if head.strip() and not head.lstrip().startswith(_TRACES):
         raise UsageError(
-            f"--otlp {path}: the file exists and does not hold traces", code="file-unusable", hint="name another file"
+            f"--otlp {path}: the file exists and does not contain traces",
+            code="file-unusable",
+            hint="name another file",
         )
 
 

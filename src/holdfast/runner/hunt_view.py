@@ -58,7 +58,7 @@ def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, found: HuntResult | N
     )
 
 
-_MAP_ONLY = Reason(UNPROVEN, "a map asks every prompt once in calm and tries no fault", "map-only")
+_MAP_ONLY = Reason(UNPROVEN, "a map runs every prompt once in a calm trial and tries no fault", "map-only")
 _UNCONCLUDED = Reason(UNPROVEN, "the hunt was not concluded", "hunt-unconcluded")
 
 

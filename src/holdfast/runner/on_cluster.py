@@ -92,7 +92,7 @@ def refuse_outside(spec: Spec, root: Path) -> None:
     for name in _list_named_files(spec):
         path = os.path.normpath(name)
         if path == os.pardir or path.startswith(os.pardir + os.sep):
-            hint = f"move it below {root.name}, or name it by a path that every machine of the cluster has"
+            hint = f"move it below {root.name}, or use a path that every machine of the cluster has"
             raise UserError(
                 f"{name} is outside the spec's folder, so no worker could read it",
                 code="cluster-file-missing",

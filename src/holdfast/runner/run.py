@@ -224,7 +224,7 @@ class RunInProgress:
         """Warn about unpriced models: the budget cannot see what they cost."""
         spent = self.intake.tally.spending.build_result()
         if spent is None or (spent.cost_usd is None and not spent.unpriced):
-            elsewhere = "what the agent spends elsewhere is not counted"
+            elsewhere = "money that the agent spends elsewhere is not counted"
             self.log.warn("cost-unseen", f"--max-cost: no call with a known price was seen; {elsewhere}")
         elif spent.unpriced:
             unpriced = ", ".join(spent.unpriced)

@@ -109,7 +109,7 @@ def resume_job(
     if manifest.masked and config is None:
         if not original.is_file():
             what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
-            raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
+            raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
         config = original
     edited = () if config is not None else _warn_edited(run, original)
     spec, problems = load_stored_spec(run, manifest, config, environ, anew=True)

@@ -28,7 +28,7 @@ NOT_DECLARED: dict[Part, str] = {
     "scenario": "add task: {prompt: …} and a map of invariants",
     "mutation": "add golden_prompts: and a top-level list, invariants: [{type: completes}]",
     "chaos": "add chaos: with tool_faults, llm_faults or context_attacks, to golden_prompts and a list of invariants",
-    "replay": "add replays: {sessions: [{file: …}]}; holdfast promote makes one of a failed trial",
+    "replay": "add replays: {sessions: [{file: …}]}; holdfast promote creates one from a failed trial",
 }
 """What to add to a file that does not declare a part."""
 _RULES = "a top-level list, invariants: [{type: completes}]"

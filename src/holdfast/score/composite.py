@@ -130,7 +130,7 @@ def _find_closed_gate(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tu
         return f"gate {rule.id} did not pass: {verdict.reason}", verdict.cause
     scored = _get_score(verdict)
     if verdict.outcome == "fail" and scored >= 1.0 - SLACK:  # a script may contradict itself
-        return f"gate {rule.id} failed, though it scored {scored:g}: {verdict.reason}", verdict.cause
+        return f"gate {rule.id} failed, although it scored {scored:g}: {verdict.reason}", verdict.cause
     if scored >= 1.0 - SLACK:
         return None
     cause = CauseKey(rule.id, GATE_NOT_FULL) if verdict.outcome == "pass" else verdict.cause

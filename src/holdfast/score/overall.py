@@ -88,7 +88,7 @@ def iter_part_reasons(parts: Sequence[PartResult]) -> Iterator[Reason]:
 
 def _format_held(parts: Sequence[PartResult]) -> str:
     ran = [part.part for part in parts if part.ran]
-    return f"every part that ran held: {', '.join(ran)}"
+    return f"every part that ran passed: {', '.join(ran)}"
 
 
 def is_interrupted(parts: Sequence[PartResult]) -> bool:

@@ -101,7 +101,7 @@ def report_below_minimum(value: float | None, best: float | None, least: float |
     Compared as shown.
     """
     if least is not None and value is None:
-        text = f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
+        text = f"there is no {name} to compare with the minimum {least:g}: nothing that counts was decided"
         yield Reason(UNPROVEN, text, "no-score")
     if least is None or value is None or not _is_below(value, least):
         return

@@ -65,7 +65,7 @@ def _read_file(name: str, path: Path) -> str:
 
 def _run_command(name: str, command: str, root: Path, environ: Mapping[str, str], allowed: bool) -> str:
     if not allowed:
-        message = f"the secret {name} is given by a command, and this spec lies outside of your project folder"
+        message = f"the secret {name} comes from a command, but this spec is outside your project folder"
         raise UserError(message, code="secret-unavailable", hint="if you trust the file, add --allow-commands")
     pipe = subprocess.PIPE
     running = subprocess.Popen(  # noqa: S602  # the spec's own words, which the user trusts

@@ -69,7 +69,9 @@ def _report_user_problems(reader: Reader, user: UserSection, written: int) -> No
     if user.model is None and user.script is not None and user.goal is not None:
         reader.report(at.get_key("goal"), "a goal is for a model, not for a script", hint="remove it", code="conflict")
     if user.max_turns <= written:
-        message = f"{written} turns are written already, so the user would never speak"
+        message = (
+            f"the task already has {written} written turn{'' if written == 1 else 's'}, so the user would never speak"
+        )
         hint = f"at least {written + 1}: the written turns count"
         reader.report(at.get("max_turns"), message, hint=hint, code="conflict")
     lines = user.script if isinstance(user.script, UserScript) else UserScript()

@@ -27,7 +27,8 @@ def check(run: RunDir, *, force: bool = False) -> str:
         missing, changed = _find_differences(run, ended.sealed) if ended.sealed else ([], [])
     if not changed and not missing:
         return "" if ended is not None and ended.sealed else NOT_SEALED
-    gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, although the run wrote it"
+    verb, pronoun = ("is", "it") if len(missing) == 1 else ("are", "them")
+    gone = f"{', '.join(missing)} {verb} missing, although the run wrote {pronoun}"
     forged = f"{', '.join(changed)} changed after the run wrote it; the results may have been tampered with"
     why = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
     if force:

@@ -30,7 +30,7 @@ from holdfast.web.web_reply import WebReply, build_json_reply, build_refusal
 FIELDS = 20
 UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}
 """For a running run: there is no verdict yet."""
-NOT_ALLOWED = "you may not read it: see who owns it and what its mode is (ls -ld)"
+NOT_ALLOWED = "you have no permission to read it: check its owner and mode (ls -ld)"
 NO_PAGE = "the address is not one of the viewer's"
 
 

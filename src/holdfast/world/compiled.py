@@ -40,7 +40,7 @@ def compile_source(source: Path, flags: Sequence[str], libraries: Sequence[str],
             half.replace(target)
     except OSError as refused:
         raise CannotCompile(
-            f"what is compiled for it is kept in {target.parent}, which cannot be used: {refused.strerror or refused}; "
+            f"its compiled code is stored in {target.parent}, which cannot be used: {refused.strerror or refused}; "
             "set XDG_CACHE_HOME to a folder that you can write to"
         ) from refused
     return target

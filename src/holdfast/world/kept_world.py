@@ -182,7 +182,7 @@ def _copy(view: Path, target: Path) -> list[str]:
     try:
         copy_tree(view, target)
     except shutil.Error as some:  # copytree has copied the other files
-        return [f"{len(some.args[0])} files of the {target.name} could not be copied"]
+        return [f"files of the {target.name} that could not be copied: {len(some.args[0])}"]
     return []
 
 

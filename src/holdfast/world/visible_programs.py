@@ -48,9 +48,13 @@ class VisiblePrograms(Struct, frozen=True):
         """Returns notes for the reader."""
         visible = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         withheld = [
-            f"{folder} is not shown to the agent's program: it holds your home or the spec" for folder in self.withheld
+            f"{folder} is hidden from the agent's program: it contains your home folder or the spec"
+            for folder in self.withheld
         ]
-        more = [f"{one} is not shown, though an environment reads it: agent.dir: {one} shows it" for one in self.beyond]
+        more = [
+            f"{one} is not visible to the agent, although an environment uses it; agent.dir: {one} makes it visible"
+            for one in self.beyond
+        ]
         return (*(visible if self.visible else ()), *withheld, *more)
 
 

@@ -103,7 +103,7 @@ def explain_piped_turn(turn: Turn, printed: Tail, notes: list[str], question: st
 
 def _describe_last_lines(terminal: Terminal) -> str:
     last_lines = terminal.last_lines
-    return f"the last lines there: {shorten(last_lines)}" if last_lines else "nothing was shown there"
+    return f"the last lines there: {shorten(last_lines)}" if last_lines else "nothing was printed there"
 
 
 def find_missing_facilities(printed: str, *, sandboxed: bool) -> Iterator[str]:

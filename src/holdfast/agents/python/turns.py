@@ -232,7 +232,9 @@ async def take_turn(
         return build_raised_turn(prompt, started, raised, "".join(pieces)), ()
     latency_ms = (perf_counter() - started) * 1000
     if value is None:
-        why = "the agent returned None" if returned is None else "no AI message in what the agent returned answers this"
+        why = (
+            "the agent returned None" if returned is None else "the returned value has no AI message that answers this"
+        )
         return Turn(prompt, None, latency_ms, "no_answer", why), ()
     turn, notes = _build_answered_turn(prompt, latency_ms, value)
     if isinstance(returned, dict) and (canaries := _find_canaries(returned, (prompt, agent_input))):

@@ -46,7 +46,7 @@ OUTPUT_KEPT = 1_000_000
 _REFERENCE = "reference"
 _NO_CONTROL = (
     "its own solution was not tried as a control, so reference_timeout did nothing: "
-    "that needs a world without services, and a sandbox that throws away what a check writes"
+    "that needs a world without services, and a sandbox that discards a check's writes"
 )
 _OWN = ("passed", "score", "reason", "details")
 

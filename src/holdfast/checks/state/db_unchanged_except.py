@@ -64,7 +64,7 @@ class DbUnchangedExcept:
         return [(f"tables[{n}]", table) for n, table in enumerate(self.tables) if "." not in table]
 
     codes: ClassVar[Mapping[str, str]] = {
-        "tables-changed": "Tables changed that may not.",
+        "tables-changed": "Tables changed that must not change.",
         "tables-unchanged": "No other table changed.",
         "tables-unreadable": "The tables can no longer be read.",
     }

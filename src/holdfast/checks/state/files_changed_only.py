@@ -49,7 +49,7 @@ class FilesChangedOnly:
         polarity="positive", reads="state", see=("invariants.file_absent", "invariants.db_unchanged_except")
     )
     codes: ClassVar[Mapping[str, str]] = {
-        "files-changed": "Files changed that may not.",
+        "files-changed": "Files changed that must not change.",
         "files-unchanged": "No other file changed.",
         "files-unknown": "There were more changes than are kept.",
     }

@@ -38,7 +38,7 @@ class Flapping:
         words = _split_pattern(self.pattern)
         strange = [word for word in words if word not in _WORDS]
         if strange:
-            yield "pattern", f"found {strange[0]!r}; a pattern is made of fail and ok, or of the letters F and O"
+            yield "pattern", f"found {strange[0]!r}; a pattern consists of fail and ok, or of the letters F and O"
         elif "fail" not in {_WORDS[word] for word in words}:
             yield "pattern", "this pattern never fails"
 

@@ -55,7 +55,7 @@ class WrongValue:
             lies = (LIES[kind](data, ctx.rng) for kind in kinds)
             return next((other for other in lies if other is not data), data)
 
-        ctx.idle = "nothing in the reply can be made wrong and still fit"
+        ctx.idle = "no value in the reply can be replaced with a wrong one of the same form"
         return Reply(edit_value(reply.value, falsify))
 
 

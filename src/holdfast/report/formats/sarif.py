@@ -48,7 +48,7 @@ def build_document(run: Run) -> dict[str, Any]:
     failed = [one for one in every_remark if one.outcome == "fail"]
     rules = [_build_rule(rule) for rule in run.invariants]
     if any(not one.rule for one in every_remark):
-        rules.append({"id": CASE, "shortDescription": {"text": "A case holds as a whole"}})
+        rules.append({"id": CASE, "shortDescription": {"text": "All rules of a case pass together"}})
     places = {rule["id"]: at for at, rule in enumerate(rules)}
     known = tuple(dict.fromkeys(standard for one in failed for standard in one.standards))
     driver = {"name": "Holdfast", "version": run.version or "0", "rules": rules}

@@ -99,7 +99,7 @@ def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], ru
 
 def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
     """Yield the scores as bars, then the rules that changed; for a selected rule every scenario."""
-    yield f"{paint(to_one_line(trend.spec), 'bold')}   {trend.part}   {format_count(len(trend.runs), 'whole run')}"
+    yield f"{paint(to_one_line(trend.spec), 'bold')}   {trend.part}   {format_count(len(trend.runs), 'complete run')}"
     if trend.left_out:
         yield paint(f"  {format_count(trend.left_out, 'run')} not shown: partial or unfinished", "dim")
     wide = max((len(run.id) for run in trend.runs), default=0)

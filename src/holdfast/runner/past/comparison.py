@@ -67,7 +67,7 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     if bool(before.parts) != bool(after.parts):
         before, after = _get_matching_part(before, after), _get_matching_part(after, before)
     reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]
-    parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in reduced]
+    parted = [f"only the {one.path.name} part of run {whole.id} is compared" for whole, one in reduced]
     warnings = _check_runs(before, after)
     plan = _build_plan(list(_pair_parts(before, after, environ)))
     earlier, later = (Outcomes(read_pairs(run), plan) for run in (before, after))

@@ -196,7 +196,7 @@ _SAME: dict[str, Callable[[FoundShard], object]] = {
     "the version of Holdfast": lambda one: one.manifest.version,
     "what was selected": _get_selection,
     **{f"--{name.replace('_', '-')}": _get_option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
-    "what was made of the spec": _read_part,
+    "the resolved spec": _read_part,
 }
 
 

@@ -105,7 +105,7 @@ def _refuse_digests(run: RunDir, spec: Spec) -> None:
     lacking = [rule.id for rule in spec.invariants if _DIGEST.search(encode_canonical(rule))]
     if lacking:
         what = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(lacking)})"
-        raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
+        raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
 
 
 def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:

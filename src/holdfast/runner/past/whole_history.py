@@ -81,7 +81,9 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
         for one in unsure[:SHOWN]
     ]
     if len(unsure) > SHOWN:
-        notes.append(f"{len(unsure) - SHOWN} more rules is undecided: holdfast compare {baseline.id} {whole.id}")
+        notes.append(
+            f"undecided rules not listed here: {len(unsure) - SHOWN}; see holdfast compare {baseline.id} {whole.id}"
+        )
     lacking = [*comparison.left_out, *comparison.notes]
     if not reasons and not notes and not lacking:
         notes.append(f"no rule differs from run {baseline.id}")

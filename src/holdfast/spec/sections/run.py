@@ -158,7 +158,7 @@ class MutationsSection(Struct, frozen=True, kw_only=True):
     count: Annotated[int, about("Mutations per prompt.", ge=1, le=10_000)] = 10
     types: Annotated[tuple[MutationType, ...], about("The types of mutation.", min_length=1)] = DEFAULT_MUTATIONS
     weights: Annotated[dict[MutationType, Annotated[float, about("", ge=0)]], about("The weight of each type.")] = {}
-    custom_templates: Annotated[dict[str, str], about("Name to text with {prompt}.")] = {}
+    custom_templates: Annotated[dict[str, str], about("Templates by name; each text contains {prompt}.")] = {}
 
 
 class ToolResponse(Struct, frozen=True, kw_only=True):

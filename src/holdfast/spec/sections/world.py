@@ -53,7 +53,7 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
     """Limits of a trial."""
 
     at: Node
-    timeout: Annotated[Duration | None, about("The time limit of the whole trial.")] = None
+    timeout: Annotated[Duration | None, about("The time limit of the complete trial.")] = None
     memory: Annotated[Size | None, about("Memory.")] = None
     cpu: Annotated[float | None, about("Cores.", gt=0)] = None
     disk: Annotated[Size | None, about("Disk.")] = None

@@ -191,7 +191,7 @@ LINK = {"type": "resource_link", "uri": "file:///2024", "name": "12", "size": 12
 TEXT = {"type": "text", "text": "42 kettles"}
 PAGE = {"type": "resource", "resource": {"uri": "file:///a", "text": "stock 12"}}
 NOTHING_TO_CHANGE = {
-    "wrong_value": "nothing in the reply can be made wrong and still fit",
+    "wrong_value": "no value in the reply can be replaced with a wrong one of the same form",
     "schema_drift": "no record in the reply has a field to change",
     "partial": "the reply has no list of more than 1 and no prose to cut",
 }
