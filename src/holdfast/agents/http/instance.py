@@ -132,14 +132,14 @@ class Instance:
     async def _await_ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
         """Waits until it is ready; returns its client."""
         if forward is None:
-            agent, accepts = self._agent, None
+            agent, can_connect = self._agent, None
         else:
             agent = _replace_port(self._agent, port, forward.port)
 
             async def can_connect(host: str, wanted: int) -> bool:
                 return await forward.is_accepting(port if wanted == forward.port else wanted)
 
-        await await_ready(agent, self._program, self._pipes, self._printed, self._place, accepts)
+        await await_ready(agent, self._program, self._pipes, self._printed, self._place, can_connect)
         return await HttpAgent.open(agent, limit=1, root=root, fate=self._describe_end)
 
     @property
