@@ -16,7 +16,6 @@ from holdfast.hunt.sites import SERVICE_PLANES, number_logical_calls
 from holdfast.model.judged import CallSite, DataFlow, FeedKind, JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
-from holdfast.model.trace import TraceEvent
 from holdfast.planes.injection.active_injection import make_fault
 from holdfast.planes.urls import matches_url
 from holdfast.protocols.fault import read_traits
@@ -158,11 +157,6 @@ class TriedFaults:
         for site, mode in self._held | self._failed:
             sites.setdefault(site, []).append(mode)
         return sites
-
-
-def _get_ledger_target(event: TraceEvent) -> str:
-    """Returns the target that a ledger uses for the call; for an HTTP call, the URL with its query."""
-    return event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
 
 
 def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, str, int], CallSite]) -> CallSite | None:

@@ -42,7 +42,8 @@ class _Texts:
 
     def values(self, text: str) -> frozenset[str]:
         digests = {fingerprint(value): spelled for value, spelled in followed_values(text).items()}
-        self.text = digests | self.text
+        for digest, spelled in digests.items():
+            self.text.setdefault(digest, spelled)
         return frozenset(digests)
 
 

@@ -253,7 +253,9 @@ class HuntPlanner:
         failures = tuple(dict.fromkeys(Failure(v.rule, v.code) for v in failed))
         outcomes = {v.outcome for v in verdicts}
         steps = hunt.points.count_steps(met, one)
-        judged = bool(failures) or ("pass" in outcomes and "error" not in outcomes)
+        # A trial in which a rule failed because the agent gave up is not a cause, but it did not hold either.
+        has_held = "pass" in outcomes and "error" not in outcomes and not (gave_up and "fail" in outcomes)
+        judged = bool(failures) or has_held
         return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:

@@ -174,7 +174,7 @@ def _count_known_failures(hunt: TaskHunt) -> Iterator[FaultCause]:
     """Yields each known cause with how often it broke each rule, and how often calm trials did."""
     calm = hunt.find_runs(0)
     for plan in hunt.known:
-        runs = hunt.find_runs(plan)
+        runs = [one for one in hunt.find_runs(plan) if not plan & ~one.met]
         for failure in dict.fromkeys(failure for one in runs for failure in one.failures):
             failed, calm_failed = (sum(failure in one.failures for one in some) for some in (runs, calm))
             yield FaultCause(plan, failure, failed, len(runs), calm_failed, len(calm))
@@ -199,9 +199,10 @@ def _find_tried(planner: HuntPlanner) -> set[str]:
 
 
 def _find_retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
-    """Orphans that were tried with every prompt of the spec and never failed."""
+    """Returns the orphans that every prompt of the spec met and none failed by: an unmet fault proves nothing."""
     tried = _find_tried(planner)
-    return [one for one in planner.options.orphans if one in tried and one not in failing]
+    open_names = {name for hunt in planner.hunts for plan, name in hunt.known.items() if plan not in hunt.search.fixed}
+    return [one for one in planner.options.orphans if one in tried and one not in open_names and one not in failing]
 
 
 def _keep_weakest(hunt: TaskHunt) -> list[FaultCause]:

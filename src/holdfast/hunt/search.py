@@ -80,7 +80,7 @@ class Search:
         return [plan for plan in self._known if not self._is_failing(plan) and self._find_met_runs(plan) < runs]
 
     def _is_failing(self, plan: Plan) -> bool:
-        return any(outcome.failures for outcome in self.trials.of_plan.get(plan, ()))
+        return any(one.failures and not plan & ~one.met for one in self.trials.of_plan.get(plan, ()))
 
     def _find_met_runs(self, plan: Plan) -> int:
         return sum(one.judged and not plan & ~one.met for one in self.trials.of_plan.get(plan, ()))

@@ -28,7 +28,7 @@ def followed_values(text: str) -> dict[str, str]:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
     text = normalize("NFKC", _KEY.sub(" ", text))
     numbers = ((_plain(number), number) for number in _NUMBER.findall(text))
-    values = {str(Decimal(plain).normalize()): number for plain, number in numbers if _is_long(plain)}
+    values = {_normalize_number(plain): number for plain, number in numbers if _is_long(plain)}
     for word in _WORD.findall(_NUMBER.sub(" ", text)):
         # An id may be part of a path or follow its name: orders/c-40417, receipt:r-99310.
         for part in (word, *_SEPARATOR.split(word)):
@@ -41,6 +41,11 @@ def _plain(number: str) -> str:
     if _COMMA_LAST.fullmatch(number):
         return number.replace(".", "").replace(",", ".")
     return number.replace(",", "")
+
+
+def _normalize_number(number: str) -> str:
+    # Decimal keeps 28 digits: longer ones, such as ids, are compared as they are written.
+    return str(Decimal(number).normalize()) if len(number) <= 28 else number
 
 
 def _is_long(number: str) -> bool:

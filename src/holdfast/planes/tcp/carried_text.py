@@ -12,6 +12,9 @@ _PRINTED = re.compile(r"[^\x00-\x1f\x7f-\x9f\ufffd]{3,}")
 _LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\b\d[\w.-]*")
 """Of a statement only literals are values: tables and columns are in every statement."""
 _RESP_SIZE = re.compile(r"(?m)^[*$]\d+\r$")
+_REDIS_LOGIN = re.compile(rb"(?im)^(?:\$\d+\r\n)?(?:auth|hello|acl)\b|requirepass")
+_PASSWORD = re.compile(rb"(?i)\bpassword\b|\bidentified\s+(?:by|with)\b")
+"""Requests that carry a password: their values are not followed."""
 _QUERY, _EXECUTE = 3, 23  # MySQL's COM_QUERY and COM_STMT_EXECUTE
 
 
@@ -37,10 +40,14 @@ def read_received_text(wire: Wire, data: bytes) -> str:
 
 
 def _find_printable(data: bytes) -> str:
+    if _REDIS_LOGIN.search(data):
+        return ""
     return "\n".join(_PRINTED.findall(_RESP_SIZE.sub("", data.decode("utf-8", "replace"))))
 
 
 def _find_literals(sql: bytes) -> str:
+    if _PASSWORD.search(sql):
+        return ""
     return "\n".join(_LITERAL.findall(sql.decode("utf-8", "replace")))
 
 
