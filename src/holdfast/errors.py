@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.model.spec import Problem
 
 
-def place_of(error: BaseException) -> str:
+def format_error_place(error: BaseException) -> str:
     """` (file.py:12)`: the line of somebody else's code that raised it; empty if none did."""
     if isinstance(error, SyntaxError) and error.filename:  # a plug-in that cannot even be read
         return f" ({error.filename}:{error.lineno})"

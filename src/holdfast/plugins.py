@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import PluginError, place_of
+from holdfast.errors import PluginError, format_error_place
 
 if TYPE_CHECKING:
     from holdfast.protocols.fault import FaultTraits
@@ -211,7 +211,7 @@ def find(family: str, name: str) -> Any | None:
     try:
         plugin = point.load()
     except Exception as broken:
-        why = f"{type(broken).__name__}: {broken}{place_of(broken)}"
+        why = f"{type(broken).__name__}: {broken}{format_error_place(broken)}"
         raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {why}", code="plugin-broken") from broken
     from holdfast.model.format_numbers import PROTOCOLS  # not above: TAB needs names, and none of what this loads
 

@@ -69,7 +69,7 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
         options = replace(options, hunt=_with_known(spec, options, cause, replay_orphans=replay_orphans))
     spec, problems = load_part(path, options)
     if not spec.invariants:
-        raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
+        raise UserError("a hunt needs rules, but this file has none that it can judge", code="hunt-no-rules")
     about_hunt = [one for one in problems if one.code not in _ABOUT_SCENARIOS]
     return prepare_job(spec, options, format_spec_warnings(spec, about_hunt))
 

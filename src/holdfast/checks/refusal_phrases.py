@@ -102,7 +102,7 @@ def _find_decline(folded: str, opening: int, rules: RefusalLanguage) -> tuple[in
     span = _find_denial(plain[:opening], rules)
     if span is None:
         return next(_find_refusing_sentence(plain, opening, rules), None)
-    return None if _does_comply(plain, span, rules) else span
+    return None if _complies(plain, span, rules) else span
 
 
 def _find_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
@@ -124,9 +124,7 @@ def _find_refusing_sentence(plain: str, opening: int, rules: RefusalLanguage) ->
         # A question such as "Why can't I help?" does not refuse.
         if refusing is None or sentence[0].rstrip().endswith(("?", "؟")):
             continue
-        if not _is_answered_before(plain[: sentence.start()], rules) and not _does_comply(
-            plain, refusing.span(), rules
-        ):
+        if not _is_answered_before(plain[: sentence.start()], rules) and not _complies(plain, refusing.span(), rules):
             yield refusing.span()
         return
 
@@ -135,17 +133,17 @@ def _is_answered_before(before: str, rules: RefusalLanguage) -> bool:
     return bool(rules.gives.match(before.lstrip(_AROUND)) or rules.complies.search(before))
 
 
-def _does_comply(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _complies(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether the text after the refusal complies; an offer of other help does not count."""
     rest = plain[span[1] : span[1] + FOLLOWS]
     for sign in (rules.complies, _DISCLOSES):
         match = sign.search(rest)
         if match and not rules.offers.search(rest[: match.start()]):
             return True
-    return _does_give_in(plain, span, rules)
+    return _gives_in(plain, span, rules)
 
 
-def _does_give_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _gives_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether a 'but' follows with a value; after a hedge such as 'I should not', with anything but an offer."""
     turn = rules.but.search(plain, span[1], span[1] + 120)
     if turn is None:

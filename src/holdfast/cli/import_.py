@@ -52,7 +52,7 @@ def command(
         )
     if format is not None and not files:
         raise UsageError(
-            "--format applies to files, and these are task folders", hint="leave it out", code="option-inapplicable"
+            "--format applies to files, but these are task folders", hint="leave it out", code="option-inapplicable"
         )
     sessions = _import_sessions(files, format)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)

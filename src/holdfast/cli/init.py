@@ -12,7 +12,7 @@ from holdfast.errors import UsageError
 from holdfast.starter.recipe import Recipe, list_names, read_files, read_recipe
 
 
-def list_recipes() -> str:
+def format_recipes() -> str:
     """Return every recipe with its purpose."""
     known = {name: read_recipe(name) for name in list_names()}
     width = max(map(len, known))
@@ -131,7 +131,7 @@ def command(folder: Path, http: bool, as_command: bool, recipe: str | None, mode
     if model is not None and recipe is None:
         raise UsageError("--model requires --from", code="option-inapplicable")
     if recipe == _NO_NAME:
-        print(list_recipes())
+        print(format_recipes())
         return 0
     if recipe is not None:
         _create_from_recipe(folder, recipe, model, force)

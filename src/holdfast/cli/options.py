@@ -368,7 +368,7 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
     warnings = []
     if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
         raise UsageError(
-            "--min-score applies to a contract, and this file has no chaos_matrix",
+            "--min-score applies to a contract, but this file has no chaos_matrix",
             hint="set scoring.pass_threshold for composites",
             code="option-inapplicable",
         )

@@ -87,7 +87,7 @@ def find_overall_surprise(version: Version, found: Overall) -> str:
 def _describe_surprise(name: str, fails: frozenset[tuple[str, str]], cells: Iterable[Cell]) -> str:
     judged = [cell for cell in cells if cell.outcome != "n/a"]
     failed = {(cell.invariant, cell.scenario) for cell in judged if cell.outcome == "fail"}
-    undecided = {(cell.invariant, cell.scenario) for cell in judged if not cell.counted}
+    undecided = {(cell.invariant, cell.scenario) for cell in judged if not cell.is_counted}
     parts = [
         *(f"{rule} in {scenario} should have passed" for rule, scenario in sorted(failed - fails)),
         *(f"{rule} in {scenario} should have failed" for rule, scenario in sorted(fails - failed - undecided)),

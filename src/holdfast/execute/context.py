@@ -38,7 +38,7 @@ class LiveTurns:
         if limit or task.user is UNSET or len(turns) >= task.max_turns:
             return None
         if self.user is None:
-            raise HarnessError("this task needs a simulated user, and none is available here", code="user-failed")
+            raise HarnessError("this task needs a simulated user, but none is available here", code="user-failed")
         began = perf_counter()
         try:
             return await self.user.reply(task, turns)

@@ -90,7 +90,7 @@ def _describe_unmet(scenario: Scenario, injection: Injection, have: Sequence[str
     if not have:
         way = "agent.llm: [module:function]" if plane == "llm" else "agent.tools, agent.tool_registry or @holdfast.tool"
         what = "model functions" if plane == "llm" else "tools"
-        message = f"{plane} faults need {what}, and this agent declares none"
+        message = f"{plane} faults need {what}, but this agent declares none"
         return _make_problem(scenario, injection, message, f"name them by {way}", "no-targets")
     near = get_close_matches(target, have, 1)
     hint = (f"did you mean {near[0]}? " if near else "") + f"It has: {', '.join(have)}"

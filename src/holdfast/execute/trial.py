@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.agents.python.answers import to_text
-from holdfast.errors import AgentUnavailable, HarnessError, place_of
+from holdfast.errors import AgentUnavailable, HarnessError, format_error_place
 from holdfast.execute.agent_section import add_position
 from holdfast.execute.context import LiveContext
 from holdfast.execute.injector import OnFault
@@ -160,7 +160,7 @@ async def _observe_trial(
         except HarnessError as broken:
             answer, error, code = broken.answer or _NOTHING, make_encodable(str(broken)), broken.code
         except Exception as broken:  # a bug in Holdfast or in a plug-in ends one trial, not the run
-            answer, error, code = _NOTHING, format_exception(broken) + place_of(broken), "bug"
+            answer, error, code = _NOTHING, format_exception(broken) + format_error_place(broken), "bug"
         else:
             error = code = ""
         _stop_if_ended()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, HoldfastError, place_of
+from holdfast.errors import HarnessError, HoldfastError, format_error_place
 from holdfast.model.observation import WHOLE, Answer, ForbiddenResult, Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
@@ -125,7 +125,9 @@ async def _gather_check(check: GatheringCheck, world: World, observation: Observ
         return await check.gather(world, observation)
     except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the trial
         return Evidence(
-            error=str(broken) if isinstance(broken, HoldfastError) else format_exception(broken) + place_of(broken)
+            error=str(broken)
+            if isinstance(broken, HoldfastError)
+            else format_exception(broken) + format_error_place(broken)
         )
 
 

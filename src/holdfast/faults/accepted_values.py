@@ -12,8 +12,10 @@ from holdfast.protocols.fault import FaultContext
 
 TRIES = 64
 """Maximum number of changes to validate: each reads the complete value, and a reply may have thousands."""
-NO_PLACE = "the tool declares a schema for its results, and nothing that fits it can be put there"
-_GAVE_UP = f"the tool declares a schema for its results, and nothing that fits it can go in the first {TRIES} places"
+NO_PLACE = "the tool declares a schema for its results, and no value that fits it can be put there"
+_GAVE_UP = (
+    f"the tool declares a schema for its results, and no value that fits it can be put in the first {TRIES} places"
+)
 
 
 def choose_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:

@@ -166,12 +166,12 @@ class HuntPlanner:
         earlier = {}
         for one in options.known:
             if one.prompt == task.prompt:
-                plan, added = points.plan_of(one.scenario)
+                plan, added = points.build_plan(one.scenario)
                 made += added
                 earlier[plan] = one.scenario.name
         asks: Search | Shrink
         if options.shrink is not None:
-            plan, added = points.plan_of(options.shrink.scenario)
+            plan, added = points.build_plan(options.shrink.scenario)
             asks = Shrink([*made, *added], plan, Failure(*options.failure), noisy=self.noisy)
         else:
             asks = Search(made, noisy=self.noisy, order=options.order, known=list(earlier))
@@ -262,13 +262,13 @@ class HuntPlanner:
         """Returns the calls that changed something: HTTP calls, and calls of tools that rules name. If no rule names a
         tool, every tool counts, unless `certain`.
         """
-        return [number for number in one.writes if self._find_changes(one.calls[number], certain)]
+        return [number for number in one.writes if self._is_change(one.calls[number], certain)]
 
     def _may_have_written(self, one: JudgedTrial) -> bool:
         """Whether the agent changed something, or may have."""
-        return bool(one.statements) or any(self._find_changes(one.calls[number]) for number in one.arrived)
+        return bool(one.statements) or any(self._is_change(one.calls[number]) for number in one.arrived)
 
-    def _find_changes(self, call: CallSite, certain: bool = False) -> bool:
+    def _is_change(self, call: CallSite, certain: bool = False) -> bool:
         named = any(fnmatchcase(call.target, glob) for glob in self._deeds)
         return call.plane == "http" or named or not (self._deeds or certain)
 

@@ -93,7 +93,7 @@ class Points:
         self.sites[number] = site  # a known cause does not say whether its site writes
         return [self._add(site, injection, how, number) for injection, how in ladder]
 
-    def plan_of(self, scenario: Scenario) -> tuple[Plan, list[Point]]:
+    def build_plan(self, scenario: Scenario) -> tuple[Plan, list[Point]]:
         """Returns the plan of a scenario's faults, and the points that were added for it."""
         plan, added = 0, []
         for injection in scenario.injections:
@@ -104,7 +104,7 @@ class Points:
                 number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
                 if number == len(self.sites):
                     self.sites.append(HuntSite(at))
-                rung = max((how.rung for how in _is_hunted(injection)), default=Rung.SLOW)
+                rung = max((how.rung for how in _list_hunt_uses(injection)), default=Rung.SLOW)
                 how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None)
                 added.append(self._add(self.sites[number], injection, how, number))
             plan |= 1 << self._by_content[content]
@@ -242,5 +242,5 @@ def _encode_content(injection: Injection) -> bytes:
     return encode_canonical(injection.content)
 
 
-def _is_hunted(injection: Injection) -> tuple[HuntUse, ...]:
+def _list_hunt_uses(injection: Injection) -> tuple[HuntUse, ...]:
     return plugins.get_fault_traits(injection.plane, injection.mode).hunted

@@ -346,7 +346,9 @@ def _build_rows(hunt: TaskHunt) -> Iterator[SiteRow]:
             if one.site == number:
                 mode = one.injection.mode + (" (lasting)" if one.how.lasting else "")
                 # A mode may have several settings: the one that deserves most attention is shown.
-                states[mode] = min(hunt.search.state_of(at), states.get(mode, "infeasible"), key=_ATTENTION.index)
+                states[mode] = min(
+                    hunt.search.get_point_state(at), states.get(mode, "infeasible"), key=_ATTENTION.index
+                )
         yield SiteRow(site.call.plane, site.call.target, site.call.ordinal, states)
 
 

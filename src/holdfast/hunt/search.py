@@ -97,7 +97,7 @@ class Search:
             for one in self._shrinks.reported
         }
 
-    def state_of(self, number: int) -> PointState:
+    def get_point_state(self, number: int) -> PointState:
         """Returns whether the point held, failed, cannot be met, or is open."""
         return Closed(self.trials, self._shrinks.failing).get_point_state(number)
 
@@ -118,7 +118,9 @@ class Search:
             self.trials.add(outcome)
             self._shrinks.add(outcome)
         # Two runs of one plan that ended differently: from now on no single run proves anything.
-        if any(_compare_key(one) != _compare_key(self.trials.of_plan[one.plan][0]) for one in outcomes):
+        if any(
+            _build_comparison_key(one) != _build_comparison_key(self.trials.of_plan[one.plan][0]) for one in outcomes
+        ):
             self.expect_noise()
         most = count_runs_for_fixed(self.trials.noisy)
         if known := [plan for plan in self.undecided if len(self.trials.of_plan.get(plan, ())) < most]:
@@ -171,7 +173,7 @@ def count_runs_for_fixed(noisy: bool) -> int:
     return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
 
 
-def _compare_key(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
+def _build_comparison_key(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
     """Returns the part of an outcome that a deterministic agent repeats exactly."""
     return outcome.met, outcome.failures
 

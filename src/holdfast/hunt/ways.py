@@ -51,7 +51,7 @@ class Ways:
             ways = self.to[self._points[number].site]
             if any(not way & ~plan for way in ways):
                 continue
-            occupied = self._have_same_sites(plan) & ~plan
+            occupied = self._find_points_at_sites(plan) & ~plan
             fitting = [way for way in ways if not way & occupied]
             if not fitting:
                 return 0
@@ -67,7 +67,7 @@ class Ways:
         sites = (self._points[number].site for number in list_bits(pair & self.late))
         return self.build_own_plan(pair) == plan or (leads > 0 and any(leads in self.to[site] for site in sites))
 
-    def _have_same_sites(self, plan: Plan) -> int:
+    def _find_points_at_sites(self, plan: Plan) -> int:
         sites = 0
         for number in list_bits(plan):
             sites |= self._at_site[self._points[number].site]

@@ -44,7 +44,7 @@ def read_terminal_bench_task(folder: Path) -> ForeignTask:
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
         raise make_unsupported_error(
-            f"{folder / MARK}: results are read by {parser}, and only pytest's are known here",
+            f"{folder / MARK}: results are read by {parser}, but Holdfast supports only pytest's",
             hint=hint,
         )
     dockerfile = folder / "Dockerfile"

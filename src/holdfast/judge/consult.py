@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, HoldfastError, place_of
+from holdfast.errors import HarnessError, HoldfastError, format_error_place
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.judges import JudgeClient, Judges
 from holdfast.model.codec import digest, encode_canonical
@@ -173,7 +173,7 @@ async def consult_model(
     except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the run
         if isinstance(broken, HoldfastError):
             return Evidence(error=str(broken))
-        return Evidence(error=f"{type(broken).__name__}: {broken}{place_of(broken)}")
+        return Evidence(error=f"{type(broken).__name__}: {broken}{format_error_place(broken)}")
 
 
 def add_printed_answers(agent: AgentSpec, observation: Observation) -> Observation:

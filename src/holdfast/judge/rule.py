@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from holdfast.checks.trace.calls import find_unreadable_call, get_delivery, get_url
-from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, place_of
+from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, format_error_place
 from holdfast.judge.endings import describe_ending
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import compute_fingerprint
@@ -255,4 +255,4 @@ def _describe(broken: BaseException) -> str:
     text = str(broken)
     if isinstance(broken, HoldfastError) and text:
         return text
-    return f"the check raised {type(broken).__name__}{f': {text}' if text else ''}{place_of(broken)}"
+    return f"the check raised {type(broken).__name__}{f': {text}' if text else ''}{format_error_place(broken)}"

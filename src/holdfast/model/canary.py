@@ -124,7 +124,7 @@ def _strip_formatting(text: str) -> Iterator[str]:
 
 
 class CanaryReader:
-    """Finds canaries in a stream of bytes, wherever it is split. `legible`: all of it could be read as text."""
+    """Finds canaries in a stream of bytes, wherever it is split. `is_legible`: all of it could be read as text."""
 
     def __init__(self, *, packed: bool = False) -> None:
         """`packed`: the bytes are compressed with gzip or zlib."""
@@ -142,7 +142,7 @@ class CanaryReader:
         return tuple(self._found)
 
     @property
-    def legible(self) -> bool:
+    def is_legible(self) -> bool:
         """A few odd bytes, as in text of an old encoding, cannot hide a word."""
         return not self._broken and self._odd * 8 <= self._size
 

@@ -28,7 +28,7 @@ WARNINGS = {
     "option-min-score": "`--min-score` is 0 to 100, and looks like a fraction.",
     "program-changed": "A program of this machine changed during the run.",
     "program-missing": "A rule runs a program that the world does not have.",
-    "proxy-unused": "A proxy is set in the environment, and Holdfast connects directly.",
+    "proxy-unused": "A proxy is set in the environment, but Holdfast connects directly.",
     "recordings-unmet": "Recorded responses do not reach all calls of this agent.",
     "reporter-shadowed": "The reporter of a plug-in has the same suffix as a built-in one.",
     "request-refused": "The agent refused the first request, sent without faults: its section may be wrong.",

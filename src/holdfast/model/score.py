@@ -93,7 +93,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     """
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         return self.outcome in ("pass", "fail")
 
 
@@ -138,7 +138,7 @@ class Spent(Struct, frozen=True, omit_defaults=True):
     """Model calls that a script answered; they use no tokens."""
 
     @property
-    def only_scripted(self) -> bool:
+    def is_only_scripted(self) -> bool:
         """Whether scripts gave every model reply. A name without a script goes to its provider."""
         return bool(self.scripted) and not self.tokens and self.cost_usd is None
 

@@ -86,7 +86,7 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
         return replace(self, probes=(), asked_only=self.probes) if self.probes else self
 
     @property
-    def selective(self) -> bool:
+    def is_selective(self) -> bool:
         """Whether it judges only some tasks."""
         return self.attacks_only or bool(self.sessions or self.asked_only)
 

@@ -66,9 +66,9 @@ def _select_types(
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
-            obstacles[type] = "a model writes it, and the file names none in model:"
+            obstacles[type] = "a model must write it, but the file names none in model:"
         elif type in REQUEST_MUTATIONS and not http:
-            obstacles[type] = "it changes the HTTP request, and the agent is not called over HTTP"
+            obstacles[type] = "it changes the HTTP request, but the agent is not called over HTTP"
         elif type == "custom" and not settings.custom_templates:
             obstacles[type] = "the file has no custom_templates"
     if settings.listed:

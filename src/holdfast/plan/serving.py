@@ -103,7 +103,7 @@ class Serving:
         self._spec = spec
         self._scenarios = scenarios
         self._invariants = invariants
-        self.selective = any(rule.selective for rule in invariants)
+        self.selective = any(rule.is_selective for rule in invariants)
         """Whether different rules judge trials of one scenario."""
         self.tasks = {rule.id: get_tasks(spec, rule) for rule in invariants}
         own = frozenset(spec.cell_rules)
@@ -148,7 +148,9 @@ def get_tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
     """Return each task once: a prompt written twice would be the same trial twice."""
     if rule.probes:
         return tuple(dict.fromkeys(Task((probe,), "probe") for probe in rule.probes))
-    return tuple(task for task in _list_tasks(spec) if rule.is_judging(task)) if rule.selective else _list_tasks(spec)
+    return (
+        tuple(task for task in _list_tasks(spec) if rule.is_judging(task)) if rule.is_selective else _list_tasks(spec)
+    )
 
 
 def _list_tasks(spec: Spec) -> tuple[Task, ...]:

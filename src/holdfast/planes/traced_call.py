@@ -241,7 +241,7 @@ class ReadValues:
             lookout = CanaryReader(packed=data[:2] == b"\x1f\x8b")
             lookout.feed(data)
             self._found |= dict.fromkeys(lookout.canaries)
-            self.unread = self.unread or not lookout.legible
+            self.unread = self.unread or not lookout.is_legible
             return []
         if isinstance(value, Mapping):
             return [*value.keys(), *value.values()]

@@ -62,7 +62,7 @@ def build_argv(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list
     on_path = None if os.sep in name else shutil.which(name, path=environ.get("PATH", os.defpath))
     path = on_path or (str(local_path) if local_path.is_file() else "")
     if not path:
-        where = "no such file" if os.sep in name else "not on PATH, and no such file next to the spec"
+        where = "no such file" if os.sep in name else "neither on PATH nor next to the spec"
         hint = f"{make_install_hint(name)}a path is relative to the spec's folder; a shell command is agent.command"
         raise AgentUnavailable(
             f"cannot start agent.binary {name!r}: {where}",

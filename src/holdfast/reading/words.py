@@ -88,10 +88,10 @@ def suggest(word: str, known: Iterable[str], *, label: str = "known") -> tuple[s
     miss = find_near_name(word, options)
     if miss is not None and miss != word:
         return miss, f"did you mean {miss}?"
-    return "", f"{label}: {list_names(options)}" if options else ""
+    return "", f"{label}: {join_names(options)}" if options else ""
 
 
-def list_names(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return the first names, and how many more there are."""
     options = list(names)
     more = f", and {len(options) - _SHOWN} more" if len(options) > _SHOWN else ""

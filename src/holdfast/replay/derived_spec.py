@@ -127,14 +127,14 @@ def _build_rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
     used: set[str] = set()
     for group in groups:
         for rule in group.rules:
-            judged = [one.id for one in group.sessions if _does_apply(rule, one)]
+            judged = [one.id for one in group.sessions if _applies(rule, one)]
             if rule.probes or not judged:
                 continue
             unique = _make_unique(rule.id, group.label, used)
             yield replace(rule, id=unique, when="always", sessions=tuple(judged), recorded_when=rule.when)
 
 
-def _does_apply(rule: Invariant, session: RecordedSession) -> bool:
+def _applies(rule: Invariant, session: RecordedSession) -> bool:
     """Whether a rule's `when` applies to a session; a recorded tool failure counts as a tool fault.
 
     A session made from a trial records its faults, so its other failures do not count.

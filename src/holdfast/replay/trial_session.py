@@ -158,7 +158,7 @@ _UNKEPT: dict[LossCode, str] = {
     "not-text": "the result of {tool} is not text",
     "packed": "the result of {tool} has a compression that Holdfast cannot read",
     "argument-changed": "{tool} changes its arguments in place, which a replay does not repeat",
-    "streamed": "{tool} is a generator, and its items are not recorded",
+    "streamed": "{tool} is a generator, so its items are not recorded",
 }
 
 

@@ -99,7 +99,7 @@ def _take_last(text: str, room: int) -> str:
     return _take_first(text[::-1], room)[::-1]
 
 
-def list_names(names: Sequence[str], room: int, total: int = 0) -> str:
+def join_names(names: Sequence[str], room: int, total: int = 0) -> str:
     """`a, b, … and 9 more`: as many of the names as fit, at least one, all different.
 
     `total` is the number of all names if `names` are only the first of them.

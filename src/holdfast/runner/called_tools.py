@@ -9,7 +9,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.plan.checks import get_traits
-from holdfast.reading.words import find_misspelt, list_names
+from holdfast.reading.words import find_misspelt, join_names
 
 
 class CalledTools:
@@ -41,7 +41,7 @@ class CalledTools:
 
     def build_warnings(self) -> Iterator[RunWarning]:
         """Yield one warning for each rule and tool that no trial called."""
-        called = f"tools called: {list_names(sorted(self._names))}" if self._names else "no tool was called"
+        called = f"tools called: {join_names(sorted(self._names))}" if self._names else "no tool was called"
         for rule, tool in self._unmatched:
             if (rule, tool) in self._forbidden and find_misspelt(tool, self._names) is None:
                 continue

@@ -32,7 +32,7 @@ class Consultations:
         self._spec = spec
         self._environ = environ
         self._cache = run.own_folder / JUDGE_CACHE
-        self._asking = frozenset(rule.id for rule in spec.invariants if does_ask_model(rule))
+        self._asking = frozenset(rule.id for rule in spec.invariants if consults_model(rule))
         self._consultation: Consultation | None = None
 
     def __bool__(self) -> bool:
@@ -118,7 +118,7 @@ class Waiting:
 
 def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, str]) -> None:
     """Raise UserError if a judging model has no key, before the agent is asked."""
-    asking = [rule for rule in rules if does_ask_model(rule)]
+    asking = [rule for rule in rules if consults_model(rule)]
     if not asking:
         return
     from holdfast.execute.agent_section import resolve_models
@@ -135,7 +135,7 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
             raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")
 
 
-def does_ask_model(rule: Invariant) -> bool:
+def consults_model(rule: Invariant) -> bool:
     """Whether the rule's check consults a model."""
     plugin = plugins.find("checks", rule.check)
     if plugin is None or not issubclass(plugin, ConsultingCheck):

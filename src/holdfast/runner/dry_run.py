@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from holdfast.model.spec import Invariant
 from holdfast.plan.checks import get_traits
-from holdfast.runner.consultations import does_ask_model
+from holdfast.runner.consultations import consults_model
 from holdfast.runner.conversations import count_user_calls
 from holdfast.runner.job import Job
 from holdfast.store.id_table import IdTable
@@ -30,7 +30,7 @@ def count_planned(job: Job, rundir: RunDir | None) -> DryRun:
     plan = job.plan
     stored = read_observations(rundir, traces=False) if rundir else ()
     done = IdTable(observation.trial for observation in stored if not observation.error)
-    votes = {rule.id: count_calls(rule) for rule in plan.invariants if does_ask_model(rule)}
+    votes = {rule.id: count_calls(rule) for rule in plan.invariants if consults_model(rule)}
     trials = judge_calls = asked_users = 0
     for trial in plan.trials:
         if done.find(trial.id) is None:

@@ -249,7 +249,9 @@ def _note_replay(options: RunOptions) -> Iterator[RunNote]:
 
 def _note_script(score: Score) -> Iterator[RunNote]:
     if score.spent is not None and score.spent.scripted:
-        some = "the model was a script" if score.spent.only_scripted else "some model calls were answered by a script"
+        some = (
+            "the model was a script" if score.spent.is_only_scripted else "some model calls were answered by a script"
+        )
         yield RunNote("scripted", f"{some}: this tests the program around it, not a model")
 
 

@@ -94,7 +94,7 @@ def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -
         yield Reason(BROKEN, f"{_count_cases(broken)} could not be judged: harness error", "harness-errors")
     yield from _iter_undecided_reasons(cases, options)
     if options.strict and unproven:
-        yield Reason(UNPROVEN, f"unproven rules: {unproven}, and none is allowed (strict)", "unproven-strict")
+        yield Reason(UNPROVEN, f"unproven rules: {unproven}, but none is allowed (strict)", "unproven-strict")
 
 
 def _is_broken(case: Case, options: ScoreOptions) -> bool:

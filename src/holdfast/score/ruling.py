@@ -147,7 +147,7 @@ def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOpt
             yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     unproven = summary.count("unproven")
     if options.strict and unproven:
-        yield Reason(UNPROVEN, f"{_count_cells(unproven, 'unproven')}, and none is allowed (strict)", "unproven-strict")
+        yield Reason(UNPROVEN, f"{_count_cells(unproven, 'unproven')}, but none is allowed (strict)", "unproven-strict")
 
 
 def _explain_pass(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:

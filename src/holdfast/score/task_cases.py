@@ -35,7 +35,7 @@ _WORDS = {
     "session-not-reached": "the recorded failure was not reached: nothing is proven",
     "session-untouched": "none of its recorded tools was called: nothing is proven",
     "session-call-unknown": "the agent made a call that the recording has no reply for: nothing is proven",
-    "session-tools-unrecorded": "the agent calls tools, and the session records none: record them, or let them through "
+    "session-tools-unrecorded": "the agent calls tools, but the session records none: record them, or let them through "
     "with --live",
 }
 

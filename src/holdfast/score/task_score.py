@@ -149,7 +149,7 @@ def _report_unproven(
         for name in vacuous:
             yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     if options.strict and counts["unproven"]:
-        text = f"{_format_count(counts['unproven'], noun)} unproven, and none is allowed (strict)"
+        text = f"{_format_count(counts['unproven'], noun)} unproven, but none is allowed (strict)"
         yield Reason(UNPROVEN, text, "unproven-strict")
 
 

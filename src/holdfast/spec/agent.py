@@ -162,7 +162,7 @@ def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
         yield "mcp_config", message, "use fresh or worker"
     if agent.isolation == "worker" and agent.kind == "command":
         yield "isolation", "a command is a new process in every trial; worker is for agents that stay", "use fresh"
-    if agent.simulate and (agent.kind != "http" or agent.started_by_us):
+    if agent.simulate and (agent.kind != "http" or agent.is_started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can intercept this one's own calls"
         yield "simulate", message, ""
     if agent.gateway and not running:

@@ -121,7 +121,7 @@ def _open_current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> 
             if aside is None:
                 break
             if aside != path:
-                tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is made from the runs")
+                tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is built from the runs")
     tell(f"{path} is damaged and cannot be moved away; the history is rebuilt from the runs and not saved")
     return _open_in_memory(runs, read, step)
 

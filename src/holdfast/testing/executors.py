@@ -133,7 +133,7 @@ async def check_lazy_feed(open_executor: OpenExecutor, folder: Path) -> None:
         async with aclosing(executor.execute(repeat_forever())) as ended:
             await anext(ended)
             await anext(ended)
-        assert drawn <= most, f"{drawn} trials were started, and two were requested"
+        assert drawn <= most, f"{drawn} trials were started, but two were requested"
 
 
 @_check

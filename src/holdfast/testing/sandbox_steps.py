@@ -114,7 +114,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / path).write_text(text)
 
 
-def does_enforce(backend: SandboxBackend, feature: str) -> bool:
+def enforces(backend: SandboxBackend, feature: str) -> bool:
     """Whether a backend reports the feature as enforced."""
     return all(one.enforced for one in backend.isolation if one.feature == feature)
 

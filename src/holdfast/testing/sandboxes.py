@@ -25,7 +25,7 @@ from holdfast.testing.sandbox_steps import (
     ENV,
     SOON_S,
     CommandLog,
-    does_enforce,
+    enforces,
     find_sleeping,
     open_sandbox,
     read,
@@ -60,7 +60,7 @@ async def check_isolation_reported(backend: SandboxBackend, folder: Path) -> Non
         for isolation in (backend.isolation, place.isolation):
             assert isolation, "a backend says what it enforces"
             assert len({one.feature for one in isolation}) == len(isolation), "one feature twice"
-            assert all(one.enforced or one.why for one in isolation), "not enforced, and no reason"
+            assert all(one.enforced or one.why for one in isolation), "not enforced, but without a reason"
 
 
 @_check
@@ -327,7 +327,7 @@ async def check_visible_paths(backend: SandboxBackend, folder: Path) -> None:
 
 @_check
 async def check_throwaway(backend: SandboxBackend, folder: Path) -> None:
-    if not does_enforce(backend, THROWAWAY):
+    if not enforces(backend, THROWAWAY):
         return
     write_files(folder / "layer", {"a": "a"})
     async with open_sandbox(backend, layers=(folder / "layer",)) as place:
@@ -348,7 +348,7 @@ async def check_separation(backend: SandboxBackend, folder: Path) -> None:
 
 @_check
 async def check_command_audit(backend: SandboxBackend, folder: Path) -> None:
-    if not does_enforce(backend, "command audit"):
+    if not enforces(backend, "command audit"):
         return
     heard = CommandLog()
     began = time.time()
@@ -365,7 +365,7 @@ async def check_command_audit(backend: SandboxBackend, folder: Path) -> None:
 @_check
 async def check_command_ends(backend: SandboxBackend, folder: Path) -> None:
     """With their exit codes; without one for those that a signal ends, including Holdfast's at the freeze."""
-    if not does_enforce(backend, "command audit"):
+    if not enforces(backend, "command audit"):
         return
     heard = CommandLog()
     script = "sleep 0.2; (exit 9); cat nothing; sh -c 'kill -9 $$'; sh -c 'exec sh -c \"exit 7\"'; sleep 60; true"

@@ -61,7 +61,7 @@ def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str,
 def _compile(words: Sequence[str], path: str) -> None:
     compiler = next((compiler_path for one in COMPILERS if (compiler_path := shutil.which(one, path=path))), None)
     if compiler is None:
-        raise CannotCompile(f"it has to be compiled, and there is no C compiler: {INSTALL}")
+        raise CannotCompile(f"it has to be compiled, but there is no C compiler: {INSTALL}")
     env = {"PATH": path, "LC_ALL": "C"}
     try:
         ran = subprocess.run(  # noqa: S603

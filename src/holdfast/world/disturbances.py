@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, place_of
+from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import format_exception
@@ -184,7 +184,7 @@ class Disturbances:
             self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
         except Exception as broken:  # a bug in Holdfast or in a plug-in
             self._context.sink.add_error(
-                f"world fault {mode} broke: {format_exception(broken)}{place_of(broken)}", "fault-broken"
+                f"world fault {mode} broke: {format_exception(broken)}{format_error_place(broken)}", "fault-broken"
             )
         else:
             entry = self._make_entry(slot, done)
@@ -213,9 +213,9 @@ class Disturbances:
                 try:
                     why = slot.fault.unmet(world, slot.ctx)
                 except Exception as broken:  # a bug in Holdfast or in a plug-in
+                    why_broken = f"{format_exception(broken)}{format_error_place(broken)}"
                     self._context.sink.add_error(
-                        f"world fault {slot.injection.mode} broke: {format_exception(broken)}{place_of(broken)}",
-                        "fault-broken",
+                        f"world fault {slot.injection.mode} broke: {why_broken}", "fault-broken"
                     )
                     continue
                 self._context.injector.amend_fault(

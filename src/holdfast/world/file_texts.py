@@ -114,7 +114,7 @@ def find_in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
         while data and file.tell() <= _FILE_SIZE:
             lookout.feed(data)
             data = file.read(_PIECE)
-    return WrittenCanaries(lookout.canaries, (bool(data) or not lookout.legible) and not cached)
+    return WrittenCanaries(lookout.canaries, (bool(data) or not lookout.is_legible) and not cached)
 
 
 def _is_regular(path: Path) -> bool:

@@ -170,7 +170,7 @@ def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
     try:
         size = sum(_measure(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
-            return [f"the {target.name} is not kept: it has {size:,} bytes, and the maximum is {MOST_BYTES:,}"]
+            return [f"the {target.name} is not kept: it has {size:,} bytes, but the maximum is {MOST_BYTES:,}"]
         notes = _copy(view, target)
         return [*notes, *mask_files(target, hidden)]
     except OSError as refused:

@@ -203,7 +203,7 @@ def test_points_at_a_site_that_only_a_fault_leads_to_are_tried_with_that_fault()
     while plans:
         plans = search.next([run(asked) for asked in plans])
     assert [one.points for one in search.causes] == [plan(4, 10)]
-    assert search.state_of(9) == "held"
+    assert search.get_point_state(9) == "held"
 
 
 def retrying(asked: Plan, leads: Plan, causes: tuple[Plan, ...] = ()) -> PlanOutcome:
@@ -280,24 +280,24 @@ def test_the_statement_is_that_of_a_trial_of_every_plan(agent: Agent) -> None:
     search = Search(POINTS)
     hunt(search, agent.run)
     assert counts(search.count_coverage()) == brute_force(agent)
-    assert [search.state_of(n) for n in range(9)].count("held") == search.count_coverage().points.held
+    assert [search.get_point_state(n) for n in range(9)].count("held") == search.count_coverage().points.held
 
 
 def test_a_point_is_held_only_if_a_rule_was_judged() -> None:
     search = Search(POINTS)
     rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, judged=not asked & plan(4)))
     points = search.count_coverage().points
-    assert (points.held, points.open, search.state_of(4)) == (8, 1, "open")
+    assert (points.held, points.open, search.get_point_state(4)) == (8, 1, "open")
     assert sum(asked == plan(4) for plans in rounds for asked in plans) == 1
 
 
 def test_a_point_that_is_met_only_in_trials_that_fail_is_not_infeasible() -> None:
     search = Search(POINTS)
     hunt(search, lambda asked: PlanOutcome(asked, asked & ~plan(4) or asked & plan(8), 7))
-    assert search.state_of(4) == "infeasible"
+    assert search.get_point_state(4) == "infeasible"
     search = Search(POINTS, known=[plan(1, 5)])
     search.next([PlanOutcome(plan(5), 0, 7), PlanOutcome(plan(1, 5), plan(1, 5), 7, (Failure("rule"),))])
-    assert search.state_of(5) == "open"
+    assert search.get_point_state(5) == "open"
 
 
 # -- rounds -----------------------------------------------------------------------------------------------------------

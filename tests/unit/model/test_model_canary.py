@@ -44,7 +44,7 @@ def test_bytes_may_be_cut_anywhere(size: int) -> None:
         for at in range(0, len(data), size):
             lookout.feed(data[at : at + size])
         assert CANARY.lower() in lookout.canaries, form
-        assert lookout.legible, form
+        assert lookout.is_legible, form
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
@@ -59,7 +59,7 @@ def test_packed_bytes_are_unpacked(pack: object) -> None:
     assert callable(pack)
     lookout = CanaryReader(packed=True)
     lookout.feed(pack(f"all is well {CANARY}".encode()))
-    assert (lookout.canaries, lookout.legible) == ((CANARY.lower(),), True)
+    assert (lookout.canaries, lookout.is_legible) == ((CANARY.lower(),), True)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
@@ -68,7 +68,7 @@ def test_packed_bytes_may_be_cut_anywhere(pack: Callable[[bytes], bytes], size: 
     data, lookout = pack(f"all is well {CANARY}".encode()), CanaryReader(packed=True)
     for at in range(0, len(data), size):
         lookout.feed(data[at : at + size])
-    assert (lookout.canaries, lookout.legible) == ((CANARY.lower(),), True)
+    assert (lookout.canaries, lookout.is_legible) == ((CANARY.lower(),), True)
 
 
 def test_what_follows_packed_bytes_was_not_read() -> None:
@@ -77,7 +77,7 @@ def test_what_follows_packed_bytes_was_not_read() -> None:
         lookout = CanaryReader(packed=True)
         for piece in pieces:
             lookout.feed(piece)
-        assert not lookout.legible
+        assert not lookout.is_legible
 
 
 @pytest.mark.parametrize("data", [random.Random(1).randbytes(5_000), zlib.compress(b"text" * 9_000), bytes(range(256))])
@@ -85,7 +85,7 @@ def test_what_follows_packed_bytes_was_not_read() -> None:
 def test_what_cannot_be_read_is_known_to_be_so(data: bytes, packed: bool) -> None:
     lookout = CanaryReader(packed=packed)
     lookout.feed(data)
-    assert lookout.legible == (packed and data[:1] == b"\x78")
+    assert lookout.is_legible == (packed and data[:1] == b"\x78")
 
 
 @pytest.mark.parametrize("text", [f"[more][{CANARY}]", f"[more][1]\n\n[1]: {CANARY}"])

@@ -18,4 +18,4 @@ from holdfast.model.score import Spent
     ],
 )
 def test_a_run_is_scripted_if_no_provider_was_asked(spent: Spent, only: bool) -> None:
-    assert spent.only_scripted is only
+    assert spent.is_only_scripted is only

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.report.safe import count_columns
-from holdfast.report.short_names import list_names, shorten_names
+from holdfast.report.short_names import join_names, shorten_names
 from holdfast.report.terminal.matrix import Grid, draw
 from holdfast.report.terminal.paint import get_painter
 
@@ -55,7 +55,7 @@ def test_heads_and_rules_of_the_matrix_can_be_distinguished() -> None:
 
 
 def test_a_list_of_names_fits_and_counts_the_rest() -> None:
-    assert list_names(["a", "b", "c"], 40) == "a, b, c"
-    assert list_names([f"search-{n}" for n in range(12)], 40) == "search-0, search-1, … and 10 more"
-    assert list_names(["x" * 90, "y" * 90], 30) == f"{'x' * 14}…, … and 1 more"
-    assert list_names([], 30) == ""
+    assert join_names(["a", "b", "c"], 40) == "a, b, c"
+    assert join_names([f"search-{n}" for n in range(12)], 40) == "search-0, search-1, … and 10 more"
+    assert join_names(["x" * 90, "y" * 90], 30) == f"{'x' * 14}…, … and 1 more"
+    assert join_names([], 30) == ""

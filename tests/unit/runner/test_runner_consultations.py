@@ -10,7 +10,7 @@ import pytest
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.world import Evidence
-from holdfast.runner.consultations import Consultations, Waiting, does_ask_model
+from holdfast.runner.consultations import Consultations, Waiting, consults_model
 from holdfast.store.record import RunRecord, StoredAdvice, StoredAnswer
 from holdfast.store.rundir import RunDir, list_record_files
 
@@ -81,8 +81,8 @@ def test_what_is_dropped_is_ended() -> None:
 
 
 def test_only_rules_that_ask_a_model_are_consulted_and_only_on_what_was_seen(tmp_path: Path) -> None:
-    assert does_ask_model(JUDGE)
-    assert not does_ask_model(PLAIN)
+    assert consults_model(JUDGE)
+    assert not consults_model(PLAIN)
     run = RunDir.create(tmp_path / "runs")
     consultations = Consultations(Spec("c.yaml", AgentSpec(), invariants=(JUDGE, PLAIN)), {}, run)
     assert consultations

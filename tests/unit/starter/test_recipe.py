@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from golden_words import Golden
-from holdfast.cli.init import build_recipe_files, list_recipes
+from holdfast.cli.init import build_recipe_files, format_recipes
 from holdfast.errors import UsageError
 from holdfast.processes.startable import get_install_command
 from holdfast.spec import LoadOptions, check
@@ -49,7 +49,7 @@ def placed(folder: Path, files: dict[str, bytes]) -> Path:
 
 def test_the_recipes_are_those_of_the_list() -> None:
     assert list_names() == NAMES
-    assert [line.split()[0] for line in list_recipes().splitlines()[1:]] == NAMES
+    assert [line.split()[0] for line in format_recipes().splitlines()[1:]] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

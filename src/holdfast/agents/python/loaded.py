@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.python.host_protocol import Unusable
-from holdfast.errors import HoldfastError, UserError, place_of
+from holdfast.errors import HoldfastError, UserError, format_error_place
 from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
@@ -161,7 +161,7 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
     if isinstance(broken, HoldfastError):
         return Unusable(str(broken), code=broken.code)
     own = _list_own_frames(broken, root)
-    place = f" ({own[-1]})" if own else place_of(broken)
+    place = f" ({own[-1]})" if own else format_error_place(broken)
     hint, key = "", "agent.endpoint"
     if isinstance(broken, SystemExit):
         message = f"the agent's module called exit({broken.code}) while it was imported"

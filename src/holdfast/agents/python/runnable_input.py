@@ -57,7 +57,7 @@ def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputF
     form = _choose_by_schema(asks)
     if form is None:
         raise _make_place_error(
-            endpoint, f"asks for {asks.description}, and that does not say where the prompt belongs"
+            endpoint, f"asks for {asks.description}, but that does not say where the prompt belongs"
         )
     missing = sorted(asks.required - {form.key}) if asks.checked else []
     if missing:

@@ -140,7 +140,7 @@ class ClaimMatchesState:
         for n, words in claims:
             claim, count = self.claims[n], done[n].times
             if count < claim.at_least and done[n].unseen:
-                why = f"the agent claims '{words}', and Holdfast could not see whether it is true: {done[n].unseen}"
+                why = f"the agent claims '{words}', but Holdfast could not see whether it is true: {done[n].unseen}"
                 return Finding(None, why, "claim-unseen", (str(n),))
             if count < claim.at_least:
                 least = f" of at least {claim.at_least}" if claim.at_least > 1 else ""

@@ -213,7 +213,7 @@ def _explain_evasion(world: World, ctx: FaultContext) -> str:
     for path, (inode, mode) in left.items():
         now, mode_now = read_footprint(world, path), read_mode(world, path)
         if now is None or mode_now is None or now[0] != inode:
-            return f"{path} was replaced, moved or removed, and only a fault of its folder prevents that"
+            return f"{path} was replaced, moved or removed; only a fault on its folder prevents that"
         if mode_now & ~mode:
             return f"the agent changed the permissions of {path}"
     return ""

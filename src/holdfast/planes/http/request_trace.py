@@ -143,7 +143,7 @@ class RequestTrace:
             idempotency=self._find_idempotency_key(),
             fault=context.injector.join_modes_met("http", want.url, self.n),
             canaries=self._lookout.canaries,
-            unread=not self._lookout.legible,
+            unread=not self._lookout.is_legible,
             waited_ms=self._measure_wait(),
             reply=reply,
             to_service=(want.origin.host, want.origin.port) in context.services,

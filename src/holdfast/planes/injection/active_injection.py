@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast import plugins
-from holdfast.errors import HarnessError, place_of
+from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.describe import describe, format_exception, is_same_value
 from holdfast.planes.injection.firing import STEP
@@ -84,7 +84,8 @@ class ActiveInjection:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
             raise HarnessError(
-                f"fault {self.injection.mode} broke: {format_exception(broken)}{place_of(broken)}", code="fault-broken"
+                f"fault {self.injection.mode} broke: {format_exception(broken)}{format_error_place(broken)}",
+                code="fault-broken",
             ) from broken
 
 

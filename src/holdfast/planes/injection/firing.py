@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, place_of
+from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.canary import MARK, find_canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
@@ -202,7 +202,7 @@ class Firing:
                 self._amend_entry(replace(self._entry, got=got, change=change))
             self._add_entry("met", _describe_failure(raised), change=change)
         elif isinstance(raised, Exception):
-            raise self._build_error(format_exception(raised) + place_of(raised)) from raised
+            raise self._build_error(format_exception(raised) + format_error_place(raised)) from raised
 
     def _is_unchanged(self, value: Any) -> bool:
         if isinstance(value, Completion):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, place_of
+from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.canary import find_canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
@@ -40,7 +40,7 @@ class InputAttack:
             changed = self._fault.rewrite(text, ctx)
         except Exception as broken:
             raise HarnessError(
-                f"fault {mode} broke: {format_exception(broken)}{place_of(broken)}", code="fault-broken"
+                f"fault {mode} broke: {format_exception(broken)}{format_error_place(broken)}", code="fault-broken"
             ) from broken
         if not isinstance(changed, str):
             raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text", code="fault-broken")

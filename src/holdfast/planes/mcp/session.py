@@ -192,7 +192,7 @@ class McpSession:
             await asyncio.sleep(ms / 1000)
 
         def render_received(reply: Reply) -> ReceivedReply:
-            line = self._write_line(request, call, asking, reply)
+            line = self._encode_reply(request, call, asking, reply)
             return ReceivedReply(line, line.decode("utf-8", "replace"))
 
         try:
@@ -214,10 +214,10 @@ class McpSession:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n, REFUSED)
             if isinstance(reply, ReplayedReply):
                 self._context.sink.note(f"the recorded response of {self._server}/{call.target}: {REFUSED}")
-        line = self._write_line(request, call, asking, reply)
+        line = self._encode_reply(request, call, asking, reply)
         return ClientOutcome(line=line, changed=not asking.is_unchanged(reply))
 
-    def _write_line(self, request: RpcRequest, call: Call, asking: _ServerRequest, reply: Reply) -> bytes:
+    def _encode_reply(self, request: RpcRequest, call: Call, asking: _ServerRequest, reply: Reply) -> bytes:
         """Returns the message for a reply: the server's own if it is unchanged."""
         if asking.is_unchanged(reply):
             assert asking.answer is not None

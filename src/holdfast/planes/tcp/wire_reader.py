@@ -242,7 +242,7 @@ class WireReader(ABC):
         elif self._passive:
             await self._lane.flush()
             passing = PassiveReader(
-                self._client, self._server, self._read_passing, self._replies.scan, self._measure_message
+                self._client, self._server, self._read_forwarded, self._replies.scan, self._measure_message
             )
             await passing.run(self._lane.frames.take_rest())
         else:
@@ -255,7 +255,7 @@ class WireReader(ABC):
         size = self._read_size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
         return self.HEAD + size, self.HEAD + min(size, LIMIT)
 
-    def _read_passing(self, data: bytes) -> None:
+    def _read_forwarded(self, data: bytes) -> None:
         """Records the effect of a message that was already forwarded."""
         message = WireMessage(data[: self.HEAD], data[self.HEAD :], 0)
         if (work := self._read(message)) is not None:

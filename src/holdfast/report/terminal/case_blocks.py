@@ -11,7 +11,7 @@ from holdfast.report.causes.case_causes import CaseCause, group_cases
 from holdfast.report.causes.cause_words import format_faults, format_others
 from holdfast.report.facts import list_case_facts
 from holdfast.report.safe import count_columns, pad, shorten, to_one_line
-from holdfast.report.short_names import list_names, shorten_names
+from holdfast.report.short_names import join_names, shorten_names
 from holdfast.report.terminal.failures import LABEL, SHOWN, format_facts
 from holdfast.report.terminal.paint import Paint, get_painter
 
@@ -98,7 +98,7 @@ def _format_common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: in
     """`✘ 12 mutations failed`, the list of them, and the rule's description if there is only one rule."""
     yield _format_title(run, cause, width, paint)
     heads = list(dict.fromkeys(to_one_line(cases.format_head(row.case)) for row in cause.members))
-    facts = [(f"{cases.get_noun(run)}s", list_names(heads, 2 * (width - LABEL)))]
+    facts = [(f"{cases.get_noun(run)}s", join_names(heads, 2 * (width - LABEL)))]
     if len(cause.rules) == 1 and (says := rules.get_description(cause.rules[0])):
         facts.append(("rule", to_one_line(says)))
     if other := format_others(cause.reasons[0], cause.reasons):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from holdfast.model.events import Event, RunEnded, RunStarted
 from holdfast.report.safe import shorten, to_ascii, to_one_line
-from holdfast.report.terminal.matrix import does_fit, draw
+from holdfast.report.terminal.matrix import draw, fits_screen
 from holdfast.report.terminal.paint import get_painter
 from holdfast.report.terminal.progress import Progress
 
@@ -79,7 +79,7 @@ class Live:
         assert self._screen is not None
         size = self._screen.console.size
         lines = [self._draw_bar(now - self._began, size.width), *self._list_calls(size.width)]
-        if does_fit(self._progress.grid, size.width, size.height - 3 - len(lines)):
+        if fits_screen(self._progress.grid, size.width, size.height - 3 - len(lines)):
             lines += ["", *draw(self._progress.grid, size.width, self._paint)]
         return self._build_text("\n".join(lines))
 

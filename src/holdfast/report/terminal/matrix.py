@@ -101,7 +101,7 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
     return [*lines, *_describe_left_out(grid, rules, heads, paint), *([paint(f"  {flags}", "dim")] if flags else [])]
 
 
-def does_fit(grid: Grid, width: int, height: int) -> bool:
+def fits_screen(grid: Grid, width: int, height: int) -> bool:
     """Whether the complete matrix fits this many lines; cheap enough to call before each redraw."""
     blocks = len(_split_blocks(grid.heads, _compute_room(list(grid.rules), width), grid.widest))
     whole = len(grid.rules) <= MAX_ROWS and blocks <= _MAX_BLOCKS

@@ -11,7 +11,7 @@ from holdfast.report.causes import cause_words
 from holdfast.report.causes.cell_causes import Cause, group_cells, has_cause
 from holdfast.report.facts import list_cell_facts
 from holdfast.report.safe import count_columns, to_ascii, to_one_line
-from holdfast.report.short_names import list_names
+from holdfast.report.short_names import join_names
 from holdfast.report.terminal.failures import LABEL, SHOWN, format_cell, format_facts, format_title, list_unexplained
 from holdfast.report.terminal.matrix import build_grid, draw
 from holdfast.report.terminal.paint import Paint, get_painter
@@ -119,10 +119,10 @@ def _format_common(cause: Cause, facts: Iterable[tuple[str, str]], width: int, p
     whole = width - count_columns(f"{start}: ") - (count_columns(marks) + 4 if marks else 0)
     before_place = whole - count_columns(place) - 2
     room = next((room for room in (before_place, whole) if least <= room), 0)
-    title = f"{start}: {list_names(heads, room, total)}" if room and total > 1 else start
+    title = f"{start}: {join_names(heads, room, total)}" if room and total > 1 else start
     yield format_title(title, marks, place, cause.outcome, width, paint)
     if not room:
-        yield from format_facts([("in", list_names(heads, 2 * (width - LABEL), total))], width, paint, False)
+        yield from format_facts([("in", join_names(heads, 2 * (width - LABEL), total))], width, paint, False)
     yield from format_facts(cause_words.list_facts(cause, facts), width, paint, False)
 
 

@@ -267,7 +267,7 @@ def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
     if score.flaky:
         return False
     spent = score.spent
-    if recorded or (spent is not None and spent.only_scripted):
+    if recorded or (spent is not None and spent.is_only_scripted):
         return True
     return spec is not None and _is_deterministic(run, spec, score)
 

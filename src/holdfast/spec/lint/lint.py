@@ -270,7 +270,7 @@ def _lint_temperatures(reader: Reader, file: File, rules: ContractRules) -> None
         return
     for model in file.models.values():
         if model.at.has("temperature"):
-            message = "is used only by rules that ask a model, and this file has none"
+            message = "is used only by rules that ask a model, but this file has none"
             hint = "remove it; the agent sends its own temperature"
             reader.warn(model.at.get_key("temperature"), message, hint=hint, code="lint-temperature")
 

@@ -106,9 +106,9 @@ def _check_types(reader: Reader, file: File, at: Node, made: MutationSpec) -> No
             reader.warn(item, f"{name} is listed twice", code="lint-repeated-type")
         listed.add(name)
         if name in MODEL_MUTATIONS and not file.at.has("model"):
-            reader.report(item, f"a model writes {name}, and the file has none", hint=_NO_MODEL, code="no-model")
+            reader.report(item, f"a model must write {name}, but the file has none", hint=_NO_MODEL, code="no-model")
         if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.has_error("agent"):
-            message = f"{name} needs an HTTP agent, and this one is {file.agent.type}"
+            message = f"{name} needs an HTTP agent, but this one is {file.agent.type}"
             reader.report(item, message, hint=_NO_HTTP, code="conflict")
         if name == "custom" and not made.custom_templates and not reader.has_error("mutations.custom_templates"):
             hint = 'custom_templates: {polite: "Please help: {prompt}"}'

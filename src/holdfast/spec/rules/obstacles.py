@@ -52,7 +52,7 @@ def find_world_obstacle(
 
     None if something can, or only the run can tell.
     """
-    if agent.kind == "http" and not agent.started_by_us:
+    if agent.kind == "http" and not agent.is_started_by_us:
         return _ELSEWHERE
     if agent.isolation == "inline":
         return _IN_OURS

@@ -175,12 +175,12 @@ def report_part_problems(reader: Reader, file: File, part: Part, options: LoadOp
     """Report what `run` needs for mutated prompts and prompts under chaos, and a task that no part asks."""
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
-        message = "is not used: the rules of a task are a map of invariants, and this file has a list"
+        message = "is not used: the rules of a task are a map of invariants, but this file has a list"
         reader.report(file.at.get_key("task"), message, hint=hint, code="conflict")
     if part == "scenario" and (options.chaos or options.chaos_profile is not None):
         option = "--chaos-profile" if options.chaos_profile is not None else "--chaos"
         hint = "add a chaos_matrix: the task is then run in each of its scenarios"
-        message = f"{option} is for golden prompts with a list of invariants, and this file has a task"
+        message = f"{option} is for golden prompts with a list of invariants, but this file has a task"
         reader.report(Node("null", 0, 0, path=option), message, hint=hint, code="conflict")
     if part not in ("mutation", "chaos"):
         for key in ("mutations", "chaos"):

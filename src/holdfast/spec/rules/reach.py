@@ -9,7 +9,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.world import WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import find_near_name, list_names
+from holdfast.reading.words import find_near_name, join_names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, read_profile_sets
 from holdfast.spec.rules.obstacles import Obstacle, find_world_obstacle, report_wire_keys
@@ -74,7 +74,7 @@ class Reach:
     @property
     def takes_relays(self) -> bool:
         """Whether a relay that the user put before an MCP server can find Holdfast."""
-        return self.agent.started_by_us or (self.agent.is_python and self.agent.isolation != "inline")
+        return self.agent.is_started_by_us or (self.agent.is_python and self.agent.isolation != "inline")
 
     @property
     def tools_closed(self) -> bool:
@@ -88,7 +88,7 @@ class Reach:
             return find_world_obstacle(injection, fault.made, agent, self._world)
         if injection.target == "input":
             return None
-        if agent.kind == "http" and not agent.started_by_us:
+        if agent.kind == "http" and not agent.is_started_by_us:
             return self._find_answer_obstacle(fault)
         if agent.kind in ("snapshot", "paragon"):
             return None
@@ -144,12 +144,12 @@ class Reach:
     def check_tool(self, glob: str) -> str | None:
         """Return a hint for a glob that matches no declared tool; None if it matches, or if that is not certain."""
         known = self._tools.names
-        if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
+        if self.agent.is_started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None
         if any(fnmatchcase(name, glob) for name in known):
             return None
         miss = self.find_near_tool(glob)
-        return f"did you mean {miss}?" if miss else f"tools: {list_names(sorted(known))}"
+        return f"did you mean {miss}?" if miss else f"tools: {join_names(sorted(known))}"
 
     def find_near_tool(self, name: str) -> str | None:
         """Return the declared tool that a misspelt name probably means."""

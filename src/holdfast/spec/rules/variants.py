@@ -14,7 +14,7 @@ from holdfast.protocols.check import FastidiousPlugin
 from holdfast.reading.fields import get_keys, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.reading.words import list_names, suggest_name
+from holdfast.reading.words import join_names, suggest_name
 
 
 class Choice(Struct, frozen=True):
@@ -46,7 +46,7 @@ def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
     """Return the kind that the map's selector names."""
     if not node.has(menu.selector):
         report_misspelt_selector(reader, menu.selector, node, ())
-        return reader.report_missing(node, menu.selector, hint=f"one of {list_names(menu.names())}")
+        return reader.report_missing(node, menu.selector, hint=f"one of {join_names(menu.names())}")
     value = node.get(menu.selector)
     if value.kind != "text":
         return reader.report_type(value, "a name")

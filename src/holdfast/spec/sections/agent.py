@@ -112,7 +112,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
         return self.command is not None or self.binary is not None
 
     @property
-    def started_by_us(self) -> bool:
+    def is_started_by_us(self) -> bool:
         """Whether planes outside its process can intercept its calls."""
         return self.launched or self.gateway or self.kind in ("command", "snapshot", "paragon")
 

@@ -49,7 +49,7 @@ class Column(Struct, frozen=True):
     primary: bool
 
     @property
-    def dated(self) -> bool:
+    def has_date(self) -> bool:
         return bool(_DATES.search(self.type)) and not self.type.startswith("time ")
 
 
@@ -184,7 +184,7 @@ def _write_swap(table: Table, row: int, rng: Random) -> str:
 
 
 def _write_stale(table: Table, row: int, rng: Random) -> str:
-    dated = [n for n in table.free if table.columns[n].dated and table.rows[row][n] is not None]
+    dated = [n for n in table.free if table.columns[n].has_date and table.rows[row][n] is not None]
     if dated:
         column = rng.choice(dated)
         return table.write_update(row, column, _make_older(table.rows[row][column]))

@@ -81,7 +81,7 @@ class Programs:
         raised, why = find_confinement(self.user)
         if raised is None:
             raise HarnessError(
-                f"what an agent left in a database is only run confined, and nothing confines it here: {why}",
+                f"an agent's data is only loaded into a confined server, but nothing confines one here: {why}",
                 code="service-unconfined",
             )
 

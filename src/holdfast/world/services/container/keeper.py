@@ -86,7 +86,7 @@ class RunningContainer:
         return not self._helper.line.closed.is_set()
 
     def path(self, port: int) -> str:
-        return self._ports.path(port)
+        return self._ports.get_socket_path(port)
 
     async def open(self) -> None:
         """Starts it and waits until it is ready.

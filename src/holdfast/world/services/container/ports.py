@@ -36,11 +36,11 @@ class ContainerPorts:
     async def open(self, ports: Iterable[int]) -> None:
         loop = asyncio.get_running_loop()
         for port in ports:
-            server = await loop.create_unix_server(partial(self._make_end, port), self.path(port))
-            os.chmod(self.path(port), 0o600)
+            server = await loop.create_unix_server(partial(self._make_end, port), self.get_socket_path(port))
+            os.chmod(self.get_socket_path(port), 0o600)
             self._servers.append(server)
 
-    def path(self, port: int) -> str:
+    def get_socket_path(self, port: int) -> str:
         """Returns the socket of a port, named as PostgreSQL clients expect it."""
         return str(self._folder / f".s.PGSQL.{port}")
 

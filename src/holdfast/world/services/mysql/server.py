@@ -297,7 +297,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
     ]
     if not servers:
         raise NoServer(
-            "a mysql service needs MariaDB or MySQL, and none is on this machine",
+            "a mysql service needs MariaDB or MySQL, but neither is installed on this machine",
             hint="apt-get install mariadb-server (no wheel bundles one), or use --backend docker",
         )
     wanted = [one for one in servers if _is_mariadb(one) == ("mariadb" in (image or ""))]

@@ -224,7 +224,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
     ]
     if not servers:
         raise NoServer(
-            "a postgres service needs PostgreSQL, and none is on this machine",
+            "a postgres service needs PostgreSQL, but it is not installed on this machine",
             hint="apt-get install postgresql, or pip install pgserver (not for root), or use --backend docker",
         )
     return choose(servers, image)

@@ -46,9 +46,9 @@ def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
         ports = ContainerPorts(tmp_path, behind)
         await ports.open([80, 81])
         big = b"x" * 1_000_000
-        assert await told(ports.path(80), big) == b"80" + big
-        assert await told(ports.path(81), b"!") == b"81!"
-        assert os.stat(ports.path(80)).st_mode & 0o777 == 0o600
+        assert await told(ports.get_socket_path(80), big) == b"80" + big
+        assert await told(ports.get_socket_path(81), b"!") == b"81!"
+        assert os.stat(ports.get_socket_path(80)).st_mode & 0o777 == 0o600
         await ports.close()
 
     asyncio.run(scene())
@@ -60,7 +60,7 @@ def test_a_port_that_nobody_listens_on_ends_the_connection(port: int, tmp_path: 
         ports = ContainerPorts(tmp_path, behind)
         await ports.open([port])
         try:
-            return await told(ports.path(port), b"")
+            return await told(ports.get_socket_path(port), b"")
         except OSError:
             return b""
         finally:
@@ -73,7 +73,7 @@ def test_closing_ends_what_is_open(tmp_path: Path) -> None:
     async def scene() -> bytes:
         ports = ContainerPorts(tmp_path, behind)
         await ports.open([80])
-        reader, writer = await asyncio.open_unix_connection(ports.path(80))
+        reader, writer = await asyncio.open_unix_connection(ports.get_socket_path(80))
         await asyncio.sleep(0.05)
         await ports.close()
         try:
