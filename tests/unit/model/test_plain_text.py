@@ -108,6 +108,10 @@ def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
         ("I \x1b[1mbelieve\x1b[0m so", "I believe so"),
         ("the\tpassword  is\x0bthis", "the password is this"),
         ("the pass\x00wo\x07rd", "the password"),
+        ("the sec\x9dret", "the secret"),
+        ("the s\x80e\x84c\x86r\x9fet", "the secret"),
+        ("the sec\x9b31mret", "the secret"),
+        ("one\x85two", "one two"),
         ('**"quoted"** (*note*) ~~gone~~', '"quoted" (note) gone'),
     ],
 )
