@@ -218,7 +218,7 @@ def test_a_masked_run_of_a_linked_file_is_taken_up(folder: Path) -> None:
     (folder / "linked.yaml").symlink_to("real/spec.yaml")
     assert tell(folder, "contract", "run", "linked.yaml").code == 1
     again = tell(folder, "contract", "run", "--resume", "real/.holdfast/runs/0001")
-    assert (again.code, "is not there" in again.err) == (1, False)
+    assert (again.code, "does not exist" in again.err) == (1, False)
 
 
 def test_lf_reads_what_a_later_judging_said(folder: Path) -> None:

@@ -40,7 +40,7 @@ that much of it is not stated there."""
 
 
 class ModelOpinion(Struct, frozen=True, omit_defaults=True):
-    """How a model voted on one turn."""
+    """A model's votes on one turn."""
 
     votes: tuple[Vote, ...] = ()
     model: str = ""

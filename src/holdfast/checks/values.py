@@ -86,7 +86,7 @@ class Mismatch(NamedTuple):
 
 
 class Expectation(Struct, frozen=True):
-    """What a rule expects of a value; every condition that is set must be true."""
+    """A rule's conditions on a value; every condition that is set must be true."""
 
     equals: Any = UNSET
     contains: Any = UNSET

@@ -31,7 +31,7 @@ _OTHER_RULES = (
 
 
 class PromotionRefusal(NamedTuple):
-    """Why a trial is not promoted, and what to do about it."""
+    """The reason why a trial is not promoted, and a remedy."""
 
     why: str
     hint: str = _UNSTEADY

@@ -167,7 +167,7 @@ def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: 
         raise UserError(f"{what}: no session was written", code="nothing-to-import")
     files = write_sessions(found.sessions, folder, force=force)
     if not quiet:
-        same = f", {len(files.unchanged)} there already" if files.unchanged else ""
+        same = f", {len(files.unchanged)} unchanged" if files.unchanged else ""
         skipped = f", {format_count(len(found.left_out), 'trace')} left out" if found.left_out else ""
         print(f"{format_count(len(files.all_files), 'session')} in {folder}{same}{skipped}")
     return 0

@@ -1,4 +1,4 @@
-"""What the command line and the run add to a spec: where model calls go, and how worlds are opened."""
+"""Options that the command line and the run add to a spec: where model calls go, and how worlds are opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelOptions(Struct, frozen=True):
-    """Where model calls are recorded or replayed from, as set on the command line."""
+    """The recordings of model calls to write or replay, as set on the command line."""
 
     record: Path | None = None
     replay: Path | None = None
@@ -29,7 +29,7 @@ ASKED = ModelOptions()
 
 
 class WorldOptions(Struct, frozen=True):
-    """What the command line and the run add to a spec's world."""
+    """Options that the command line and the run add to a spec's world."""
 
     backend: str = DEFAULT_BACKEND
     secrets: Mapping[str, str] = {}

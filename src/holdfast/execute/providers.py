@@ -82,7 +82,7 @@ _SHORT_MS = 1_000.0
 
 
 class Providers:
-    """When each provider, server or origin last answered."""
+    """The time of the last answer of each provider, server or origin."""
 
     def __init__(self) -> None:
         self._answered: dict[str, float] = {}

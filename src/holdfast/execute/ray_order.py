@@ -19,7 +19,7 @@ _observations = create_decoder(Observation)
 
 
 class WorkOrder(Struct, frozen=True):
-    """What a worker opens its Site from. It is pickled: only the same version of Holdfast reads it."""
+    """The data from which a worker opens its Site. It is pickled: only the same version of Holdfast reads it."""
 
     version: str
     python: str

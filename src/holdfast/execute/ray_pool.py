@@ -30,7 +30,7 @@ _UNNAMED = "a worker"
 
 
 class WorkerNeeds(Struct, frozen=True):
-    """What one worker needs of its machine, in Ray's terms."""
+    """One worker's requirements on its machine, in Ray's terms."""
 
     cpus: float = 1.0
     memory: int | None = None

@@ -111,7 +111,7 @@ def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellTe
     try:
         return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
     except UserError as refused:
-        tell(f"agent.env is not there: {refused}")
+        tell(f"agent.env is not available: {refused}")
         return AgentSpec("command")
 
 
@@ -123,7 +123,7 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
             return make_fill(part, environ, past.secrets)(past.trial)
         except UserError as refused:
             names = [service.name for service in part.services] or [*part.setup.env]
-            tell(f"{', '.join(names) or 'the network'} is not there: {refused}")
+            tell(f"{', '.join(names) or 'the network'} is not available: {refused}")
             return None
 
     services = [fill(WorldSpec(services=(service,))) for service in written.services]

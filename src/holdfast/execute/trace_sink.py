@@ -1,4 +1,4 @@
-"""What one trial reports while it runs: its calls, notes, harness errors and usage."""
+"""The reports of one trial while it runs: its calls, notes, harness errors and usage."""
 
 from __future__ import annotations
 

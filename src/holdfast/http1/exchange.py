@@ -224,7 +224,7 @@ class Exchange:
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
         """Creates the head of the reply, which is sent with the next data."""
         if self._phase != _UNSENT:
-            raise RuntimeError("a reply was begun already")
+            raise RuntimeError("a reply has already begun")
         if self.connection.is_gone:
             raise ConnectionResetError("the client is gone")
         method = self.head.method

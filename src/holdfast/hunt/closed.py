@@ -1,4 +1,4 @@
-"""What needs no more trials, and what a hunt can therefore say about every point and every pair."""
+"""Points and pairs that need no more trials, and the states that a hunt can therefore report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from holdfast.hunt.outcomes import Count, Coverage, Failure, Plan, PointState, l
 
 
 class Closed:
-    """What needs no more trials: sets that fail, points that are never met, and pairs that cannot be met together."""
+    """Sets that need no more trials: sets that fail, points that are never met, and pairs that cannot be met
+    together.
+    """
 
     def __init__(self, trials: Trials, failing: Sequence[tuple[Plan, Failure]]) -> None:
         self._trials = trials

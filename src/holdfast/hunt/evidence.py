@@ -1,4 +1,4 @@
-"""What the trials of a hunt showed, as sets of points."""
+"""The results of a hunt's trials, as sets of points."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ANY_TIME = 0
 
 
 class MapLink(Struct, frozen=True):
-    """Where a value of a reply appears later."""
+    """A later appearance of a value from a reply."""
 
     to: str
     """The name of the call site, `answer`, the path of the file, or the service and table of the row."""
@@ -53,7 +53,7 @@ class MappedSite(Struct, frozen=True):
 
 
 class SiteMode(Struct, frozen=True):
-    """What stored trials say of one mode at a site."""
+    """The results of stored trials for one mode at a site."""
 
     state: SiteState
     n: int = 0
@@ -72,7 +72,7 @@ class MapRow(Struct, frozen=True):
 
 
 class MapCoverage(Struct, frozen=True):
-    """How much of the fault space was tried."""
+    """The part of the fault space that was tried."""
 
     total: int
     held: int

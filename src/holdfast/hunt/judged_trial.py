@@ -1,4 +1,4 @@
-"""What a planner learns of a trial: values only, never words."""
+"""The facts about a trial that a planner gets: values only, never words."""
 
 from __future__ import annotations
 

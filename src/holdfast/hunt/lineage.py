@@ -1,4 +1,4 @@
-"""Which reply feeds which later call, file, row or answer: the same value appears in both."""
+"""Finds replies that feed a later call, file, row or answer: the same value appears in both."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Texts:
 
 
 class Lineage(Struct, frozen=True):
-    """What the values of a trial show. Sites are numbered as in `trial_sites`."""
+    """The data flow of a trial. Sites are numbered as in `trial_sites`."""
 
     feeds: tuple[DataFlow, ...]
     order: tuple[int, ...]

@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 class PlanOutcome(Struct, frozen=True):
-    """What one trial of a plan showed."""
+    """The result of one trial of a plan."""
 
     plan: Plan
     met: int
@@ -65,7 +65,7 @@ class FaultCause(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """How many points, or pairs of points at different sites, are in each state."""
+    """The number of points, or of pairs of points at different sites, in each state."""
 
     total: int
     held: int
@@ -77,7 +77,7 @@ class Count(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True):
-    """What the hunt can say about single faults and about pairs."""
+    """The coverage of single faults and of pairs."""
 
     points: Count
     pairs: Count

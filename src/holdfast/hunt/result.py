@@ -1,4 +1,4 @@
-"""What a hunt found, in the format of `hunt.json` and `holdfast hunt --json`."""
+"""The result of a hunt, in the format of `hunt.json` and `holdfast hunt --json`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PROOF_RUNS = 2
 
 
 class ShrinkStep(Struct, frozen=True):
-    """What a shrink needs next, or its result."""
+    """The next trials of a shrink, or its result."""
 
     points: Plan
     """The smallest set that is known to fail."""

@@ -37,7 +37,7 @@ class TaskTests(Struct, frozen=True):
 
 
 class TaskEgress(Struct, frozen=True):
-    """Where a task's agent may connect."""
+    """The hosts to which a task's agent may connect."""
 
     default: Literal["allow", "deny"]
     allow: tuple[str, ...] = ()

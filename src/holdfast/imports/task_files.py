@@ -36,7 +36,7 @@ _NAMED = 5
 
 
 class TaskFiles(Struct, frozen=True):
-    """What is written for a task."""
+    """The files to write for a task."""
 
     name: str
     files: dict[str, bytes]
@@ -168,7 +168,7 @@ def _list_unmoved(place: TaskEnvironment, affected: Sequence[str]) -> list[str]:
     if not affected or can_be_workdir(place.workdir):
         return []
     listed = ", ".join(affected[:_NAMED]) + (f" and {len(affected) - _NAMED} more" if len(affected) > _NAMED else "")
-    return [f"{place.workdir} in {listed}: it is {WORKSPACE} here, so change it where it matters"]
+    return [f"{place.workdir} in {listed}: the folder is {WORKSPACE} here, so change the path if it matters"]
 
 
 def _format_header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""How a trial with a mutated request ended: rejected, badly, or with an answer for the rules to judge."""
+"""The ending of a trial with a mutated request: rejected, bad, or with an answer for the rules to judge."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class RuleJudge:
             return _to_error(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(
-                None, f"the answer was cut at our limit; before it, {finding.reason}", "answer-cut"
+                None, f"the answer was cut at Holdfast's limit; before it, {finding.reason}", "answer-cut"
             )
         return outcome, finding
 

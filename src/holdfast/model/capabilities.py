@@ -1,4 +1,4 @@
-"""What a machine, a backend or an agent cannot do: each reason with its code, message and remedy.
+"""Features that a machine, a backend or an agent lacks: each reason with its code, message and remedy.
 
 The probes are where they can look: in `world/sandbox/`, and in `unsupported.py`, `world_clock.py` and `ingress.py` of
 `world/`. They report a code; validate, doctor, runs and reports read the message from here.
@@ -39,7 +39,7 @@ ALWAYS = (
 
 
 class MissingFeature(NamedTuple):
-    """Why a feature is missing. The message may contain placeholders in braces."""
+    """The reason why a feature is missing. The message may contain placeholders in braces."""
 
     feature: str
     """Empty if one reason applies to several features."""

@@ -36,7 +36,7 @@ class RuleComparison(Struct, frozen=True, omit_defaults=True):
 
 
 class Comparison(Struct, frozen=True, omit_defaults=True):
-    """What changed from one run to another."""
+    """The changes from one run to another."""
 
     before: str
     after: str

@@ -30,7 +30,7 @@ class ToolCall(Struct, frozen=True, tag="tool_call"):
 
 
 class Finish(Struct, frozen=True, tag="finish"):
-    """Why the model stopped."""
+    """The reason why the model stopped."""
 
     reason: FinishReason
 

@@ -118,7 +118,7 @@ ERROR_CODES = {
     "secret-not-masked": "A secret could not be masked in a file.",
     "secret-unavailable": "A secret has no usable value.",
     "selection-invalid": "The value of `-k` or `--trial` cannot be understood, or is ambiguous.",
-    "service-config-invalid": "The settings of a service do not fit together.",
+    "service-config-invalid": "The settings of a service contradict each other.",
     "service-failed": "The server of a service did not start, answer or end.",
     "service-unavailable": "No server on this machine can be that service.",
     "service-unconfined": "An agent's data is only loaded into a confined server, but this machine cannot confine one.",

@@ -1,4 +1,4 @@
-"""What a planner learns about judged trials."""
+"""The facts about judged trials that a planner gets."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ PROBLEM_CODES = {
     "lint-unused-weight": "A weight is given for a type that is not used.",
     "lint-when-unmet": "No scenario meets a rule's `when`, so the rule is never judged.",
     "literal-secret": "A key is written in the file.",
-    "missing-file": "A file or program that the spec names is not there.",
+    "missing-file": "A file or program that the spec names does not exist.",
     "missing-key": "A required key is missing.",
     "never-asked": "Nothing passes the prompt on to the agent.",
     "never-used": "A rule of a scripted model comes after one that matches every request.",

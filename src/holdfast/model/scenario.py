@@ -17,7 +17,7 @@ class Position(Struct, frozen=True):
 
 
 class Schedule(Struct, frozen=True, omit_defaults=True):
-    """When a fault fires; calls are counted as they arrive at the target, per trial."""
+    """The schedule of a fault; calls are counted as they arrive at the target, per trial."""
 
     probability: float = 1.0
     after_calls: int | None = None

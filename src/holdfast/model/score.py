@@ -123,7 +123,7 @@ class Attacks(Struct, frozen=True, omit_defaults=True):
 
 
 class Spent(Struct, frozen=True, omit_defaults=True):
-    """What the agent's calls used."""
+    """The usage of the agent's calls."""
 
     calls: int = 0
     """The agent's own calls; `retries` are those of its client libraries."""
@@ -148,7 +148,7 @@ class Spent(Struct, frozen=True, omit_defaults=True):
 
 
 class CostEstimate(Struct, frozen=True):
-    """What the calm trials of a hunt cost, and what all of its trials may cost."""
+    """The cost of a hunt's calm trials, and the possible cost of all its trials."""
 
     calm_trials: int
     calm_tokens: int
@@ -212,7 +212,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
 
 
 class Share(Struct, frozen=True, omit_defaults=True):
-    """How many of the decided cases passed."""
+    """The share of the decided cases that passed."""
 
     passed: int
     judged: int

@@ -43,7 +43,7 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
 
 
 class SessionSource(Struct, frozen=True, omit_defaults=True):
-    """Where sessions are imported from: a LangSmith project, or one run."""
+    """The source of imported sessions: a LangSmith project, or one run."""
 
     project: str = ""
     run: str = ""

@@ -1,4 +1,4 @@
-"""What the user wrote, validated and with defaults: the Spec and its parts.
+"""The user's spec, validated and with defaults: the Spec and its parts.
 
 A Spec holds references (`${VAR}`, `{{ secrets.X }}`), never the values behind them.
 """
@@ -116,7 +116,7 @@ class ToolRef(Struct, frozen=True):
 
 
 class UsageLimits(Struct, frozen=True, omit_defaults=True):
-    """What one trial of the agent may use before Holdfast stops it. None: no limit."""
+    """The limits at which Holdfast stops a trial of the agent. None: no limit."""
 
     calls: int | None = None
     cost: float | None = None

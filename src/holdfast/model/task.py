@@ -76,7 +76,7 @@ class RequestChange(Struct, frozen=True, omit_defaults=True):
 
 
 class Variation(Struct, frozen=True, omit_defaults=True):
-    """How a task was made from a golden prompt."""
+    """The way in which a task was made from a golden prompt."""
 
     mutation: str
     """The type, such as `noise`."""
@@ -181,7 +181,7 @@ class RecordedUse(Struct, frozen=True, omit_defaults=True):
 
 
 class SayRule(Struct, frozen=True):
-    """What a scripted user replies to a matching answer."""
+    """A scripted user's reply to a matching answer."""
 
     when: str
     """A regular expression that is searched for in the answer."""
@@ -215,7 +215,7 @@ class SimulatedUser(Struct, frozen=True, omit_defaults=True):
 
 
 class Task(Struct, frozen=True, gc=False):
-    """What the agent is asked, one turn or several."""
+    """The agent's task, in one turn or several."""
 
     turns: tuple[str, ...]
     kind: Literal["golden", "task", "probe", "mutation", "replay"] = "golden"

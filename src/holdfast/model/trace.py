@@ -19,7 +19,7 @@ REFUSED = "refused"
 
 
 class Cost(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a model call used."""
+    """The usage of a model call."""
 
     model: str = ""
     input_tokens: int = 0

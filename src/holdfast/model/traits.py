@@ -1,4 +1,4 @@
-"""What the rest of Holdfast must know about a fault or a check: the class variable `traits` of its class.
+"""The traits of faults and checks that the rest of Holdfast uses: the class variable `traits` of each class.
 
 Nothing else distinguishes a built-in plug-in from an external one: no stage asks for a plug-in by name.
 """
@@ -49,7 +49,7 @@ class HuntUse(Struct, frozen=True, kw_only=True):
 
 
 class FaultTraits(Struct, frozen=True, kw_only=True):
-    """What planes, worlds and checks must know about a fault."""
+    """The traits of a fault that planes, worlds and checks use."""
 
     reached: Literal["always", "never", "maybe"] = "always"
     """Whether a call with this fault still reaches the other side."""
@@ -103,7 +103,7 @@ class ServiceRead(Struct, frozen=True):
 
 
 class CheckTraits(Struct, frozen=True, kw_only=True):
-    """What the planner, the world and the judge must know about a check."""
+    """The traits of a check that the planner, the world and the judge use."""
 
     polarity: Literal["positive", "negative"]
     """A positive check requires something, a negative one forbids it. Without text a positive check fails and a

@@ -1,4 +1,4 @@
-"""What `when` means. The faults that a scenario declares decide it, before anything runs."""
+"""The meaning of `when`. The faults that a scenario declares decide it, before anything runs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class PlacedFile(Struct, frozen=True, omit_defaults=True):
 
 
 class Setup(Struct, frozen=True, omit_defaults=True):
-    """What is prepared before the agent starts; the agent also gets `env`."""
+    """The preparations before the agent starts; the agent also gets `env`."""
 
     packages: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ CONTAINER, EXTERNAL = "container", "external"
 
 
 class ServiceTraits(Struct, frozen=True):
-    """What the rest of Holdfast must know about a kind of service before opening one."""
+    """The traits of a kind of service that the rest of Holdfast uses before opening one."""
 
     port: int
     """The agent's port for it, unless the spec sets `ports`."""
@@ -106,7 +106,7 @@ class ServiceTraits(Struct, frozen=True):
 
 
 class SandboxTraits(Struct, frozen=True):
-    """What the rest of Holdfast must know about a sandbox backend before opening it."""
+    """The traits of a sandbox backend that the rest of Holdfast uses before opening it."""
 
     image: bool = False
     """Its programs are those of an image, not of this machine."""
@@ -140,7 +140,7 @@ class IngressPort(Struct, frozen=True):
 
 
 class Network(Struct, frozen=True, omit_defaults=True):
-    """Where the agent may connect to, and who may connect to it. By default: services and the gateway only."""
+    """The connections that the agent may make and accept. By default: services and the gateway only."""
 
     egress: Literal["deny", "allow"] = "deny"
     allow: tuple[str, ...] = ()
@@ -254,7 +254,7 @@ class AuditEvent(Struct, frozen=True, omit_defaults=True):
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):
-    """What was recorded for one rule while the world was alive: inputs, never verdicts."""
+    """The data recorded for one rule while the world was open: inputs, never verdicts."""
 
     data: Any = None
     error: str = ""

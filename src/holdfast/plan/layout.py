@@ -37,7 +37,7 @@ class TrialSpot(NamedTuple):
 
 
 class _RuleTasks(NamedTuple):
-    """What the groups of one rule share in every scenario."""
+    """The data that the groups of one rule share in every scenario."""
 
     invariant: str
     tasks: tuple[Task, ...]
@@ -46,7 +46,7 @@ class _RuleTasks(NamedTuple):
 
 
 class _Weather(NamedTuple):
-    """What the groups of one scenario share."""
+    """The data that the groups of one scenario share."""
 
     scenario: Scenario
     head: bytes

@@ -28,7 +28,7 @@ class CellKey(NamedTuple):
 
 
 class Plan:
-    """What a run will do, in a fixed order: scenario, rule, prompt, params, replica."""
+    """The trials of a run, in a fixed order: scenario, rule, prompt, params, replica."""
 
     def __init__(self, spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> None:
         """`sequential`: replicas of a prompt stop once they are decided; the spec has their maximum."""

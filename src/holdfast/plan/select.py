@@ -104,7 +104,7 @@ _SHOWN = 10
 
 
 class FailedTask(Struct, frozen=True, array_like=True):
-    """What a rule failed on in an earlier run."""
+    """A task on which a rule failed in an earlier run."""
 
     invariant: str
     scenario: str
@@ -148,7 +148,7 @@ class Shard(Struct, frozen=True, array_like=True):
 
 
 class Select(Struct, frozen=True):
-    """Which part of a plan to run; empty means all of it."""
+    """The selected part of a plan; empty means all of it."""
 
     scenarios: tuple[str, ...] = ()
     invariants: tuple[str, ...] = ()

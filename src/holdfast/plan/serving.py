@@ -1,4 +1,4 @@
-"""Which rules share trials, which have their own, and the tasks of each."""
+"""Decides which rules share trials and which have their own, and the tasks of each."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _WORDS = ("true", "false", "null")
 
 
 class CallTrace:
-    """Where the calls of one trial are reported, and the clock that times them."""
+    """The sink to which the calls of one trial are reported, and the clock that times them."""
 
     __slots__ = ("_numbers", "attack", "began", "early", "tell")
 

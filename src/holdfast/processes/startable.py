@@ -1,4 +1,4 @@
-"""What to execute for an agent that Holdfast starts, its environment, and why it cannot be started."""
+"""The command for an agent that Holdfast starts, its environment, and the reasons why it cannot be started."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def make_not_run_error(agent: AgentSpec, output: str, sees: str) -> AgentUnavail
 _HINTS = {
     errno.EACCES: "make it executable: chmod +x",
     errno.ENOEXEC: "its first line must name its interpreter, as in #!/bin/sh",
-    errno.ENOENT: "the file, or the interpreter that its first line names, is not there",
+    errno.ENOENT: "the file, or the interpreter that its first line names, does not exist",
     errno.E2BIG: "the prompt is too long for an argument or a variable: use agent.prompt: stdin or file",
 }
 

@@ -85,7 +85,7 @@ class Ran(Struct, frozen=True, omit_defaults=True):
 
 
 class FileChange(Struct, frozen=True):
-    """How one path of the workspace differs from the snapshot."""
+    """A difference of one path between the workspace and the snapshot."""
 
     path: str
     op: Literal["created", "modified", "deleted"]
@@ -102,7 +102,7 @@ class Command(Struct, frozen=True):
 
 
 class CommandEnd(Struct, frozen=True):
-    """How a command ended; a command that executes another in its place ends with that one."""
+    """The end of a command; a command that executes another in its place ends with that one."""
 
     exit_code: int | None
     """The exit code; None if a signal killed it, also one from Holdfast."""

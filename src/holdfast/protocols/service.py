@@ -159,7 +159,7 @@ class ServiceKeeper(Protocol):
 
 
 class ServicePlace(Struct, frozen=True):
-    """Where a keeper may work."""
+    """The folders and addresses that a keeper may use."""
 
     folder: Path
     """Its own folder on this machine, removed when the site is closed."""

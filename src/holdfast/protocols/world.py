@@ -55,7 +55,7 @@ class ReachablePort(Protocol):
 
 
 class Place(Protocol):
-    """Where an agent's programs run and reach the planes: this machine, or a sandbox."""
+    """The place where an agent's programs run and reach the planes: this machine, or a sandbox."""
 
     folder: str
     """The folder of the agent's own files, as its programs see it."""

@@ -17,7 +17,7 @@ _BASH = "bash's "
 
 
 class BashFeature(NamedTuple):
-    """How the feature is written, and a command that succeeds in a shell that has it."""
+    """The syntax of a feature, and a command that succeeds in a shell that has it."""
 
     written: re.Pattern[str]
     probe: str

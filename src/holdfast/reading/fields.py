@@ -1,4 +1,4 @@
-"""What a settings type declares: its keys with types, limits, defaults and descriptions.
+"""The declarations of a settings type: its keys with types, limits, defaults and descriptions.
 
 Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the same way. A field of type `Node` is not
 a key: it receives the node that the section was read from.

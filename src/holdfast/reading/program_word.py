@@ -84,7 +84,7 @@ class ProgramWord(NamedTuple):
 
 
 class ProgramCall(NamedTuple):
-    """What one command of a line runs: a program, and the script that it interprets, if any."""
+    """The program that one command of a line runs, and the script that it interprets, if any."""
 
     program: str
     script: str | None = None

@@ -1,4 +1,4 @@
-"""Why a cell or a case failed, as labelled facts: every report shows the same ones in the same order."""
+"""The failure of a cell or a case as labelled facts: every report shows the same ones in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trials of a run have in common: isolation, notes, endings, and differences from recorded sessions."""
+"""Properties that the trials of a run share: isolation, notes, endings, and differences from recorded sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worlds are kept for inspection: those of trials in which something failed or broke."""
+"""Selects the worlds to keep for inspection: those of trials in which something failed or broke."""
 
 from __future__ import annotations
 

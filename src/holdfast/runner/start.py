@@ -108,7 +108,7 @@ def resume_job(
     original = manifest.original
     if manifest.masked and config is None:
         if not original.is_file():
-            what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
+            what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} does not exist"
             raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
         config = original
     edited = () if config is not None else _warn_edited(run, original)

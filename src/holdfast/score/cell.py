@@ -75,7 +75,7 @@ _CODES: Mapping[str, int] = {"pass": PASS, "fail": FAIL, "error": ERROR, "unprov
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What is stored of a decided cell: no verdicts, no answers."""
+    """The stored result of a decided cell: no verdicts, no answers."""
 
     outcome: Outcome
     why: Why = NO_REASON

@@ -19,7 +19,7 @@ SLACK = 1e-9
 
 
 class OpenRule(NamedTuple):
-    """Why a rule that passed proves nothing."""
+    """A rule that passed but proves nothing, with the reason."""
 
     reason: str
     code: str

@@ -22,7 +22,7 @@ _WORDS = {
 
 
 class BadEndings:
-    """How the trials of a run ended, if badly."""
+    """The bad endings of a run's trials."""
 
     def __init__(self, invariants: Sequence[Invariant]) -> None:
         self._invariants = invariants

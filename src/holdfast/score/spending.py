@@ -1,4 +1,4 @@
-"""What the agent's calls used: tokens and money, from the trace."""
+"""The usage of the agent's calls: tokens and money, from the trace."""
 
 from __future__ import annotations
 

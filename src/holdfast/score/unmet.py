@@ -20,7 +20,7 @@ _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools calle
 
 
 class Why(NamedTuple):
-    """Why a cell is not a plain pass: a sentence for people, and values to compare."""
+    """The reason why a cell is not a plain pass: a sentence for people, and values to compare."""
 
     reason: str = ""
     code: str = ""

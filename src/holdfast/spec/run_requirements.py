@@ -1,4 +1,4 @@
-"""What a run requires of a file that loads."""
+"""The requirements of a run on a file that loads."""
 
 from __future__ import annotations
 

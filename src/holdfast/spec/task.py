@@ -62,7 +62,7 @@ def _report_user_problems(reader: Reader, user: UserSection, written: int) -> No
     if user.script is not None and user.model is not None:
         reader.report(at.get_key("model"), "script and model cannot be combined", hint="remove one", code="conflict")
     elif user.script is None and user.model is None and not reader.has_error(path):
-        hint = "script: a file with what the user says, or model: who plays the user"
+        hint = "script: a file with the user's messages, or model: the model that plays the user"
         reader.report(at, "needs one of script, model", hint=hint, code="missing-key")
     if user.model is not None and user.script is None and user.goal is None and not reader.has_error(f"{path}.goal"):
         reader.report_missing(at, "goal", hint="what the user wants from the agent")

@@ -1,4 +1,4 @@
-"""What a statement writes, from its text: operation and table. Row counters see what no text shows."""
+"""Finds the writes of a statement from its text: operation and table. Row counters see writes that no text shows."""
 
 from __future__ import annotations
 

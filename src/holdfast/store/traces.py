@@ -27,7 +27,7 @@ _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | o
 
 
 class TraceSeal:
-    """What was written to one trace file: its length and digest."""
+    """The length and digest of one trace file."""
 
     def __init__(self) -> None:
         self.events = 0

@@ -24,7 +24,7 @@ from holdfast.store.stored_records import RunRecords, open_records
 
 
 class Repetition(Struct, frozen=True):
-    """What a person types to repeat a trial."""
+    """The command that repeats a trial."""
 
     command: str
     python: str = ""

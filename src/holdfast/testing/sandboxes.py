@@ -1,4 +1,4 @@
-"""What every sandbox backend must do, as checks that its author can run.
+"""The contract of every sandbox backend, as checks that its author can run.
 
     failures = await check_backend(backend, folder)
     assert not failures

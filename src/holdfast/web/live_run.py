@@ -46,7 +46,7 @@ _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 
 class LiveNews(Struct):
-    """What happened since the last update."""
+    """The events since the last update."""
 
     cells: list[Cell]
     trials: list[dict[str, Any]]

@@ -145,7 +145,7 @@ _REFUSED = re.compile(
     r"bwrap: (?:Creating new namespace failed|No permissions to creat\w+ (?:a )?new namespace|setting up uid map)"
     r"|unshare(?: failed)?: (?:No space left on device|Operation not permitted)"
 )
-_NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: ours is around it"
+_NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: it runs inside Holdfast's"
 
 
 def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:

@@ -77,13 +77,13 @@ async def reopen(
     """
     path = get_dump_path(folder, spec.name)
     if get_traits(spec).holds and not path.is_file():
-        tell(f"service {spec.name} is not there: {explain_missing(kept_world, spec.name)}")
+        tell(f"service {spec.name} is not available: {explain_missing(kept_world, spec.name)}")
         return False
     try:
         keeper = await worlds.find_keeper(spec)
         service = await _restore(await keeper.provide(trial, alone=True), path)
     except HoldfastError as refused:
-        tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
+        tell(f"service {spec.name} is not available: {' '.join(str(refused).split())}")
         return False
     if note := MOVED_ON if spec.kind == EXTERNAL else kept_world.service_notes.get(spec.name):
         tell(f"service {spec.name}: {note}")
@@ -122,7 +122,7 @@ def _build_shell_environ() -> dict[str, str]:
 
 
 def _find_setsid() -> list[str]:
-    """Gives a shell a terminal of its own, so that it can control jobs."""
+    """Returns the command that gives a shell a terminal of its own, so that it can control jobs."""
     setsid = shutil.which("setsid", path="/usr/bin:/bin")
     return [setsid, "-cw"] if setsid and sys.stdin.isatty() else []
 

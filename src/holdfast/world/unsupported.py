@@ -1,4 +1,4 @@
-"""What a spec asks of its world that this machine or backend cannot do: reported, never ignored silently."""
+"""Features that a spec requires and this machine or backend lacks: reported, never ignored silently."""
 
 from __future__ import annotations
 

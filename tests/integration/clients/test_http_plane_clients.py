@@ -89,7 +89,7 @@ def test_without_its_variable_a_client_refuses_our_certificate(bench, secure, cl
         (event,) = trial.events()
     assert ended.returncode != 0
     assert event.error_type == "certificate_refused"
-    assert any("rejected our certificate" in note for note in trial.context.notes)
+    assert any("rejected Holdfast's certificate" in note for note in trial.context.notes)
 
 
 def test_git_reads_its_own_variable(bench, secure):

@@ -135,7 +135,7 @@ class ReportLine(Protocol):
 
 
 class HostSetup(Struct, frozen=True):
-    """What the host receives at its start."""
+    """The first message to the host."""
 
     agent: AgentSpec
     root: str

@@ -211,7 +211,7 @@ class InlineAgent:
             text = following
 
     async def _await_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
-        """Returns a turn that can be cancelled at its limit whenever the agent awaits something."""
+        """Runs a turn, which can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):

@@ -50,7 +50,7 @@ class _File(NamedTuple):
 
 
 class SourceProblem(Struct, frozen=True):
-    """Why a reference cannot work, or why it probably cannot."""
+    """A reason why a reference cannot work, or probably cannot."""
 
     key: str
     message: str

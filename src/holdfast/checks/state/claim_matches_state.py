@@ -38,7 +38,9 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DoneClaims(Struct, frozen=True):
-    """How often each claimed action happened and is still in effect, with a description of the first ones."""
+    """The number of times that each claimed action happened and is still in effect, with a description of the first
+    ones.
+    """
 
     counts: tuple[int, ...]
     shown: tuple[tuple[str, ...], ...]

@@ -43,7 +43,7 @@ _SYNTAX_ERROR = 2
 
 
 class ExitRecord(Struct, frozen=True, omit_defaults=True):
-    """How a command ended, and the end of its output."""
+    """The exit of a command, and the end of its output."""
 
     exit_code: int | None = None
     stdout: str = ""

@@ -58,7 +58,7 @@ _WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S10
 
 
 class ScriptRun(Struct, frozen=True, omit_defaults=True):
-    """How the script ended, and how it ended on its own solution before the agent started."""
+    """The exit of the script, and its exit on its own solution before the agent started."""
 
     end: ExitRecord
     reference: ExitRecord | None = None

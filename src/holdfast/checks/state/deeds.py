@@ -28,7 +28,7 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
 
 
 class Deeds(NamedTuple):
-    """How often an action happened and is in effect, with descriptions of the first ones.
+    """The number of times that an action happened and is in effect, with descriptions of the first ones.
 
     `unseen` says why there may be more; empty if there are not.
     """

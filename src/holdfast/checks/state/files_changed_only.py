@@ -27,7 +27,7 @@ _LINE = 100
 
 
 class Changes(Struct, frozen=True, omit_defaults=True):
-    """How the agent changed the workspace since the snapshot."""
+    """The agent's changes to the workspace since the snapshot."""
 
     changes: tuple[FileChange, ...] = ()
     cut: bool = False

@@ -56,7 +56,7 @@ def read_path(sandbox: Sandbox, path: str, *, read: bool = False) -> PathState:
 
 
 PATH_CODES: Mapping[str, str] = {
-    "file-missing": "The file is not there.",
+    "file-missing": "The file does not exist.",
     "file-there": "The file is there.",
     "path-outside": "The path leads out of the workspace.",
     "path-unreadable": "The path cannot be read.",

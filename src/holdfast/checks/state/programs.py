@@ -76,7 +76,7 @@ ExitMeaning = Literal["fail", "error", "unproven", "by exit code"]
 
 
 class NotRun(Struct, frozen=True, omit_defaults=True):
-    """What is known about the program that a command could not run."""
+    """The known facts about the program that a command could not run."""
 
     exit_code: int | None = None
     """126 or 127, of the command or, if its program is known, of the recipe at which make stopped."""

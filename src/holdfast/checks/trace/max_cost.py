@@ -54,7 +54,7 @@ class MaxCost:
         if unpriced:
             names = shorten(", ".join(unpriced), 120)
             raise HarnessError(
-                f"the price of {names} is not known: give input_usd and output_usd under models", code="price-unknown"
+                f"the price of {names} is not known: set input_usd and output_usd under models", code="price-unknown"
             )
         if silent:
             return Finding(None, f"{silent}; the others: {about}", "cost-unknown")

@@ -29,5 +29,5 @@ class DownAtStart:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         many = self.connections or 3
         if call.arguments.get("since_ms", 0.0) < self.for_ms if self.for_ms else ctx.n <= many:
-            raise Dropped(f"{call.target}: not there yet", kind="closed")
+            raise Dropped(f"{call.target}: not started yet", kind="closed")
         return await forward(call)

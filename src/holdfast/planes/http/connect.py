@@ -164,11 +164,11 @@ class ConnectRequest:
         trace.trouble = "certificate_refused"
         trace.output = f"the client left during the TLS handshake{why}"
         self.context.sink.note(
-            f"a client rejected our certificate for {self._origin.host}{why}: its requests were not observed. "
+            f"a client rejected Holdfast's certificate for {self._origin.host}{why}: its requests were not observed. "
             f"Programs trust it if they read {', '.join(TRUST_VARIABLES)}"
         )
         self.context.sink.add_error(
-            f"a client rejected our certificate for {self._origin.host}: its call failed because of Holdfast",
+            f"a client rejected Holdfast's certificate for {self._origin.host}: its call failed because of Holdfast",
             "certificate-refused",
         )
 

@@ -172,7 +172,7 @@ def split_oddly(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFr
 
 
 class _Repeats:
-    """Which frames of one stream are repeated: the first empty one, and others at random."""
+    """The frames of one stream that are repeated: the first empty one, and others at random."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng

@@ -1,4 +1,4 @@
-"""What a hunt found, for the page of its run: the causes with their stories, and call sites × faults."""
+"""The result of a hunt, for the page of its run: the causes with their stories, and call sites × faults."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from holdfast.store.run_names import format_name
 
 
 class Bounds(NamedTuple):
-    """How much of a trial a document contains; the run's folder has the rest, and the page says so."""
+    """The limits on the part of a trial in a document; the run's folder has the rest, and the page says so."""
 
     text: int = 200_000
     """Characters of one answer."""

@@ -48,7 +48,7 @@ class RulePlan(NamedTuple):
 
 
 class PairingPlan(NamedTuple):
-    """What to compare, and how, by part and name."""
+    """The rules to compare, and the method, by part and name."""
 
     rules: Mapping[_Rule, RulePlan] = {}
     changed_rules: frozenset[_Rule] = frozenset()

@@ -27,7 +27,7 @@ def read_trial(world: KeptWorld, environ: Mapping[str, str], tell: Callable[[str
         spec, _ = load_stored_spec(run, run.read_manifest(), None, environ)
         trial = {one.id: one for one in read_trials(run) if one.id == world.trial}[world.trial].build_trial({})
     except (UserError, OSError, KeyError) as refused:
-        tell(f"its services and secrets are not there: run {run.id} cannot be read: {_explain(refused)}")
+        tell(f"its services and secrets are not available: run {run.id} cannot be read: {_explain(refused)}")
         return StoredTrial(Spec(world.spec, AgentSpec("command")), Trial(world.trial, "contract", CALM, Task(("",))))
     return StoredTrial(spec, trial, _resolve_secrets(spec, environ, tell))
 
@@ -41,7 +41,7 @@ def _resolve_secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str
         try:
             values |= resolve_secrets([secret], environ, root, spec.seed, commands=trusted)
         except UserError as refused:
-            tell(f"secret {secret.name} is not there: {refused}")
+            tell(f"secret {secret.name} is not available: {refused}")
     return values
 
 

@@ -109,7 +109,7 @@ def _refuse_digests(run: RunDir, spec: Spec) -> None:
 
 
 def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
-    """Return a note if the file's rules are no longer those that were used."""
+    """Yield a note if the file's rules are no longer those that were used."""
     if config is not None or manifest.built:
         return
     try:

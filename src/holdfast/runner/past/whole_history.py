@@ -1,4 +1,4 @@
-"""What a multi-part run is compared with: a baseline, which decides, and the last good run, which is only mentioned."""
+"""Compares a multi-part run with a baseline, which decides, and with the last good run, which is only mentioned."""
 
 from __future__ import annotations
 

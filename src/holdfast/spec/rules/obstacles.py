@@ -17,7 +17,7 @@ from holdfast.spec.sections.agent import AgentSection
 
 
 class Obstacle(Struct, frozen=True):
-    """Why a fault cannot be met, and how to fix it."""
+    """The reason why a fault cannot be met, and the remedy."""
 
     message: str
     hint: str

@@ -24,7 +24,7 @@ _MAX_MODULES = 60
 
 
 class Tools(Struct, frozen=True):
-    """What is known about an agent's tools without running it."""
+    """The facts about an agent's tools that are known without running it."""
 
     names: frozenset[str]
     declared: bool

@@ -15,7 +15,7 @@ LONGEST_GLOB = 1_000
 
 
 class ScheduleKeys(Struct, frozen=True, kw_only=True):
-    """When a fault fires."""
+    """Keys that decide when a fault fires."""
 
     probability: Annotated[float, about("The chance that a call is hit.", ge=0, le=1)] = 1.0
     after_calls: Annotated[int | None, about("Let this many calls pass, then fire.", ge=0)] = None

@@ -38,7 +38,7 @@ class FileUse(NamedTuple):
 
 
 class _PathForm(NamedTuple):
-    """Which arguments of a call hold its path; `more` is the index of its flags or mode."""
+    """The arguments of a call that hold its path; `more` is the index of its flags or mode."""
 
     kind: str
     folder: int

@@ -1,4 +1,4 @@
-"""What a bubblewrap sandbox isolates, and which of it this machine enforces."""
+"""The isolation features of a bubblewrap sandbox, and those that this machine enforces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which user runs a server, and what confines it.
+"""The user that runs a server, and the server's confinement.
 
 Anyone who controls a database's superuser can run programs (`COPY … TO PROGRAM` in PostgreSQL) or write files (Redis,
 MariaDB). So a server has its own mounts, processes and network, no capabilities, a read-only system, and its data on a

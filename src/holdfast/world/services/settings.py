@@ -98,7 +98,7 @@ def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
         )
     if bool(user) != ("PASSWORD" in env):
         raise UserError(
-            f"service {spec.name}: MYSQL_USER and MYSQL_PASSWORD need each other",
+            f"service {spec.name}: MYSQL_USER and MYSQL_PASSWORD must be set together",
             code="service-config-invalid",
             hint="give both",
         )

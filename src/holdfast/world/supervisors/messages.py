@@ -45,7 +45,7 @@ class SupervisorMessage(NamedTuple):
 
 
 class CommandEndMessage(NamedTuple):
-    """How a command ended."""
+    """The end of a command."""
 
     number: int
     exit_code: int = UNTOLD

@@ -58,7 +58,7 @@ def test_mysql_reads_both_prefixes_and_wants_user_and_password_together() -> Non
     assert found.account == ("app", "p")
     assert read_mysql_settings(spec("mysql", MYSQL_ROOT_PASSWORD="r")).account == ("root", "r")
     assert len(read_mysql_settings(spec("mysql", MYSQL_RANDOM_ROOT_PASSWORD="yes")).root_password) > 20
-    with pytest.raises(UserError, match="need each other"):
+    with pytest.raises(UserError, match="must be set together"):
         read_mysql_settings(spec("mysql", MYSQL_USER="app"))
     with refused("service-config-invalid"):
         read_mysql_settings(spec("mysql", MYSQL_USER="root", MYSQL_PASSWORD="p"))

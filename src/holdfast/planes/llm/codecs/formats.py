@@ -1,4 +1,4 @@
-"""Which format a path uses, and which hosts belong to model providers."""
+"""The format that each path uses, and the hosts of model providers."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Query(Struct, frozen=True):
 
 
 class Destination(Struct, frozen=True):
-    """How a request reaches its server."""
+    """The address and headers with which a request reaches its server."""
 
     url: str
     headers: RawFields

@@ -67,7 +67,7 @@ _OTHERS = (
 
 
 class _MysqlAgentSession(Struct):
-    """What is stored about one session of the agent."""
+    """The stored facts about one session of the agent."""
 
     database: str = ""
     temporary: set[str] = set()

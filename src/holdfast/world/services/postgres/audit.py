@@ -93,7 +93,7 @@ class _ServerSnapshot(Struct):
 
 
 class _PgAgentSession:
-    """What is stored about one session of the agent."""
+    """The stored facts about one session of the agent."""
 
     def __init__(self) -> None:
         self.last: list[Write] = []
