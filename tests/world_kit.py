@@ -36,7 +36,7 @@ class FolderSandbox:
 
     async def run(self, argv: Sequence[str], env: Mapping[str, str], **how: Any) -> Ran:
         self.orders.append((tuple(argv), {"env": dict(env), **how}))
-        return self.ran
+        return Ran(0) if "-n" in argv else self.ran  # a shell that only parses its command
 
     def changes(self) -> Iterable[FileChange]:
         return iter(self._find_changes)

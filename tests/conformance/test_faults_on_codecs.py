@@ -70,20 +70,20 @@ def test_a_fault_can_be_sent_in_every_format(mode, kind, format):
     plain, streamed = (met(FAULTS[mode], REPLIES[kind], stream) for stream in (False, True))
     asked = ModelRequest("gpt-4o", stream=True)
     if isinstance(plain, Failed):
-        refusal = codec.refusal(plain)
+        refusal = codec.write_refusal(plain)
         assert isinstance(plain, TimedOut) or 400 <= refusal.status < 600
         assert refusal.body
         return
-    msgspec.json.decode(codec.body(plain, msgspec.structs.replace(asked, stream=False)))
-    frames = list(codec.frames(streamed, asked))
+    msgspec.json.decode(codec.write_body(plain, msgspec.structs.replace(asked, stream=False)))
+    frames = list(codec.write_frames(streamed, asked))
     cut = any(isinstance(delta, Cut) for delta in streamed.deltas)
     assert [frame for frame in frames if isinstance(frame, Cut)] == [Cut()] * cut
-    reader = codec.reader()
+    reader = codec.create_reader()
     for frame in frames:
         if isinstance(frame, bytes):
             reader.feed(frame)
     if codec.provider != "ollama" or mode != "malformed_tool_call":  # a call that Ollama cannot read, it sends as text
-        assert reader.completion().text == (streamed.text if not streamed.lacks else "")
+        assert reader.build_completion().text == (streamed.text if not streamed.lacks else "")
 
 
 @pytest.mark.parametrize("format", PATHS)
@@ -91,7 +91,7 @@ def test_a_fault_can_be_sent_in_every_format(mode, kind, format):
 def test_what_is_wrong_with_a_call_shows_in_every_format_that_has_calls(fault, format):
     codec = codec_of(format)
     asked, right = ModelRequest("gpt-4o"), REPLIES["call"]
-    wrong = codec.body(met(fault, right, False), asked)
+    wrong = codec.write_body(met(fault, right, False), asked)
     if format != "ollama_generate":
-        assert wrong != codec.body(right, asked)
-        assert codec.reply(msgspec.json.decode(wrong)).tool_calls != right.tool_calls
+        assert wrong != codec.write_body(right, asked)
+        assert codec.read_reply(msgspec.json.decode(wrong)).tool_calls != right.tool_calls

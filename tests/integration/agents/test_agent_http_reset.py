@@ -125,7 +125,7 @@ def test_reset_function_of_an_object_in_a_module(tmp_path: Path) -> None:
         ("def clear(): raise KeyError('table')", "KeyError: 'table'"),
         ("", "clear"),
         ("import no_such_module_here", "no_such_module_here"),
-        ("import os\ndef clear(): os._exit(7)", "exit 7: it said nothing"),
+        ("import os\ndef clear(): os._exit(7)", "exit 7: it printed nothing"),
     ],
 )
 def test_reset_function_that_fails_is_a_harness_error(tmp_path: Path, source: str, why: str) -> None:
@@ -137,7 +137,7 @@ def test_reset_function_that_fails_is_a_harness_error(tmp_path: Path, source: st
 def test_reset_function_over_its_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_reset, "RESET_S", 0.5)
     source = "import os, time\ndef clear():\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(60)\n"
-    with pytest.raises(HarnessError, match="no end within"):
+    with pytest.raises(HarnessError, match="did not finish within"):
         call(tmp_path, source)
     pid = (tmp_path / "pid").read_text()
     assert not Path(f"/proc/{pid}").exists()

@@ -47,7 +47,7 @@ def using(folder: Path, use: Callable[[Any], Awaitable[None]], code: str = SERVE
 
 
 def free_port() -> int:
-    return Ports().take()
+    return Ports().pick_port()
 
 
 def test_fresh_gives_every_trial_an_instance_of_its_own_on_its_own_port(tmp_path: Path) -> None:
@@ -324,6 +324,6 @@ def test_an_address_is_closed_when_its_instance_cannot_be_started(tmp_path: Path
 
 def test_ports_come_from_below_the_range_of_outgoing_connections_and_not_twice_in_a_row() -> None:
     ports = Ports()
-    taken = [ports.take() for _ in range(50)]
+    taken = [ports.pick_port() for _ in range(50)]
     assert len(set(taken)) == 50
     assert all(20_000 <= port < 32_768 for port in taken)

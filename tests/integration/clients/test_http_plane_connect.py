@@ -85,7 +85,7 @@ def test_a_trial_that_ends_while_the_certificate_is_looked_at_still_tells_of_it(
 
 
 async def left(trial):
-    trial.plane.leave(trial.context)
+    trial.plane.end_trial(trial.context)
 
 
 def test_several_requests_on_one_opened_connection(bench, secure):

@@ -285,7 +285,7 @@ def test_requests_under_way_when_the_trial_ends_are_reported_as_unfinished(bench
     slow, hang = tool("slow", f"{plain.url}/rows", delay_ms=60_000), network("timeout", f"{plain.url}/text")
 
     async def leave(trial):
-        trial.plane.leave(trial.context)
+        trial.plane.end_trial(trial.context)
 
     with bench.trial([slow, hang]) as trial, ThreadPoolExecutor(2) as pool:
         asking = [pool.submit(trial.get, plain.url + path) for path in ("/rows", "/text")]

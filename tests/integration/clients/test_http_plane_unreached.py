@@ -96,7 +96,7 @@ def test_a_silence_of_a_host_of_the_spec_is_measured_and_of_others_not(bench):
 
 
 async def _leave(trial):
-    trial.plane.leave(trial.context)
+    trial.plane.end_trial(trial.context)
 
 
 @pytest.mark.parametrize(
