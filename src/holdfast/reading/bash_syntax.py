@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from holdfast.reading.program_word import blank_calculations, find_quoted_substitutions, strip_here_texts
+from holdfast.reading.program_word import blank_calculations
+from holdfast.reading.shell_scan import ShellScan
 
-_COMMAND = r"(?:^|[;&|({!\n`]|\b(?:if|elif|then|else|do|while|until)\b)\s*"
+_COMMAND = r"(?:^|[;&|()\n]|(?<!\S)\{\s)\s*(?:(?:if|elif|then|else|do|while|until|!|\{)\s+)*"
 """Where a command may begin."""
-_QUOTED = re.compile(r"""(\$?)'[^']*'|"((?:\\.|[^"\\])*)"|\\.|(?<![^\s;&|(])#[^\n]*""", re.DOTALL)
-
-
+_PART = r"""[^{}\s"';&|<>()]*"""
 _BASH = "bash's "
 
 
@@ -31,13 +30,13 @@ BASH_FEATURES: Mapping[str, BashFeature] = {
         ("|&", r"\|&(?!&)", ": |& cat"),
         ("<( )", r"[<>]\(", "cat <(:)"),
         ("<<<", r"<<<", "cat <<< x"),
-        ("[ a == b ]", rf"{_COMMAND}(?:\[|test)\s[^;&|\n]*?\s==\s", "[ a == a ]"),
-        ("${x:0:1}", r"\$\{\w+(?::\s?-?\d|/)", 'x=ab; [ "${x:0:1}${x/a/b}" = abb ]'),
+        ("[ a == b ]", rf"{_COMMAND}(?:\[|test)\s[^;&|\n]*?(?<!\s=)(?<!!=)\s==\s", "[ a == a ]"),
+        ("${x:0:1}", r"\$\{(?:\w+|[@*])(?::[^-=?+]|/)", 'x=ab; [ "${x:0:1}${x/a/b}" = abb ]'),
         ("${x^^}", r"\$\{\w+[\^,]", 'x=a; [ "${x^^}" = A ]'),
         ("${!x}", r"\$\{!\w", 'x=y; y=z; [ "${!x}" = z ]'),
         ("arrays", r"\w\+?=\(|\$\{[#!]?\w+\[", 'x=(a b); [ "${x[1]}" = b ]'),
-        ("set -o pipefail", r"\bset\s(?:[^;&|\n]*\s)?-\w*o\s+pipefail", "set -o pipefail"),
-        ("{a,b}", r"(?<!\$)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}", '[ "$(echo {a,b})" = "a b" ]'),
+        ("set -o pipefail", rf"{_COMMAND}set\s(?:[^;&|\n]*\s)?-\w*o\s+pipefail", "set -o pipefail"),
+        ("{a,b}", rf"\{{(?:{_PART},{_PART}|-?\w+\.\.-?\w+(?:\.\.-?\d+)?)\}}", '[ "$(echo {a,b})" = "a b" ]'),
         ("$'…'", r"\$'", "[ $'a' = a ]"),
     )
 }
@@ -59,11 +58,7 @@ def explain_bash_only(name: str) -> str:
 
 def find_bash_features(command: str) -> list[str]:
     """Return the names of the features in a command, ignoring text that is quoted for another shell."""
-    text = strip_here_texts(blank_calculations(command))
-    # What is quoted is no syntax, except for the expansions and substitutions in double quotes.
-    inner = [match[2] for match in _QUOTED.finditer(text) if match[2]]
-    bare = _QUOTED.sub(lambda match: "$'" if match[1] else "_" * (not match[0].startswith("#")), text)
-    expansions = " ".join(expansion for part in inner for expansion in re.findall(r"(?<!\\)\$\{[^}]*\}?", part))
-    nested = [find_bash_features(code) for part in inner for code in find_quoted_substitutions(part)]
-    own = [name for name, one in BASH_FEATURES.items() if one.written.search(f"{bare}\n{expansions}")]
-    return list(dict.fromkeys([*own, *(name for names in nested for name in names)]))
+    scan = ShellScan(command)
+    syntax = "\n".join((blank_calculations(scan.bare), *scan.heads))
+    own = [name for name, one in BASH_FEATURES.items() if one.written.search(syntax)]
+    return list(dict.fromkeys([*own, *(name for code in scan.nested for name in find_bash_features(code))]))

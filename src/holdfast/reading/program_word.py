@@ -228,7 +228,7 @@ def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
     def simplify(piece: re.Match[str]) -> str:
         text = piece[0]
         if text[0] == '"':
-            substitutions.extend(find_quoted_substitutions(text[1:-1]))
+            substitutions.extend(_find_quoted_substitutions(text[1:-1]))
         if text[0] == "`":
             return f"$({text[1:-1]})"
         if text == "\\\n":
@@ -237,7 +237,7 @@ def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
             return "_"  # `shlex` would not tell it from an operator
         return "" if text[0] == "#" else text
 
-    plain = _ARRAY.sub(r"\1\2", strip_here_texts(blank_calculations(line)))
+    plain = _ARRAY.sub(r"\1\2", _strip_here_texts(blank_calculations(line)))
     plain = _PROCESS_SUBSTITUTION.sub(" (", _PIECE.sub(simplify, plain))
     functions = set(_FUNCTION.findall(plain))
     return _FUNCTION.sub(";", _CASE.sub(";", plain)), functions, substitutions
@@ -248,12 +248,12 @@ def blank_calculations(line: str) -> str:
     return _CALCULATION.sub(r"\1let", _ARITHMETIC.sub("0", _CONDITION.sub("[[", line)))
 
 
-def strip_here_texts(line: str) -> str:
+def _strip_here_texts(line: str) -> str:
     """Return the line without the texts of here-documents."""
     return _HERE_TEXT.sub(r"\3\n", line)
 
 
-def find_quoted_substitutions(text: str) -> list[str]:
+def _find_quoted_substitutions(text: str) -> list[str]:
     """Return the commands whose output is inserted into a text in double quotes."""
     return [match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text)]
 
