@@ -17,7 +17,7 @@ HoldfastError
 |-- NothingToJudge       the rule has nothing to look at, whatever the agent does: unproven
 |-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
 |-- QueryFailed          a database that refuses a statement
-`-- InjectedError        raised inside the agent by a fault (a RuntimeError too)
+`-- InjectedError        raised inside the agent by a fault (a RuntimeError too; a lost reply also a ConnectionError)
 """
 
 from __future__ import annotations
@@ -198,3 +198,7 @@ class InjectedError(RuntimeError, HoldfastError):
         self.status_code = status_code
         self.retry_after = retry_after
         self.body = body
+
+
+class InjectedConnectionError(InjectedError, ConnectionError):
+    """The same where a fault broke the connection, so that an agent that retries on ConnectionError does so."""

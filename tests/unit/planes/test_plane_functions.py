@@ -562,6 +562,10 @@ def test_failures_are_timeout_error_and_injected_error(tools: Fixture) -> None:
         m.search()
     assert (caught.value.status_code, caught.value.retry_after) == (429, 3)
     assert isinstance(caught.value, RuntimeError)
+    # A client whose connection breaks raises ConnectionError, and agents retry on it: so must they here.
+    with tools.under(fault("search", "lost_reply")), pytest.raises(ConnectionError) as lost:
+        m.search()
+    assert isinstance(lost.value, InjectedError)
 
 
 class Busy(Exception):

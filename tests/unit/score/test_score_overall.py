@@ -85,7 +85,5 @@ def test_every_reason_has_a_documented_code_and_every_code_is_used() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reason"
     ]
     literals = {code.value for call in calls for code in call.args[2:] if isinstance(code, ast.Constant)}
-    refused = {
-        f"hunt-{why}" for why in ("budget", "calm-fails", "no-calls", "no-rules", "no-writes")
-    }
+    refused = {f"hunt-{why}" for why in ("budget", "calm-fails", "no-calls", "no-rules", "no-writes")}
     assert literals | refused | {"one-shard"} == set(REASON_CODES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.errors import HarnessError, InjectedError
-from holdfast.protocols.fault import Failed, TimedOut
+from holdfast.errors import HarnessError, InjectedConnectionError, InjectedError
+from holdfast.protocols.fault import Dropped, Failed, TimedOut
 
 
 def build_exception(failure: Failed) -> BaseException:
@@ -18,7 +18,8 @@ def build_exception(failure: Failed) -> BaseException:
         return load_exception(raises)(str(failure))
     if isinstance(failure, TimedOut):
         return TimeoutError(str(failure))
-    return InjectedError(str(failure), status_code=failure.status, retry_after=failure.retry_after_s, body=failure.body)
+    kind = InjectedConnectionError if isinstance(failure, Dropped) else InjectedError
+    return kind(str(failure), status_code=failure.status, retry_after=failure.retry_after_s, body=failure.body)
 
 
 @cache
