@@ -79,7 +79,7 @@ class Finding(Struct, frozen=True, omit_defaults=True, gc=False):
     """Spans of the judged text that decided, for highlighting in reports."""
     details: dict[str, Any] = {}
     empty: bool = False
-    """There was no text to read: a positive rule fails, a negative one is unproven."""
+    """There was no text to read, or not all of it: a positive rule fails, a negative one is unproven."""
     either_way: bool = False
     """A failure that remains one if the rule is negated: a link leaves the workspace, or only some parts fit."""
 

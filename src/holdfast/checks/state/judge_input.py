@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from holdfast.checks.state.mock_requests import FIELD, MISSING, get_request_value, read_requests
@@ -30,6 +32,24 @@ def truncate_input(text: str, limit: int) -> JudgeInput:
     if len(text) <= limit and len(data) <= limit:
         return JudgeInput(data.decode())
     return JudgeInput(data[:limit].decode("utf-8", "ignore"), True)
+
+
+def join_replies(replies: Sequence[str], limit: int) -> JudgeInput:
+    """Return all replies of a conversation, truncated to `limit` bytes, each from its beginning; a single one as it
+    is.
+    """
+    if len(replies) == 1 or not any(map(str.strip, replies)):
+        return truncate_input("".join(replies), limit)
+    heads = [f"=== reply {n} of {len(replies)}\n" for n in range(1, len(replies) + 1)]
+    room = max(0, limit - len("\n\n".join(heads)))
+    shown = dict[int, JudgeInput]()
+    # The shortest first: a short reply leaves the rest of its share to longer ones.
+    by_size = sorted(range(len(replies)), key=lambda n: len(replies[n].encode("utf-8", "replace")))
+    for done, n in enumerate(by_size):
+        shown[n] = truncate_input(replies[n], room // (len(replies) - done))
+        room -= len(shown[n].text.encode())
+    joined = truncate_input("\n\n".join(f"{head}{shown[n].text}" for n, head in enumerate(heads)), limit)
+    return JudgeInput(joined.text, joined.cut or any(one.cut for one in shown.values()))
 
 
 def read_mock_input(mock: Mock, field: str, limit: int) -> JudgeInput:

@@ -23,12 +23,15 @@ def build_markers(text: str) -> tuple[str, str]:
     return f"<<<TEXT {seal}>>>", f"<<<END OF TEXT {seal}>>>"
 
 
-def build_prompt(text: str, criteria: str, passes: str | None, fails: str | None, *, cut: bool = False) -> str:
-    """Return the complete message: criteria first, then the text, then the instruction again."""
+def build_prompt(text: str, criteria: str, passes: str | None, fails: str | None, *, shown: str = "") -> str:
+    """Return the complete message: criteria first, then the text, then the instruction again.
+
+    `shown` names the part of the text that is shown, if it is not all of it.
+    """
     opening, closing = build_markers(text)
     rubric = [f"Passes: {passes}"] if passes else []
     rubric += [f"Fails: {fails}"] if fails else []
-    length = ["The text was longer; only its beginning is shown."] if cut else []
+    length = [f"The text was longer; only {shown} is shown."] if shown else []
     lines = [
         "Criteria:",
         criteria.strip(),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.checks.state.judge_input import LARGEST, JudgeInput, read_mock_input, read_workspace_input, truncate_input
+from holdfast.checks.state.judge_input import (
+    LARGEST,
+    JudgeInput,
+    join_replies,
+    read_mock_input,
+    read_workspace_input,
+    truncate_input,
+)
 from holdfast.checks.state.judge_prompt import SYSTEM, build_prompt
 from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
 from holdfast.checks.state.mock_requests import FIELD, find_field_error
@@ -51,6 +58,8 @@ class Opinion(Struct, frozen=True, omit_defaults=True):
     votes: tuple[Vote, ...] = ()
     model: str = ""
     notes: tuple[str, ...] = ()
+    cut: bool = False
+    """The judge saw only a part of the input."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,7 @@ class LlmAsJudge:
     codes: ClassVar[Mapping[str, str]] = {
         "judge-above": "The model's rating reaches the threshold.",
         "judge-below": "The model's rating is below the threshold.",
+        "judge-cut": "The model's rating is below the threshold, and only a part of the input was shown.",
         "judge-nothing-to-read": "There is nothing to rate.",
     }
 
@@ -106,12 +116,16 @@ class LlmAsJudge:
         if not judge_input.text.strip():
             return build_evidence(self._question, Opinion(""))
         rubric = self.rubric
-        message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, cut=judge_input.cut)
+        several = self.input_from == "replies" and len(observation.turns) > 1
+        shown = ("the beginning of each reply" if several else "its beginning") if judge_input.cut else ""
+        message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown)
         replies = [await self._request_vote(ask, message, n) for n in range(self.votes)]
-        notes = [f"only the first {self.max_input} bytes of the input were shown"] if judge_input.cut else []
+        part = f"{self.max_input} bytes of the input were shown"
+        notes = [f"only {part}, {shown}" if several else f"only the first {part}"] if shown else []
         notes += [note for advice, _ in replies for note in advice.notes]
         votes, model = tuple(vote for _, vote in replies), replies[0][0].model
-        return build_evidence(self._question, Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes))))
+        opinion = Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes)), judge_input.cut)
+        return build_evidence(self._question, opinion)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         opinion = read_evidence(exhibit, self._question, Opinion)
@@ -125,10 +139,12 @@ class LlmAsJudge:
         compared = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
         of = f"the median of {len(opinion.votes)} votes, " if len(opinion.votes) > 1 else ""
         why = f": {shorten(nearest.reason, 120)}" if nearest.reason else ""
-        code = "judge-above" if passed else "judge-below"
-        return Finding(
-            passed, f"scored {score:.3g}, {of}{compared}{why}", code, score=score, details=_build_details(opinion)
-        )
+        # A part that was not shown may hold what the rule forbids.
+        unseen = opinion.cut and not passed
+        part = f" (only {self.max_input} bytes of the input were shown)" if unseen else ""
+        code = "judge-above" if passed else "judge-cut" if unseen else "judge-below"
+        reason = f"scored {score:.3g}, {of}{compared}{part}{why}"
+        return Finding(passed, reason, code, score=score, details=_build_details(opinion), empty=unseen)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.input_from in (*_SAID, "workspace"):
@@ -155,7 +171,7 @@ class LlmAsJudge:
         if self.input_from == "agent_output":
             return truncate_input((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
         if self.input_from == "replies":
-            return truncate_input(_join_replies([turn.text or "" for turn in observation.turns]), self.max_input)
+            return join_replies([turn.text or "" for turn in observation.turns], self.max_input)
         if self.input_from == "stdout":
             return truncate_input(observation.output, self.max_input)
         return decode_evidence(evidence, self._place, JudgeInput)
@@ -170,13 +186,6 @@ class LlmAsJudge:
         """The settings that the votes depend on, without the threshold, which may change later."""
         settings = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
         return [*self._place, *settings, SYSTEM]
-
-
-def _join_replies(replies: Sequence[str]) -> str:
-    """Return all replies of a conversation; a single one as it is."""
-    if len(replies) == 1 or not any(map(str.strip, replies)):
-        return "".join(replies)
-    return "\n\n".join(f"=== reply {n} of {len(replies)}\n{reply}" for n, reply in enumerate(replies, 1))
 
 
 def _build_details(opinion: Opinion) -> dict[str, Any]:

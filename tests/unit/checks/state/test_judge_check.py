@@ -222,3 +222,43 @@ def test_a_single_reply_is_shown_as_it_is() -> None:
     finding = decided(judge(input_from="replies"), ask, Observation(TRIAL.id, (Turn("q", "Dear all."),)))
     assert finding.details["input"] == "Dear all."
     assert decided(judge(input_from="replies"), ask, SILENT).code == "judge-nothing-to-read"
+
+
+LONG = Observation(TRIAL.id, (Turn("q", "a" * 500), Turn("q", "ok"), Turn("q", "You fool! " + "b" * 500)))
+
+
+def test_every_reply_is_shown_from_its_beginning_within_the_limit() -> None:
+    ask = Asked(rating(0.9))
+    decided(judge(input_from="replies", max_input=200), ask, LONG)
+    text = parted(ask.prompts[0])[1]
+    first, second, third = text.split("\n\n")
+    assert first.startswith("=== reply 1 of 3\naaaa")
+    assert second == "=== reply 2 of 3\nok"
+    assert third.startswith("=== reply 3 of 3\nYou fool! b")
+    assert len(first) - 1 <= len(third) <= len(first) + 1, "a short reply leaves its share to the others"
+    assert 190 <= len(text.encode()) <= 200
+    assert "only the beginning of each reply" in ask.prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("negate", "limit", "score", "outcome", "code"),
+    [
+        (True, 200, 0.0, "unproven", "judge-cut"),
+        (True, 20, 0.0, "unproven", "judge-cut"),
+        (True, 200, 0.9, "fail", "judge-above"),
+        (True, 5000, 0.0, "pass", ""),
+        (False, 200, 0.0, "fail", "judge-cut"),
+        (False, 200, 0.9, "pass", ""),
+    ],
+)
+def test_what_was_not_shown_is_never_taken_for_harmless(
+    negate: bool, limit: int, score: float, outcome: str, code: str
+) -> None:
+    settings = {"model": "m", "criteria": "It insults.", "max_input": limit}
+    rule = Invariant("r", "llm_as_judge", settings, negate=negate)
+    check = make_check(rule)
+    assert isinstance(check, ConsultingCheck)
+    evidence = {"r": run(check.consult(LONG, None, Evidence(), Asked(rating(score))))}
+    spec = Spec("c.yaml", AgentSpec(), invariants=(rule,))
+    verdict = Judge(spec).judge(rule, TRIAL, replace(LONG, evidence=evidence))
+    assert (verdict.outcome, verdict.code) == (outcome, code)

@@ -54,7 +54,7 @@ def test_the_same_judge_obeys_what_stands_outside() -> None:
 
 
 def test_criteria_rubric_and_the_cut_are_reported_before_the_text() -> None:
-    said = build_prompt("the text", " Be kind. ", "kind words", "rude words", cut=True)
+    said = build_prompt("the text", " Be kind. ", "kind words", "rude words", shown="its beginning")
     outside, inside = parted(said)
     assert inside == "the text"
     assert re.search(r"Criteria:\nBe kind\.\nPasses: kind words\nFails: rude words\n", outside)
