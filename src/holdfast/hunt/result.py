@@ -364,7 +364,10 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
         if mode not in tried:
             yield f"{mode} was not tried: no write of this agent can meet it (the agent is killed only in a sandbox)"
     for name in _find_not_met(planner, settled):
-        yield f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed"
+        yield (
+            f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed. "
+            "If the agent no longer makes that call, delete the cause from .holdfast/hunts"
+        )
     for rule, count in sorted(planner.rule_errors.items()):
         yield f"the check of {rule} ended in an error (trials: {count}), which proves nothing"
     silent = sum(not one.outcome.judged and bool(one.outcome.met) for hunt in planner.hunts for one in hunt.tried)

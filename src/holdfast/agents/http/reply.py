@@ -113,7 +113,11 @@ class ReplyReader(Struct, frozen=True):
         return HttpAnswer(None, "no_answer", "an event stream without data")
 
     def _describe_missing(self, text: str) -> str:
-        where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
+        where = (
+            f"nothing at response_path {self.path}"
+            if self.path
+            else "none of the usual keys; set response_path, or $ for all of it"
+        )
         return f"{where}: {get_beginning(text)}"
 
 

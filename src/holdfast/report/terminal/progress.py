@@ -89,7 +89,11 @@ def format_header(event: RunStarted) -> str:
     )
     resumed = f", {event.done} already run" if event.done else ""
     budget = "up to " if spec.part == "hunt" else ""
-    trials = f"{budget}{wording.format_count(event.trials, 'trial')}{resumed}"
+    trials = (
+        f"{budget}{wording.format_count(event.trials, 'trial')}{resumed}"
+        if event.trials or not budget
+        else "known causes only"
+    )
     place = f"{_describe_place(spec)}, {event.concurrency} at a time"
     return " · ".join((spec.name or spec.path, shape, trials, f"seed {event.seed}", place))
 
