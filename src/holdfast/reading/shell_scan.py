@@ -79,11 +79,14 @@ class ShellScan:
             return ("$_" if expanded else inner if _DESCRIPTOR.fullmatch(inner) else "_"), end
         if text.startswith("$'", at) and (quoted := _ANSI_QUOTED.match(text, at)):
             return "$'", quoted.end()
-        end = self._read_expansion(at)
+        end = self._read_expansion(at, quoted=False)
         return ("$_", end) if end > at + 1 else (sign, end)
 
-    def _read_text(self, at: int, closing: str) -> tuple[int, bool]:
-        """Return the position after a text in double quotes or braces, and whether anything in it is expanded."""
+    def _read_text(self, at: int, closing: str, *, literal: bool = False) -> tuple[int, bool]:
+        """Return the position after a text in double quotes or braces, and whether anything in it is expanded.
+
+        `literal` means that single quotes are quotes in it.
+        """
         text, expanded = self._text, False
         while at < len(text) and text[at] != closing:
             if text[at] == "\\":
@@ -91,13 +94,15 @@ class ShellScan:
             elif text[at] in "$`":
                 end = self._read_expansion(at)
                 expanded, at = expanded or end > at + 1, end
+            elif text[at] == "'" and literal:
+                at = self._read_quoted(at)[1]
             elif text[at] == '"':  # in braces
                 at = self._read_text(at + 1, '"')[0]
             else:
                 at += 1
         return min(at + 1, len(text)), expanded
 
-    def _read_expansion(self, at: int) -> int:
+    def _read_expansion(self, at: int, *, quoted: bool = True) -> int:
         """Return the position after an expansion or a substitution; after its sign if it is none."""
         text = self._text
         if text[at] == "`":
@@ -118,7 +123,7 @@ class ShellScan:
             self.heads.append(head[0])
             # The sign after the operator may be a quote or an expansion.
             after = head.end() - (head[0][-1] in "}$`\"'\\" and len(head[0]) > 3)
-            return self._read_text(after, "}")[0]
+            return self._read_text(after, "}", literal=not quoted or head[0][-1] in "#%")[0]
         parameter = _PARAMETER.match(text, at)
         return parameter.end() if parameter else at + 1
 

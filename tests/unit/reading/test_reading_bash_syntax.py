@@ -15,6 +15,7 @@ run ${DEBUG:+-v} ${DEBUG+1}
 echo ${file#*/} "${file##*/}" ${#file} ${#}
 echo ${file%.*} "${file%%/*}"
 echo "${x:-a &> b}" ${y:-"$(cat <"$f")"}
+echo ${x:-'} &> a'} "${x#'} &> b'}" "${x:-it's}" ${x:-"it's"}
 echo ${@:-none} "${1:-0}" ${?} $$ $!
 make >log 2>&1
 echo failed >&2
