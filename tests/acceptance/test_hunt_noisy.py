@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from cli import Asked, MakeProject, Reply, Serve, contract, rule
 from plane_agents import command, equip
 from test_launched_models import NO_KEYS, completion
@@ -41,6 +42,7 @@ def moody(seed: int, *, fires: float) -> Callable[[Asked], Reply]:
     return answer
 
 
+@pytest.mark.long
 def test_a_cause_that_fires_most_of_the_time_is_distinguished_from_calm(project: MakeProject, serve: Serve) -> None:
     def hunt(fires: float) -> dict[str, Any]:
         models = {"gpt-*": {"base_url": f"{serve(moody(4, fires=fires)).url}/v1", "name": "local-7b"}}
