@@ -58,7 +58,7 @@ def test_each_turn_of_a_conversation_is_a_run_of_the_command_with_its_number(pro
     ("agent", "words"),
     [
         ({"command": "no-such-program-here"}, ("agent.command cannot be run", "no-such-program-here")),
-        ({"binary": "no-such-program-here"}, ("agent.binary", "not on PATH")),
+        ({"binary": "no-such-program-here"}, ("agent.binary", "on PATH")),
         ({"binary": "./plain.txt"}, ("chmod +x",)),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_command_that_the_shell_cannot_run_is_an_error_of_the_spec(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("binary", "says"), [("no-such-agent-x", "not on PATH"), ("./gone", "no such file"), ("./agent.txt", "denied")]
+    ("binary", "says"), [("no-such-agent-x", "neither on PATH"), ("./gone", "no such file"), ("./agent.txt", "denied")]
 )
 def test_a_binary_that_cannot_be_executed_is_an_error_of_the_spec(tmp_path: Path, binary: str, says: str) -> None:
     (tmp_path / "agent.txt").write_text("no program")
