@@ -17,6 +17,8 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.doctor.diagnose import ExaminedSpec, TellFindings
+    from holdfast.model.spec import PartAsked, Problem, Spec
+    from holdfast.plan import RunOptions
     from holdfast.report.terminal.diagnosis import Diagnosis, DoctorFinding, Sheet
 
 
@@ -73,7 +75,7 @@ def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> 
         path = find_config(config)
     except UsageError:
         return None
-    spec, problems = shared.load_any_part(path, RunOptions())
+    spec, problems = _load_any_part(path, RunOptions())
     return ExaminedSpec(spec, problems, os.environ, replay, ask)
 
 
@@ -84,3 +86,18 @@ def _build_sheet() -> Sheet:
 
     out = sys.stdout
     return Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))
+
+
+def _load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
+    """Load the file's contract; without a contract its scenario, otherwise its mutations."""
+    from msgspec.structs import replace
+
+    from holdfast.api.job import load_part
+    from holdfast.spec import LoadOptions, check
+
+    spec = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
+    if spec is None or "contract" in spec.declares:
+        return load_part(path, given)
+    scenario = any(task.kind == "task" for task in spec.tasks)
+    part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in spec.declares else "contract"
+    return load_part(path, replace(given, part=part))

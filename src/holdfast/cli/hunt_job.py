@@ -181,7 +181,7 @@ def write_causes(path: Path, found: HuntResult) -> None:
         appended = yaml.safe_load(text) == {"chaos_matrix": [*there, *new]}
     except yaml.YAMLError:
         appended = False
-    # A list that is laid out differently, such as [] or {…}, is written anew.
+    # A list that is laid out differently, such as [] or {…}, is written again.
     path.write_text(text if appended else "chaos_matrix:\n" + _format_scenarios([*there, *new]), "utf-8")
 
 

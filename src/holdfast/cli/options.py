@@ -27,7 +27,7 @@ from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
     from holdfast.model.run_warning import RunWarning
-    from holdfast.model.spec import PartAsked, Problem, Spec
+    from holdfast.model.spec import Spec
     from holdfast.plan import RunOptions
     from holdfast.plan.select import Shard
 
@@ -390,18 +390,3 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
         text = f"{given.concurrency} trials in parallel on {cores} cores, and a rule measures latency: {cost}"
         warnings.append(RunWarning("option-concurrency", text))
     return warnings
-
-
-def load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
-    """Load the file's contract; without a contract its scenario, otherwise its mutations."""
-    from msgspec.structs import replace
-
-    from holdfast.api.job import load_part
-    from holdfast.spec import LoadOptions, check
-
-    spec = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
-    if spec is None or "contract" in spec.declares:
-        return load_part(path, given)
-    scenario = any(task.kind == "task" for task in spec.tasks)
-    part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in spec.declares else "contract"
-    return load_part(path, replace(given, part=part))

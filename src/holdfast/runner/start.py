@@ -112,7 +112,7 @@ def resume_job(
             raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
         config = original
     edited = () if config is not None else _warn_edited(run, original)
-    spec, problems = load_stored_spec(run, manifest, config, environ, anew=True)
+    spec, problems = load_stored_spec(run, manifest, config, environ, reads_again=True)
     if not force:
         _check_sources(run, manifest, spec)
         _check_values(run, manifest.settled, spec.settled)
@@ -210,7 +210,7 @@ def load_stored_spec(
     config: Path | None,
     environ: Mapping[str, str],
     *,
-    anew: bool = False,
+    reads_again: bool = False,
     built: BuiltText | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """Return the spec of a stored run: its own copy, resolved as if it lay at its original place, or the file in
@@ -234,11 +234,11 @@ def load_stored_spec(
             LoadOptions,
             manifest.options,
             copied_from=Path(manifest.root) if config is None else None,
-            settled=None if anew or config is not None else manifest.settled,
+            settled=None if reads_again or config is not None else manifest.settled,
             built=built,
         ),
     )
-    spec = apply_part(run, spec, own_rules=config is not None and not anew)
+    spec = apply_part(run, spec, own_rules=config is not None and not reads_again)
     if config is None:
         named = Path(manifest.spec_path)
         spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))

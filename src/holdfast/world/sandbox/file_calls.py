@@ -156,16 +156,16 @@ def _find_needs(kind: str, more: int) -> FileUse:
 def _find_open_needs(flags: int) -> FileUse:
     if flags & _PATH_ONLY:
         return FileUse(0, 0, exists=True, follows=not flags & os.O_NOFOLLOW)
-    makes, anew = bool(flags & os.O_CREAT), bool(flags & os.O_CREAT and flags & os.O_EXCL)
+    makes, exclusive = bool(flags & os.O_CREAT), bool(flags & os.O_CREAT and flags & os.O_EXCL)
     writes = bool(flags & os.O_ACCMODE or flags & os.O_TRUNC)
     return FileUse(
         0,
         0,
         exists=not makes,
-        opens=not anew,
-        writes=writes and not anew,
+        opens=not exclusive,
+        writes=writes and not exclusive,
         makes=makes,
-        follows=not (anew or flags & os.O_NOFOLLOW),
+        follows=not (exclusive or flags & os.O_NOFOLLOW),
         keeps=writes and not flags & os.O_TRUNC,
     )
 
