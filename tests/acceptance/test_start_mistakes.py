@@ -53,6 +53,7 @@ SERVERS = {
     "misspelt script": (f"{sys.executable} servre.py", "agent-not-ready"),
     "import error": (f"{sys.executable} broken.py", "agent-not-ready"),
     "exits at once": ("exit 1", "agent-not-ready"),
+    "open quote": ('echo "ok', "agent-not-ready"),
     "port never opened": (f"{sys.executable} idle.py", "agent-not-ready"),
     "permission denied": ("./denied.sh", "agent-not-started"),
     "wrong interpreter": ("./foreign.sh", "agent-not-started"),
@@ -63,8 +64,13 @@ COMMANDS = {
     "misspelt script": (f"{sys.executable} soundd.py", 4),
     "permission denied": ("./denied.sh", 4),
     "wrong interpreter": ("./foreign.sh", 4),
+    "open quote": ('echo "ok', 4),
+    "open bracket": ("echo ok; (echo", 4),
+    "open if": ("if true; then echo ok", 4),
+    "open quote in a later line": ("echo ok\necho 'ok", 4),
     "import error": (f"{sys.executable} broken.py", 1),
     "exits at once": ("exit 1", 1),
+    "prints and exits like a shell that cannot parse": ("echo ok; exit 2", 1),
 }
 WORLD: dict[str, Any] = {"network": {"egress": {"default": "deny"}}}
 

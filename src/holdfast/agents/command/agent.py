@@ -50,7 +50,10 @@ if TYPE_CHECKING:
     from holdfast.agents.http.reset import Reset
 
 _LOOK_S = 10.0
-_HAS_PROGRAM = f"""{IS_THERE}
+_UNPARSABLE = 64
+_PROBE = f"""{IS_THERE}
+[ -z "$1" ] || {SHELL} -n -c "$1" || exit {_UNPARSABLE}
+shift
 while [ $# -gt 0 ]; do
   is_there "$1" || exit 1
   case $found in
@@ -65,7 +68,11 @@ while [ $# -gt 0 ]; do
   shift 3
 done
 """
-"""Whether the first program that is not the shell's own is there, with its interpreter, script or module."""
+"""Tests whether the shell can parse the command, and whether the first program that is not the shell's own is there,
+with its interpreter, script or module."""
+_PARSE_HINT = "sh cannot parse it: check its quotes and brackets; a YAML block (command: |) keeps them as written"
+_SYNTAX_ERROR = 2 << 8
+"""The waitpid status of a shell that cannot parse its command; it has run the lines before the error."""
 
 
 @dataclass
@@ -143,11 +150,8 @@ class CommandTurns:
         ran = await self._run_command(prompt, delivery, env, timeout_ms, shared)
         if not ran.in_time:
             turn = self._reader.end_for_timeout(prompt, ran.left, timeout_ms)
-        elif self._is_silent_failure(ran) and await self._is_program_missing(
-            ran.program.status, delivery.agent, env, shared.place
-        ):
-            raise make_not_run_error(self._agent, printed.last_line, shared.place.sees)
         else:
+            await self._refuse_start_mistake(ran, delivery.agent, env, shared)
             turn = self._end_turn(prompt, ran, printed)
         if turn.ending == "answered" and not self._agent.dialogue:
             return turn
@@ -192,31 +196,32 @@ class CommandTurns:
         errors = last.tee(printed)
         return Pipes(delivery.stdin, errors if answer is None else last.tee(answer), errors)
 
-    def _is_silent_failure(self, ran: _FinishedCommand) -> bool:
-        """Returns whether the command failed silently at its first turn, as if its program were missing."""
-        failed = ran.program.status != 0 and not ran.program.out_of_memory
-        return failed and not ran.left.data and not self.ran
+    async def _refuse_start_mistake(
+        self, ran: _FinishedCommand, agent: AgentSpec, env: Mapping[str, str], shared: _TurnState
+    ) -> None:
+        """Raises AgentUnavailable if the first command failed because the shell could not run it as it is written.
 
-    async def _is_program_missing(
-        self, status: int | None, agent: AgentSpec, env: Mapping[str, str], place: Place
-    ) -> bool:
-        """Returns whether the command's own program, script or module is missing.
-
-        An agent may also be an existing shell script whose last command is missing.
+        The command's own program, script or module may be missing. An agent may also be an existing shell script whose
+        last command is missing: that is a result.
         """
+        status, is_silent = ran.program.status, not ran.left.data
+        if self.ran or status == 0 or ran.program.out_of_memory or not (is_silent or status == _SYNTAX_ERROR):
+            return
         calls = find_readable_calls(agent.command or shlex.join([agent.binary or "", *agent.args]))
-        if not calls:
-            return status in NOT_RUN
         words = [word for call in calls for word in (call.program, call.script or "", get_module(call))]
         nothing = os.open(os.devnull, os.O_RDWR)
         try:
-            program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)
+            argv = [SHELL, "-c", _PROBE, "sh", agent.command or "", *words]
+            program = await shared.place.start(argv, env, (nothing,) * 3)
             async with end_on_exit(program):
                 await program.wait_for_end(_LOOK_S)
         finally:
             os.close(nothing)
         code, _ = split_status(program.status)  # None if the search itself was killed
-        return bool(code)
+        if code == _UNPARSABLE:
+            raise make_not_run_error(self._agent, shared.printed.error_line, _PARSE_HINT)
+        if is_silent and (code if calls else status in NOT_RUN):
+            raise make_not_run_error(self._agent, shared.printed.last_line, shared.place.sees)
 
     def _end_turn(self, prompt: str, ran: _FinishedCommand, printed: Tail) -> Turn:
         self.ran = True
