@@ -26,7 +26,7 @@ from holdfast.hunt.result import (
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import CostEstimate
 from holdfast.model.spec import Spec
-from holdfast.plan import RunOptions
+from holdfast.plan import Plan, RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
 from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.outcome import RunOutcome, apply_hunt, store_score
@@ -157,17 +157,19 @@ def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list
     return [known[id] for id in sorted(known)]
 
 
-def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> EndedHunt:
+def conclude_hunt(
+    plan: Plan, options: RunOptions, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None] = lambda _: None
+) -> EndedHunt:
     """Store the result of the hunt in its run and among the known causes.
 
     Raises if the calm run shows that a hunt is impossible, and if Holdfast failed and no cause was found before. The
     result is stored first, and `show_calm` shows calm failures and harness errors.
     """
     run = RunDir(Path(outcome.run.path))
-    planner = load_hunt(run, job.plan, job.options)
+    planner = load_hunt(run, plan, options)
     count = len({observation.trial for observation in read_observations(run, traces=False)})
-    found = build_result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
-    found = replace(found, cost=_estimate_cost(planner, run, job.options.max_trials))
+    found = build_result(planner, plan.spec, count, _get_stop(options, planner, run, outcome, count))
+    found = replace(found, cost=_estimate_cost(planner, run, options.max_trials))
     refused = None if found.stopped == "interrupted" else _refusal(planner, run, outcome)
     if refused is not None:
         found = replace(found, refused=refused.code, notes=(*found.notes, str(refused)))
@@ -183,7 +185,9 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
         for cause in found.causes
         for rule in cause.rules
     )
-    write_causes(job.spec, known, found.fixed, found.retired)
+    # The shards of a hunt may be merged on a machine that does not have the spec.
+    if plan.spec.file is None or Path(plan.spec.file).parent.is_dir():
+        write_causes(plan.spec, known, found.fixed, found.retired)
     if found.stopped == "broken" and not found.causes:
         show_calm(hunted.outcome)
         raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
@@ -204,8 +208,8 @@ def _find_scenario(planner: HuntPlanner, id: str) -> Scenario:
     return next(one for one in made if one.name == id)
 
 
-def _get_stop(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:
-    ended, options = run.read_end(), job.options
+def _get_stop(options: RunOptions, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:
+    ended = run.read_end()
     if ended is None or not ended.complete:
         return "interrupted"
     if _is_broken(planner):

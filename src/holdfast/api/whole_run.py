@@ -143,7 +143,7 @@ def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutco
     Known causes that could not be tried leave the verdict open; without any, other parts report what is wrong.
     """
     try:
-        return conclude_hunt(prepared.job, outcome, lambda _: None).outcome, "", HELD
+        return conclude_hunt(prepared.job.plan, prepared.job.options, outcome).outcome, "", HELD
     except HarnessError as broken:
         return outcome, str(broken), BROKEN
     except (UserError, NothingProven) as nothing:

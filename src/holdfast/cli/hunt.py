@@ -20,6 +20,7 @@ from holdfast.cli import options as shared
 @click.option("--cause", default="", metavar="ID", help="Try only this cause of an earlier hunt.")
 @click.option("--confirm-live", type=click.IntRange(0), default=0, metavar="N", help="Repeat each cause N times live.")
 @click.option("--write", "write", type=click.Path(path_type=Path), metavar="FILE", help="Append the causes to FILE.")
+@shared.add_shard
 @shared.add_hunt_run_options
 @shared.as_json
 def command(config: Path | None, write: Path | None, as_json: bool, **given: Any) -> int:

@@ -115,7 +115,7 @@ def _run_and_show(prepared: PreparedJob, write: Path | None, *, as_json: bool, q
         live = prepare_confirmation(prepared.job, hunted.found)
         hunted = add_live_counts(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).planner)
     with closing(report_hunt(prepared.job, hunted.outcome)) as outcome:
-        show_hunt(hunted, prepared, as_json=as_json)
+        show_hunt(hunted, prepared.job.spec.path, as_json=as_json)
         if write is not None:
             write_causes(write, hunted.found)
         return report_unwritten(outcome)
@@ -153,17 +153,17 @@ def run_hunt(prepared: PreparedJob, screen: Screen, *, as_json: bool) -> EndedHu
             screen.finish(outcome)
 
     with closing(execute(prepared, screen, (), report=True)) as outcome:
-        hunted = conclude_hunt(prepared.job, outcome, show_calm)
+        hunted = conclude_hunt(prepared.job.plan, prepared.job.options, outcome, show_calm)
         screen.close()
     return hunted
 
 
-def show_hunt(hunted: EndedHunt, prepared: PreparedJob, *, as_json: bool) -> None:
+def show_hunt(hunted: EndedHunt, spec_path: str, *, as_json: bool) -> None:
     """Print the causes and the coverage, as text or JSON."""
     if as_json:
         print_document({**to_builtins(hunted.found), "run": hunted.run.id, "exit_code": hunted.found.exit_code})
         return
-    show_lines(format_hunt(hunted.found, prepared.job.spec.path, shorten_path(hunted.run.path)))
+    show_lines(format_hunt(hunted.found, spec_path, shorten_path(hunted.run.path)))
 
 
 def write_causes(path: Path, found: HuntResult) -> None:

@@ -51,6 +51,8 @@ def command(
     merged = merge(shards, get_runs_folder().absolute(), partial=partial)
     if whole:
         return _show_whole(merged, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
+    if shards[0].manifest.options.part == "hunt":
+        return _show_hunt(merged.run, outputs, as_json=as_json)
     return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
 
 
@@ -69,6 +71,25 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
         reported = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
         Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(reported)
     return report_unwritten(reported)
+
+
+def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
+    """Show the causes and the coverage of all shards together, and return the exit code."""
+    from holdfast.api.hunt import conclude_hunt
+    from holdfast.cli.hunt_job import show_hunt
+    from holdfast.cli.run_job import report_unwritten, write_reports
+    from holdfast.plan import build_plan
+    from holdfast.runner.past.stored import load_run
+    from holdfast.runner.start import load_stored_spec
+
+    manifest = run.read_manifest()
+    spec, _ = load_stored_spec(run, manifest, None, os.environ)
+    plan = build_plan(spec, manifest.options.select)
+    with closing(load_run(run, environ=os.environ)) as outcome:
+        hunted = conclude_hunt(plan, manifest.options, outcome)
+    with closing(write_reports(hunted.outcome, outputs, step_summary=True)) as reported:
+        show_hunt(hunted, manifest.spec_path, as_json=as_json)
+        return report_unwritten(reported)
 
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:

@@ -126,7 +126,9 @@ config_option = _CONFIG
 """The spec, given only by -c."""
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 
-_SHARD = click.option("--shard", type=ShardOf(), metavar="I/N", help="Run shard I of N; join them with holdfast merge.")
+add_shard = click.option(
+    "--shard", type=ShardOf(), metavar="I/N", help="Run shard I of N; join them with holdfast merge."
+)
 _REPEATED = [
     click.option(
         "--replicas",
@@ -162,7 +164,7 @@ _WHAT = [
     click.option("-k", "keywords", metavar="EXPR", default="", help="Run only matching names: 'cites and not slow'."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Run only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Run only this trial, to reproduce a failure."),
-    _SHARD,
+    add_shard,
     click.option(
         "--profile",
         metavar="NAME",
@@ -288,7 +290,7 @@ def _add_hunt_options(command: F, how: list[Any]) -> F:
 
 def add_whole_options(command: F) -> F:
     """Add the options that apply to a run of several parts."""
-    return _add(command, add_config, _SHARD, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
+    return _add(command, add_config, add_shard, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
 def add_whole_output(command: F) -> F:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
-from holdfast.hunt.outcomes import Plan, list_bits
+from holdfast.hunt.outcomes import Plan, Portion, list_bits
 
 PASSES = 3
 """How often each site of a plan may change its point."""
@@ -28,9 +28,20 @@ class OpenWork:
     """The open points and pairs at the start of a round."""
 
     def __init__(
-        self, trials: Trials, closed: Closed, guess: FailingSets, suspects: Iterable[Plan], *, order: int, level: int
+        self,
+        trials: Trials,
+        closed: Closed,
+        guess: FailingSets,
+        suspects: Iterable[Plan],
+        own: Portion,
+        *,
+        order: int,
+        level: int,
     ) -> None:
-        """`guess`: the sets that look like known causes; `suspects`: those that a shrink is looking at."""
+        """`guess`: the sets that look like known causes; `suspects`: those that a shrink is looking at; `own`: what
+        this shard of the hunt covers.
+        """
+        self._own = own
         self._guess = guess
         self.trials = trials
         self._closed = closed
@@ -102,7 +113,7 @@ class OpenWork:
         usable &= ~self._closed.never_met & ~self._closed.never_judged
         if guessing:
             usable &= ~self._guess.alone
-        self.open = usable & ~trials.held[level]
+        self.open = usable & ~trials.held[level] & self._own.points
         for points in self._suspects:
             if points & points - 1 == 0:
                 self.open &= ~points
@@ -133,7 +144,7 @@ class OpenWork:
         for points in self._suspects:
             if points >> number & 1:
                 closed |= points
-        return usable & ~closed
+        return usable & ~closed & self._own.find_partners(number)
 
     def _set_cutters_aside(self) -> None:
         """Leaves out, for now, pairs of a point that seems to end the trial with points behind it."""

@@ -6,7 +6,7 @@ is one operation. A plan is such a set, with at most one point per call site.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -25,6 +25,36 @@ class Point(Struct, frozen=True):
     """How soon it is worth trying."""
     separate: bool = False
     """Whether it is a class of its own, however alike its trials look: writes, and all calls after the last write."""
+    key: int = 0
+    """A number made from its content. It is the same on every machine, unlike the number of the point."""
+
+
+class Portion:
+    """The points and pairs that one shard of a hunt covers.
+
+    A point belongs to the shard that the remainder of its key names, a pair to the one that the remainder of the sum
+    names. So each has one owner, whichever order the shards first saw the call sites in.
+    """
+
+    def __init__(self, points: Sequence[Point], number: int, of: int) -> None:
+        """`number` counts from 0."""
+        self._keys = [point.key for point in points]
+        self._number, self._of = number, of
+        self._by_remainder = [0] * of
+        for at, key in enumerate(self._keys):
+            self._by_remainder[key % of] |= 1 << at
+
+    @property
+    def points(self) -> int:
+        return self._by_remainder[self._number]
+
+    def find_partners(self, number: int) -> int:
+        """Return the points whose pairs with this point belong to the shard."""
+        return self._by_remainder[(self._number - self._keys[number]) % self._of]
+
+    def contains(self, plan: Plan) -> bool:
+        """Whether the set of points belongs to the shard."""
+        return sum(self._keys[number] for number in list_bits(plan)) % self._of == self._number
 
 
 class Failure(NamedTuple):

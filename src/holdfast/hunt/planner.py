@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS
 from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome
-from holdfast.hunt.points import HuntSite, Points, list_boundaries
+from holdfast.hunt.points import CALM_AGAIN, HuntSite, Points, list_boundaries
 from holdfast.hunt.search import Search, Shrink, count_runs_for_fixed
 from holdfast.model.codec import digest
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
@@ -24,6 +24,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.when import PLANES
 from holdfast.plan import encode_agent, encode_identity, get_traits
 from holdfast.plan.options import HuntOptions
+from holdfast.plan.select import Shard
 from holdfast.plan.serving import EVERY_RULE
 
 MOST_SITES = 40
@@ -72,8 +73,21 @@ class HuntPlanner:
 
     detailed = True
 
-    def __init__(self, spec: Spec, calm: Sequence[Trial], options: HuntOptions, *, named: Sequence[str] = ()) -> None:
-        """`calm`: the trials that every hunt begins with; `named`: rules that are hunted for by name."""
+    def __init__(
+        self,
+        spec: Spec,
+        calm: Sequence[Trial],
+        options: HuntOptions,
+        *,
+        named: Sequence[str] = (),
+        shard: Shard | None = None,
+        joined: Iterable[tuple[Trial, JudgedTrial]] = (),
+    ) -> None:
+        """`calm`: the trials that every hunt begins with; `named`: rules that are hunted for by name; `joined`: the
+        trials of the shards from which the hunt was merged, known before its first round.
+        """
+        self.shard = shard
+        self._joined = list(joined)
         self._spec = spec
         self._calm = {trial.id: trial for trial in calm}
         self.options = options
@@ -85,8 +99,8 @@ class HuntPlanner:
         self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
         """Tools that rules about deeds name. To most other tools a call is only a question."""
         self.hunts: list[TaskHunt] = []
-        self._waiting: dict[str, Plan] = {}
-        """By trial: the plan of those of the round that is under way."""
+        self._waiting: dict[str, Trial] = {}
+        """By id: the trials of the round that is under way."""
         self.calm: list[JudgedTrial] = []
         self.noisy = False
         self.unstable: tuple[CallSite, ...] = ()
@@ -174,7 +188,8 @@ class HuntPlanner:
             plan, added = points.build_plan(options.shrink.scenario)
             asks = Shrink([*made, *added], plan, Failure(*options.failure), noisy=self.noisy)
         else:
-            asks = Search(made, noisy=self.noisy, order=options.order, known=list(earlier))
+            shard = (self.shard.number - 1, self.shard.of) if self.shard else (0, 1)
+            asks = Search(made, noisy=self.noisy, order=options.order, known=list(earlier), shard=shard)
         hunt = TaskHunt(task, points, asks, left_out)
         hunt.known = earlier
         for call in (call for one in trials for call in one.calls):
@@ -227,14 +242,14 @@ class HuntPlanner:
         self._broken_rounds = self._broken_rounds + 1 if is_broken else 0
         self.broken = self._broken_rounds >= BROKEN_ROUNDS
         before = any(one.outcome.judged for other in self.hunts for one in other.tried if one.outcome.plan)
-        calm = [] if hunt.tried or self._waiting else self._by_task()[hunt.task]
+        earlier = [] if hunt.tried or self._waiting else [*self._by_task()[hunt.task], *self._list_joined(hunt)]
         outcomes = []
-        for one in (*calm, *trials):
-            plan = self._waiting.get(one.trial, 0)
+        for one in (*earlier, *trials):
             self._join(hunt, one)
             if one.error:
                 continue
-            outcome = self._read_outcome(hunt, plan, one)
+            trial = self._waiting.get(one.trial)
+            outcome = self._read_outcome(hunt, trial.scenario if trial else CALM_AGAIN, one)
             hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)
             self.rule_errors.update(_collect_rule_errors(one))
@@ -242,8 +257,20 @@ class HuntPlanner:
         self._waiting = {}
         return outcomes
 
-    def _read_outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
-        met, reached = hunt.points.read_outcome(plan, one)
+    def _list_joined(self, hunt: TaskHunt) -> list[JudgedTrial]:
+        """Return the trials of all shards of a merged hunt on this task, as if one round had run them."""
+        calm = {one.trial for one in self.calm}
+        joined = [pair for pair in self._joined if pair[0].task == hunt.task and pair[0].id not in calm]
+        for trial, _ in joined:
+            plan, added = hunt.points.build_plan(trial.scenario)
+            hunt.search.add_points(added)
+            hunt.repeats[plan] = max(hunt.repeats[plan], trial.replica + 1)
+            self._waiting[trial.id] = trial
+        return [one for _, one in joined]
+
+    def _read_outcome(self, hunt: TaskHunt, scenario: Scenario, one: JudgedTrial) -> PlanOutcome:
+        plan, _ = hunt.points.build_plan(scenario)
+        met, reached = hunt.points.read_outcome(scenario, one)
         gave_up = one.ending != "answered" and hunt.points.is_lasting(met) and not self._may_have_written(one)
         left_out = self._timed - set(self._named)
         # A rule about failing tools or models says nothing where these were only late.
@@ -288,7 +315,7 @@ class HuntPlanner:
         for plan in plans:
             trial = self._build_trial(hunt.task, hunt.points.build_scenario(plan), hunt.repeats[plan])
             hunt.repeats[plan] += 1
-            self._waiting[trial.id] = plan
+            self._waiting[trial.id] = trial
             trials.append(trial)
         return trials
 

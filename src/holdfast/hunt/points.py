@@ -119,9 +119,9 @@ class Points:
         contents = sorted((one.content for one in injections), key=encode_canonical)
         return Scenario(f"hunt-{digest(encode_canonical(contents))[:8]}", injections)
 
-    def read_outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
-        """Returns the points that the trial met, and the sites that it reached."""
-        numbers = list(list_bits(plan))
+    def read_outcome(self, scenario: Scenario, trial: JudgedTrial) -> tuple[int, int]:
+        """Return the points that the trial met in this scenario, and the sites that it reached."""
+        numbers = [self._by_content[_encode_content(injection)] for injection in scenario.injections]
         met = {numbers[one.index] for one in trial.ledger if one.effect == "met" and one.index < len(numbers)}
         made = (*trial.calls, *list_boundaries(trial))
         reached = {number for call in made if (number := self.number(call)) is not None}
@@ -168,7 +168,8 @@ class Points:
         self._by_content[_encode_content(injection)] = len(self.all)
         self.all.append(HuntPoint(number, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
-        return Point(number, 2 * how.rung + how.lasting, weight, separate=site.write)
+        key = int(digest(_encode_content(injection)), 16)
+        return Point(number, 2 * how.rung + how.lasting, weight, separate=site.write, key=key)
 
 
 def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:

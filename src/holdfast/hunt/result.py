@@ -100,6 +100,8 @@ class HuntResult(Struct, frozen=True):
     """What the calm trials cost, and what it meant for the budget; None if no live model was asked."""
     refused: str = ""
     """The code of the error that kept the hunt from starting; the last note says why."""
+    shard: str = ""
+    """`1/4`: the trials are those of one shard; `holdfast merge` decides."""
 
     @property
     def unproven(self) -> tuple[str, ...]:
@@ -118,6 +120,8 @@ class HuntResult(Struct, frozen=True):
             return 1
         if self.stopped == "broken":
             return 3
+        if self.shard:
+            return 0  # what is open here is for the other shards
         if self.only_known:
             return 0 if (self.fixed or self.retired) and not self.unproven else 5
         return 5 if self.coverage.points.open or self.unproven or not self.met else 0
@@ -153,6 +157,7 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
         untried=untried,
         orphaned=tuple(one for one in untried if one in planner.options.orphans),
         retired=retired,
+        shard=str(planner.shard or ""),
     )
 
 
@@ -353,6 +358,8 @@ def _build_rows(hunt: TaskHunt) -> Iterator[SiteRow]:
 
 
 def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
+    if planner.shard is not None:
+        yield f"shard {planner.shard}: faults and pairs of the other shards are open until holdfast merge joins them"
     if planner.unstable:
         named = ", ".join(f"{one.plane} {one.target} #{one.ordinal}" for one in planner.unstable[:5])
         yield f"calm runs differ in their calls ({named}): a fault at such a call may not be met"

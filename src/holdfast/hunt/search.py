@@ -12,7 +12,7 @@ from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import OpenWork
-from holdfast.hunt.outcomes import Coverage, Failure, FaultCause, Plan, PlanOutcome, Point, PointState
+from holdfast.hunt.outcomes import Coverage, Failure, FaultCause, Plan, PlanOutcome, Point, PointState, Portion
 from holdfast.hunt.shrink import list_smaller
 from holdfast.hunt.shrinks import Shrinks
 from holdfast.hunt.triples import OpenTriples
@@ -41,14 +41,18 @@ class Search:
         round_size: int = ROUND,
         known: Sequence[Plan] = (),
         only: Failure | None = None,
+        shard: tuple[int, int] = (0, 1),
     ) -> None:
-        """`order`: 1 covers points, 2 pairs, 3 triples, 0 nothing. `known`: plans to try first. `only`: to shrink."""
+        """`order`: 1 covers points, 2 pairs, 3 triples, 0 nothing. `known`: plans to try first. `only`: to shrink.
+        `shard`: the number of this shard, from 0, and how many there are.
+        """
         self.trials = Trials(points, noisy=noisy)
         self._only = only
         self._shrinks = Shrinks(self.trials, only)
         self._known = list(dict.fromkeys(known))
         self._order = order
         self._round = round_size
+        self._shard = shard
 
     @property
     def points(self) -> list[Point]:
@@ -157,15 +161,16 @@ class Search:
         closed = Closed(self.trials, self._shrinks.failing)
         size = min(self._round, EARLY_ROUND) if len(self.trials.outcomes) < EARLY else self._round
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.similar.of)
+        own = Portion(self.trials.points, *self._shard)
         for level in range(len(self.trials.held)):
-            work = OpenWork(self.trials, closed, guess, suspects, order=self._order, level=level)
+            work = OpenWork(self.trials, closed, guess, suspects, own, order=self._order, level=level)
             if plans := work.choose_plans(size, FRESH):
                 return plans
             weaker = self._shrinks.advance_weakening()[: self._round]
             plans = list(dict.fromkeys([*weaker, *work.choose_plans(size - len(weaker))]))
             if plans:
                 return plans
-        return OpenTriples(self.trials, closed, guess).plans(size) if self._order > 2 else []
+        return OpenTriples(self.trials, closed, guess, own).plans(size) if self._order > 2 else []
 
 
 def count_runs_for_fixed(noisy: bool) -> int:

@@ -9,7 +9,7 @@ from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import LARGEST_PLAN
-from holdfast.hunt.outcomes import Plan, list_bits
+from holdfast.hunt.outcomes import Plan, Portion, list_bits
 
 MOST_COMBINED = 64
 """Points that are combined in triples, those worth most first: more have too many triples to plan in time."""
@@ -18,8 +18,9 @@ MOST_COMBINED = 64
 class OpenTriples:
     """The triples of points at different sites that were not met together in a trial in which no rule failed."""
 
-    def __init__(self, trials: Trials, closed: Closed, guess: FailingSets) -> None:
+    def __init__(self, trials: Trials, closed: Closed, guess: FailingSets, own: Portion) -> None:
         self._trials = trials
+        self._own = own
         self._closed = closed
         self._guess = guess
         self._held: set[Plan] = set()
@@ -54,7 +55,9 @@ class OpenTriples:
                 continue
             for third in usable[place + 1 :]:
                 triple = pair | 1 << third
-                if triple not in self._held and triple not in trials.of_plan and self._fits(third, pair):
+                if triple in self._held or triple in trials.of_plan or not self._own.contains(triple):
+                    continue
+                if self._fits(third, pair):
                     yield triple
 
     def _extended(self, plan: Plan) -> Plan:

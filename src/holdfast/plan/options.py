@@ -42,6 +42,8 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """Nothing new is tried."""
     map_only: bool = False
     """Only calm trials are run."""
+    joined: bool = False
+    """The run was merged from shards: their trials are known before the first round."""
 
 
 class RunOptions(Struct, frozen=True, omit_defaults=True):

@@ -30,7 +30,9 @@ def select_places(spec: Spec, select: Select, layout: Layout, serving: Serving) 
             raise UsageError(
                 "nothing is left to run", code="nothing-selected", hint=_explain_nothing_left(spec, select)
             )
-    return places if select.shard is None else _select_shard(places, select.shard, spec.replicas)
+    if select.shard is None or spec.part == "hunt":  # every shard of a hunt starts from the same calm trials
+        return places
+    return _select_shard(places, select.shard, spec.replicas)
 
 
 def _is_selected(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:

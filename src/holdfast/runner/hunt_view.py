@@ -66,7 +66,7 @@ def _set_verdict(score: Score, *reasons: Reason) -> Score:
     code = reasons[0].exit_code if reasons else HELD
     return replace(
         score,
-        passed=code == HELD,
+        passed=code == HELD and not score.shard,
         exit_code=code,
         reasons=tuple(one.text for one in reasons) or ("no set of faults that was tried breaks a rule",),
         reason_codes=tuple(one.code for one in reasons),
@@ -84,6 +84,8 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
         yield Reason(VIOLATED, f"{cause.id} breaks {', '.join(cause.rules)}", "hunt-cause")
     if found.stopped == "broken":
         yield Reason(BROKEN, "Holdfast could not observe the agent's trials", "harness-errors")
+    if found.shard:
+        return
     if found.orphaned:
         why = "cannot be replayed: the prompt is no longer in the spec; run holdfast hunt, or delete the cause"
         yield Reason(UNPROVEN, f"{', '.join(found.orphaned)} {why}", "cause-orphaned")

@@ -195,7 +195,7 @@ class RunInProgress:
     def _build_planner(self, stored: StoredRun, concurrency: int) -> Planner:
         options = self.job.options
         if self.job.spec.part == "hunt":
-            return build_hunt_planner(self.job.spec, self.job.plan, options)
+            return build_hunt_planner(self.run, self.job.plan, options)
         if options.auto:
             return RoundsPlanner(stored.left, self.intake.tally.needs_trial, fail_fast=options.fail_fast)
         return FailFastPlanner(stored.left, concurrency) if options.fail_fast else OncePlanner(stored.left)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, list_bits
+from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, Portion, list_bits
 from holdfast.hunt.search import Search, Shrink
 
 SITES = MODES = 3
@@ -413,3 +413,38 @@ def test_failures_that_never_repeat_are_flaky_and_the_hunt_ends() -> None:
     rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, (Failure(f"rule-{next(keys)}"),)), 600)
     assert search.causes == []
     assert sum(map(len, rounds)) <= 600
+
+
+# -- shards --------------------------------------------------------------------------------------------------------
+KEYED = [Point(one.site, one.rung, key=number * 7919 % 1009) for number, one in enumerate(POINTS)]
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 5])
+def test_every_point_and_every_pair_belongs_to_one_shard(of: int) -> None:
+    portions = [Portion(KEYED, number, of) for number in range(of)]
+    for one, other in combinations(range(len(KEYED)), 2):
+        assert sum(portion.points >> one & 1 for portion in portions) == 1
+        assert sum(portion.contains(plan(one)) for portion in portions) == 1
+        for portion in portions:
+            owned = portion.contains(plan(one, other))
+            assert portion.find_partners(one) >> other & 1 == portion.find_partners(other) >> one & 1 == owned
+        assert sum(portion.contains(plan(one, other)) for portion in portions) == 1
+
+
+@given(agents, st.integers(2, 3))
+@settings(max_examples=40, deadline=None)
+def test_the_trials_of_all_shards_leave_little_to_do(agent: Agent, of: int) -> None:
+    alone = Search(KEYED)
+    hunt(alone, agent.run)
+    outcomes = []
+    for number in range(of):
+        shard = Search(KEYED, shard=(number, of))
+        hunt(shard, agent.run)
+        outcomes += [one for one in shard.trials.outcomes if one not in outcomes]
+    joined = Search(KEYED)
+    plans = joined.next(outcomes)
+    while plans:
+        plans = joined.next([agent.run(one) for one in plans])
+    assert {one.failure for one in joined.causes} == {one.failure for one in alone.causes}
+    assert joined.count_coverage().points.open == alone.count_coverage().points.open
+    assert joined.count_coverage().pairs.open == alone.count_coverage().pairs.open

@@ -47,7 +47,7 @@ def format_hunt(result: HuntResult, spec: str, run: str) -> Iterator[str]:
         yield format_coverage(result)
     yield from (f"note: {note}" for note in result.notes)
     stop = f" · stopped by {_STOPS[result.stopped]}" if result.stopped in _STOPS else ""
-    verdict = VERDICTS[result.exit_code]
+    verdict = "SHARD" if result.shard and not result.exit_code else VERDICTS[result.exit_code]
     counted = f"{format_count(len(result.causes), 'cause')} · {format_count(result.trials, 'trial')}"
     yield f"{verdict}  {counted}{stop} · {run}"
 

@@ -10,6 +10,7 @@ from holdfast.errors import UserError
 from holdfast.model.codec import create_decoder
 from holdfast.model.judged import JudgedTrial, JudgingProgress
 from holdfast.model.score import Score
+from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions
 from holdfast.runner.start import load_stored_spec
@@ -19,16 +20,28 @@ from holdfast.store.rundir import RunDir, read_json
 if TYPE_CHECKING:
     from holdfast.hunt.fault_map import MapScore, TrialResult, TriedFaults
     from holdfast.hunt.planner import HuntPlanner
-    from holdfast.model.spec import Spec
 
 _score = create_decoder(Score)
 
 
-def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
+def build_hunt_planner(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
     """Return the planner of a hunt, before its first trial."""
     from holdfast.hunt.planner import HuntPlanner  # other runs do not need it
 
-    return HuntPlanner(spec, tuple(plan.trials), options.hunt, named=options.select.invariants)
+    joined: list[tuple[Trial, JudgedTrial]] = []
+    if options.hunt.joined:
+        begun, judged = _read_begun(run, plan), read_judged(run, plan)
+        joined = [(begun[id], one) for id, one in judged.items()]
+    select = options.select
+    return HuntPlanner(
+        plan.spec, tuple(plan.trials), options.hunt, named=select.invariants, shard=select.shard, joined=joined
+    )
+
+
+def _read_begun(run: RunDir, plan: Plan) -> dict[str, Trial]:
+    """Return the trials of a stored run that rules judge, by id."""
+    scenarios = read_scenarios(run, plan.spec.scenarios)
+    return {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.kind == "contract"}
 
 
 def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
@@ -37,8 +50,7 @@ def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[s
     """
     from holdfast.hunt.judged_trial import build_judged_trial
 
-    scenarios = read_scenarios(run, plan.spec.scenarios)
-    begun = {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.kind == "contract"}
+    begun = _read_begun(run, plan)
     by_trial: dict[str, dict[str, Verdict]] = {}
     for verdict in read_verdicts(run.get_verdict_file()) if begun else ():
         by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
@@ -109,7 +121,7 @@ def read_newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
 
 def load_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
     """Return the planner after it has received every stored trial."""
-    planner, known = build_hunt_planner(plan.spec, plan, options), read_judged(run, plan, keep_errors=True)
+    planner, known = build_hunt_planner(run, plan, options), read_judged(run, plan, keep_errors=True)
     judged = JudgingProgress()
     while batch := planner.next(judged):
         if not any(trial.id in known for trial in batch):

@@ -229,7 +229,11 @@ def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
         if (first.run.path / name).is_file():
             shutil.copyfile(first.run.path / name, run.path / name)
     options = first.manifest.options
-    whole = replace(options, select=replace(options.select, shard=None))
+    whole = replace(
+        options,
+        select=replace(options.select, shard=None),
+        hunt=replace(options.hunt, joined=options.part == "hunt"),
+    )
     started = min(one.manifest.started for one in shards)
     run.write_manifest(replace(first.manifest, id=run.id, options=whole, started=started, concluded=()))
 
@@ -238,26 +242,29 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
     """Join the shards of one part, or those that are present."""
     warnings = [word for one in shards if (word := check(one.run))]
     _describe(shards, run)
-    controls: set[str] = set()
-    """Controls of earlier shards: several shards ask for the same calm answers, and the first counts."""
+    repeated: set[str] = set()
+    """Trials of earlier shards that others may have, too, such as controls: the first counts."""
     for one in shards:
-        controls |= _add(one, run, controls)
+        repeated |= _add(one, run, repeated)
     notes = (f"merged from {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
     _write_end(shards, run, notes, warnings, complete=not missing)
 
 
 def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
-    """Add a shard's records and files, and return its controls."""
-    source = one.run
+    """Add a shard's records and files, and return those of its trials that other shards may have, too."""
+    source, is_hunt = one.run, one.manifest.options.part == "hunt"
     planned = source.path / "trials.jsonl"
-    own = {trial.id for trial in map(read_trial, read_lines(planned)) if trial.kind == "control"}
+    own = {trial.id for trial in map(read_trial, read_lines(planned)) if is_hunt or trial.kind == "control"}
     if source.get_scenario_file().is_file():
         _append(run.get_scenario_file(), read_lines(source.get_scenario_file()))
     _append(run.path / planned.name, _filter_lines(planned, known, lambda line: read_trial(line).id))
     for path in source.list_observation_files():
         lines = _filter_lines(path, known, lambda line: _named.decode(line).trial)
         _append(run.path / "observations-0.jsonl", lines)
-    _append(run.get_verdict_file(), read_lines(source.get_verdict_file()))
+    verdicts = _filter_lines(
+        source.get_verdict_file(), known if is_hunt else set(), lambda line: _named.decode(line).trial
+    )
+    _append(run.get_verdict_file(), verdicts)
     if source.get_evidence_file().is_file():
         _append(run.get_evidence_file(), read_lines(source.get_evidence_file()))
     for name in _FOLDERS:
