@@ -85,7 +85,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     ending: str = ""
     """How the trial behind `reason` ended, if the ending and not a finding of the rule decided."""
     code: str = ""
-    """The kind of `reason`; `CODES` and the checks list the codes."""
+    """The kind of `reason`; `codes.toml` and the checks list the codes."""
     key: tuple[str, ...] = ()
     """The values that make two reasons of that code the same cause."""
     causes: tuple[CellCause, ...] = ()
@@ -277,7 +277,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
     reasons: tuple[str, ...] = ()
     """Why the verdict is what it is, for people."""
     reason_codes: tuple[str, ...] = ()
-    """The codes of these reasons, from `REASON_CODES`; empty if the run passed."""
+    """The codes of these reasons, from `codes.toml`; empty if the run passed."""
     min_score: float | None = None
     best: float | None = None
     """The score if every harness error had passed; None if there is none."""

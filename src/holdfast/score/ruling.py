@@ -15,7 +15,7 @@ HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
 
 
 class Reason(NamedTuple):
-    """A reason for the verdict: its exit code, a sentence for people, and a code of `REASON_CODES`."""
+    """A reason for the verdict: its exit code, a sentence for people, and a code of `verdicts` in `codes.toml`."""
 
     exit_code: int
     text: str

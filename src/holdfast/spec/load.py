@@ -14,8 +14,7 @@ from msgspec.structs import asdict, replace
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
-from holdfast.model.problem_codes import PROBLEM_CODES
-from holdfast.model.run_warning import WARNINGS, is_warning
+from holdfast.model.codes import load_codes
 from holdfast.model.session import ReplaySpec
 from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
@@ -287,17 +286,18 @@ def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
 
 def _check_ignored_warnings(reader: Reader, section: WarningsSection) -> None:
     """Report codes that no warning has: they are probably misspelt, and only warnings can be ignored."""
-    known = [code for code in (*WARNINGS, *PROBLEM_CODES) if is_warning(code)]
+    problems = load_codes()["problems"].codes
+    of_file = [code for code in problems if code.startswith("lint-") or code == "left-out-scenario"]
+    known = [*load_codes()["warnings"].codes, *of_file]
     for node in section.at.get("ignore").items:
-        if node.text in PROBLEM_CODES and not is_warning(node.text):
-            reader.report(
-                node, f"{node.text} is the code of an error, and errors cannot be ignored", code="unknown-warning"
-            )
-        elif not is_warning(node.text) or node.text not in known:
-            meant, hint = suggest(node.text, known)
-            hint = hint if meant else "docs/codes.md lists the codes of warnings"
-            message = f"no warning has the code {node.text[:60]!r}"
-            reader.report(node, message, hint=hint, code="unknown-warning", suggestion=meant)
+        if node.text in known:
+            continue
+        meant, hint = suggest(node.text, known)
+        hint = hint if meant else "docs/codes.md lists the codes of warnings"
+        message = f"no warning has the code {node.text[:60]!r}"
+        if node.text in problems:
+            meant, hint, message = "", "", f"{node.text} is the code of an error, and errors cannot be ignored"
+        reader.report(node, message, hint=hint, code="unknown-warning", suggestion=meant)
 
 
 def _check_sandbox_keys(reader: Reader, file: File) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import holdfast
 from golden_words import Golden
+from holdfast.model.codes import load_codes
 from holdfast.model.overall import PartResult
-from holdfast.model.reason_codes import REASON_CODES
 from holdfast.model.spec import PartWeights
 from holdfast.score.overall import add_shares, compute_overall_score, get_part_weight, is_interrupted
 from holdfast.score.ruling import VIOLATED, Reason
@@ -86,4 +86,4 @@ def test_every_reason_has_a_documented_code_and_every_code_is_used() -> None:
     ]
     literals = {code.value for call in calls for code in call.args[2:] if isinstance(code, ast.Constant)}
     refused = {f"hunt-{why}" for why in ("budget", "calm-fails", "no-calls", "no-rules", "no-writes")}
-    assert literals | refused | {"one-shard"} == set(REASON_CODES)
+    assert literals | refused | {"one-shard"} == set(load_codes()["verdicts"].codes)

@@ -28,7 +28,7 @@ class DoctorFinding(Struct, frozen=True):
     route: str
     outcome: Attempt
     code: str
-    """One of `DOCTOR_CODES`, or the code of the reported error or problem."""
+    """A code of the table `doctor` in `codes.toml`, or the code of the reported error or problem."""
     detail: str = ""
     fix: str = ""
     exit_code: int = 0

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.model.capabilities import LACKS
-from holdfast.model.doctor_codes import DOCTOR_CODES
-from holdfast.model.error_codes import ERROR_CODES
-from holdfast.model.problem_codes import PROBLEM_CODES
-from holdfast.model.reason_codes import REASON_CODES
-from holdfast.model.run_warning import NOTES, WARNINGS
-from holdfast.model.verdict import CODES
+from holdfast.model.codes import load_codes
 from holdfast.protocols.check import CodesTrait
 from holdfast.reading.fields import Field, get_keys
 from holdfast.spec.catalogue.editors import find_sections, iter_checks, iter_service_types
@@ -95,112 +90,24 @@ def _format_row(field: Field) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-_CODES_INTRO = """# Codes
-
-Codes identify findings, warnings and errors. Use them in scripts: the wording of messages may change.
-
-## Codes of findings
-
-Every verdict except a pass has a code. Many also have a key with the values that identify the cause, such as the
-tool, the field or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`.
-Failures with the same rule, outcome, code and key are reported as one cause. If a crash, a timeout or another bad
-ending leaves nothing to judge, all its rules are one cause. Text from outside, such as exceptions and stderr, appears
-in keys as a digest.
-
-| code | meaning | from |
-|---|---|---|"""
-
-_WARNINGS_INTRO = """
-## Codes of warnings
-
-`report.json` lists the warnings of a run as `[{code, text}]`. JUnit has the code in the name of the property
-(`warning.stateful`), SARIF under `properties`. Warnings about the spec file have the codes that `holdfast validate
---json` prints; these are the others.
-
-`warnings: {ignore: [code, …]}` in the spec silences warnings by their codes, those about the spec file included.
-Reports count them, `-v` shows them, and JSON keeps them with `"ignored": true`.
-
-| code | meaning |
-|---|---|"""
-
-
-_ERRORS_INTRO = """
-## Codes of errors
-
-If a command fails, it prints `error: message [code]`. With `--json`, the code is in `errors[].code`. Errors in the
-spec file have the codes that `holdfast validate` prints; these are the others.
-
-| code | meaning |
-|---|---|"""
-
-
-_NOTES_INTRO = """
-## Codes of notes
-
-A note says something about the complete run that is not a problem. `ended.json` has its code.
-
-| code | meaning |
-|---|---|"""
-
-
-_LACKS_INTRO = """
-## Codes of missing features
-
-What a machine, a backend or an agent cannot do. `report.json` has these codes under `isolation`. If no sandbox can be
-opened at all, the command fails with one of them as its error code.
-
-| code | feature | why |
-|---|---|---|"""
-
-
-_PROBLEMS_INTRO = """
-## Codes of problems in a spec file
-
-`holdfast validate` prints the code after each message, and `--json` has it in `errors[].code` and `warnings[].code`.
-Codes that begin with `lint-` are warnings: the file can be run, and probably does not mean what its author thinks.
-
-| code | meaning |
-|---|---|"""
-
-
-_REASONS_INTRO = """
-## Codes of verdicts
-
-`reason_codes` of a run's JSON has one code for each of its `reasons`.
-
-| code | meaning |
-|---|---|"""
-_DOCTOR_INTRO = """
-## Codes of `holdfast doctor`
-
-`holdfast doctor --json` prints the code of each line. A line that reports an error or a problem in the spec file has
-the code of that error or problem; these are the others.
-
-| code | meaning |
-|---|---|"""
-
-
 def build_codes_page() -> str:
-    """Return the Markdown page with every code, generated from the checks and the tables of codes."""
-    meanings: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
+    """Return the Markdown page with every code, generated from `codes.toml`, the checks and the missing features."""
+    tables = load_codes()
+    givers: dict[str, list[str]] = {}
+    meanings = dict(tables["findings"].codes)
     for name, check in iter_checks():
-        if isinstance(check, CodesTrait):
-            for code, meaning in check.codes.items():
-                meanings.setdefault(code, (meaning, []))[1].append(f"`{name}`")
-    rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(meanings.items())]
-    lines = [_CODES_INTRO, *rows]
-    tables = (
-        (_REASONS_INTRO, REASON_CODES),
-        (_WARNINGS_INTRO, WARNINGS),
-        (_NOTES_INTRO, NOTES),
-        (_ERRORS_INTRO, ERROR_CODES),
-        (_PROBLEMS_INTRO, PROBLEM_CODES),
-        (_DOCTOR_INTRO, DOCTOR_CODES),
-    )
-    for intro, codes in tables:
-        lines += [intro, *(f"| `{code}` | {meaning} |" for code, meaning in sorted(codes.items()))]
-    missing = [f"| `{code}` | {lack.feature or 'several'} | {lack.why} |" for code, lack in sorted(LACKS.items())]
-    return "\n".join([*lines, _LACKS_INTRO, *missing]) + "\n"
+        for code, meaning in check.codes.items() if isinstance(check, CodesTrait) else ():
+            meanings.setdefault(code, meaning)
+            givers.setdefault(code, []).append(f"`{name}`")
+    rows: dict[str, list[tuple[str, ...]]] = {
+        **{name: [(code, meaning) for code, meaning in table.codes.items()] for name, table in tables.items()},
+        "findings": [(code, meaning, ", ".join(givers.get(code, ()))) for code, meaning in meanings.items()],
+        "lacks": [(code, lack.feature or "several", lack.why) for code, lack in LACKS.items()],
+    }
+    lines: list[str] = []
+    for name, table in tables.items():
+        lines += [table.intro, *("| `{}` | {} |".format(row[0], " | ".join(row[1:])) for row in sorted(rows[name])), ""]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
