@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, HoldfastError, SpecError, UserError
 from holdfast.report.safe import make_visible
 from holdfast.runner.interrupts import Interrupts
+
+_OURS = ("holdfast.", "holdfast_pytest")
+INTERACTIVE = "<python>"
+"""The file name for a notebook or a prompt."""
+
+
+class Caller(Struct, frozen=True):
+    """A line of Python code."""
+
+    path: str
+    """Relative to the working folder if that is shorter; `<python>` in that folder if the code is in no file."""
+    line: int
+
+
+def find_caller() -> Caller:
+    """Return the innermost line that is not Holdfast's own."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(_OURS):
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    if not os.path.isfile(file):
+        return Caller(INTERACTIVE, frame.f_lineno)
+    relative = os.path.relpath(file)
+    return Caller(str(Path(relative if len(relative) < len(file) else file)), frame.f_lineno)
+
 
 E = TypeVar("E", bound=HoldfastError)
 _SHOWN = 30

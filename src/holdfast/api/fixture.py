@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.api.caller import Caller, find_caller
-from holdfast.api.entry_points import EntryWork, add_details, run_blocking, run_in_thread
+from holdfast.api.entry_points import Caller, EntryWork, add_details, find_caller, run_blocking, run_in_thread
 from holdfast.api.functions import build_work
 from holdfast.api.loaded_spec import load_source
 from holdfast.api.run_result import RunResult

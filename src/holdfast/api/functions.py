@@ -8,8 +8,15 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.api.caller import Caller, find_caller
-from holdfast.api.entry_points import EntryWork, RunInterrupted, add_details, run_blocking, run_in_thread
+from holdfast.api.entry_points import (
+    Caller,
+    EntryWork,
+    RunInterrupted,
+    add_details,
+    find_caller,
+    run_blocking,
+    run_in_thread,
+)
 from holdfast.api.inline_callables import install_functions
 from holdfast.api.job import prepare_job, run_prepared
 from holdfast.api.loaded_spec import LoadedSpec, SpecSource, load_source

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.loop_choice import choose_loop_factory
 from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import BuiltText, Problem, Spec
+from holdfast.model.task import Task
+from holdfast.model.when import is_applicable
 from holdfast.plan import RunOptions
 from holdfast.reading.fields import convert
 from holdfast.runner.consultations import check_judges
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
+from holdfast.runner.outcome import RunOutcome, conclude, list_unrun_cases, store_score
+from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import LoadOptions, check, find_contract_problems, reject_unset_variables
 from holdfast.store.rundir import RunDir, RunEnd
-
-if TYPE_CHECKING:
-    from holdfast.runner.outcome import RunOutcome
 
 
 class PreparedJob(Struct, frozen=True):
@@ -96,8 +98,6 @@ def run_prepared(
 
     `at` is the folder of a new run that is part of a larger one.
     """
-    from holdfast.runner.run import run
-
     job = prepared.job
     here = os.getcwd()
     rundir = prepared.rundir or begin(job, (runs or get_runs_folder(job.spec.file)).absolute(), at, prepared.files)
@@ -105,19 +105,53 @@ def run_prepared(
         running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
     except BaseException as broken:
         if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
-            from holdfast.runner.outcome import list_unrun_cases
-
             broken.cases = tuple(list_unrun_cases(job.spec, job.plan, str(broken)))
         if prepared.rundir is None:
             rundir.discard_if_empty()
         raise
     finally:
         os.chdir(here)  # an inline agent may have changed the working folder
-    from holdfast.runner.outcome import conclude, store_score
-
     ended = rundir.read_end() or RunEnd(False, 0.0)
     page = rundir.path / "report.html" if report else None
     outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
     store_score(rundir, outcome.score)
     rundir.unlock()
     return outcome
+
+
+def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
+    """Return the spec with its tasks, and warnings."""
+    if spec.part == "replay":
+        return _build_replay(spec, environ)
+    if spec.part != "mutation":
+        return spec, ()
+    from holdfast.mutate.made import make_tasks
+
+    made = make_tasks(spec, environ)
+    probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
+    tasks = (*made.tasks, *dict.fromkeys(probes))
+    spec = replace(spec, tasks=tasks, invariants=tuple(rule.with_task_probes() for rule in spec.invariants))
+    return spec, (*made.warnings, *_warn_unjudged(spec))
+
+
+def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
+    """Warn about mutation types that no rule judges in the weather of this run: the agent is not asked."""
+    rules = [rule for rule in spec.invariants if any(is_applicable(rule.when, one) for one in spec.scenarios)]
+    idle = Counter(
+        task.variation.mutation
+        for task in spec.tasks
+        if task.variation is not UNSET and not any(rule.is_judging(task) for rule in rules)
+    )
+    for name, count in idle.items():
+        many = f"{count} mutation{'' if count == 1 else 's'}"
+        yield RunWarning("mutations-unjudged", f"{name}: {many} not asked, as no rule judges them in this run")
+
+
+def _build_replay(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
+    """Return the sessions of the file, and of its sources that are imported at each run."""
+    from datetime import UTC, datetime
+
+    from holdfast.replay.derived_spec import derive_spec
+    from holdfast.replay.session_list import list_sessions
+
+    return derive_spec(spec, list_sessions(spec, environ, datetime.now(UTC)), live=False)

@@ -12,9 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.api.caller import Caller
-from holdfast.api.job import load_part
-from holdfast.api.part_spec import build_part
+from holdfast.api.entry_points import Caller
+from holdfast.api.job import build_part, load_part
 from holdfast.api.values import CheckValue, FaultValue
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.run_warning import RunWarning

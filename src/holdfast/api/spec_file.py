@@ -12,8 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.api.caller import Caller
-from holdfast.api.entry_points import format_details, run_blocking
+from holdfast.api.entry_points import Caller, format_details, run_blocking
 from holdfast.api.functions import build_work
 from holdfast.api.job import load_part
 from holdfast.api.loaded_spec import LoadedSpec, load_source

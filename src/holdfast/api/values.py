@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.api.caller import find_caller
+from holdfast.api.entry_points import find_caller
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.scenario import Plane
 from holdfast.reading.node import Node, build_node

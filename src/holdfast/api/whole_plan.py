@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.api.config_file import find_config
 from holdfast.api.hunt import prepare_hunt
-from holdfast.api.job import PreparedJob, load_part, prepare_job
-from holdfast.api.part_spec import build_part
+from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning

@@ -14,8 +14,7 @@ from holdfast.model.scenario import Position
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import format_count
 from holdfast.spec import CheckResult, LoadOptions, check, find_contract_problems
-from holdfast.spec.key_position import find_key_position
-from holdfast.spec.run_requirements import report_unbuilt
+from holdfast.spec.explain import find_key_position, report_unbuilt
 
 
 def check_file(path: Path, *, as_json: bool, contract: bool) -> int:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from holdfast.api.config_file import find_config
-from holdfast.api.job import PreparedJob, load_part, prepare_job, run_prepared
-from holdfast.api.part_spec import build_part
+from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job, run_prepared
 from holdfast.cli.options import build_run_options, check_options
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError

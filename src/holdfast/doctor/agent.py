@@ -39,7 +39,7 @@ _REFUSED = "certificate_refused"
 
 
 async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions) -> AskedAgent:
-    """Starts the agent, sends it the first prompt and stops it."""
+    """Start the agent, send it the first prompt and stop it."""
     probes = (Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes)
     task = next(iter((*spec.tasks, *probes)), None)
     if task is None:
@@ -125,7 +125,7 @@ def _check_answer(observation: Observation, verify: str) -> DoctorFinding:
 
 
 def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
-    """Programs that rules run and that the sandbox lacked before the agent started."""
+    """Yield a finding for each program that a rule runs and that the sandbox lacked before the agent started."""
     for name in observation.missing_programs:
         fix = explain_bash_only(name) or (
             make_install_hint(name)
@@ -137,7 +137,7 @@ def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
 
 
 def _check_gateway(spec: Spec, observation: Observation) -> Iterator[DoctorFinding]:
-    """Yield an agent started without the gateway's variables still answers, but no fault reaches it."""
+    """Yield a finding if the agent answered without the gateway: no fault reached it."""
     if spec.agent.gateway and not observation.trace and not observation.error:
         yield DoctorFinding("agent.gateway", "not", "gateway-bypassed", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
 
@@ -157,7 +157,7 @@ def get_target(event: TraceEvent) -> str:
 
 
 def count_calls(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
-    """Counts the calls per plane and target, in order of first use."""
+    """Count the calls per plane and target, in order of first use."""
     groups: dict[tuple[str, str], list[TraceEvent]] = {}
     for event in trace:
         if event.phase != "declared" and event.error_type != _REFUSED:

@@ -58,7 +58,7 @@ _OLD_NODE = (
 
 
 async def try_http(probe_site: ProbeSite) -> str:
-    """Sends one request that must pass to a local server and one that must meet its fault."""
+    """Send one request that must pass to a local server and one that must meet its fault."""
     url = f"{probe_site.plain}met"
     async with probe_site.open_trial("http", _build_error(url)) as (environ, context):
         out, err = await read_output([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
@@ -112,7 +112,7 @@ def _find_program(probe_site: ProbeSite, name: str) -> str:
 
 
 def _check(context: LiveContext, url: str, out: str, err: str, fix: str, who: str = "") -> None:
-    """Raises Unmet unless the program received the fault's status and the ledger has the fault."""
+    """Raise Unmet unless the program received the fault's status and the ledger has the fault."""
     met = any(one.target == url and one.effect == "met" for one in context.injector.ledger)
     if met and out.split()[:1] == [str(STATUS)]:
         return
@@ -172,7 +172,7 @@ FORMATS = (
 
 
 async def try_format(probe_site: ProbeSite, kind: ApiFormat) -> str:
-    """Makes every second call meet a fault, and checks the responses and the ledger."""
+    """Make every second call meet a fault, and check the responses and the ledger."""
     client = Upstreams()
     try:
         async with probe_site.open_trial(kind.name, _FAULT) as (environ, context):

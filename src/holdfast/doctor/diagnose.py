@@ -33,7 +33,7 @@ class ExaminedSpec:
     def __init__(
         self, spec: Spec, problems: tuple[Problem, ...], environ: Mapping[str, str], replay: Path | None, ask: bool
     ) -> None:
-        """Raises the same errors as a run if the spec cannot be run."""
+        """Raise the same errors as a run if the spec cannot be run."""
         refuse_unrunnable(spec)
         self.spec = spec
         self.problems = problems
@@ -45,7 +45,7 @@ class ExaminedSpec:
 
 
 async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
-    """Checks only the agent: what it needs, and its answer to the first prompt."""
+    """Check only the agent: what it needs, and its answer to the first prompt."""
     needs = await check_needs(case.spec, case.agent, environ)
     broken = tuple([case.mask.mask_struct(one) for one in needs if one.broken])
     if broken:
@@ -61,7 +61,7 @@ async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFinding
 
 
 async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
-    """Tries the machine, checks the spec and runs the agent; reports each part as soon as it is known."""
+    """Try the machine, check the spec and run the agent; report each part as soon as it is known."""
     wanted = list_required_routes(case.spec if case else None, case.models if case else ModelOptions())
     machine = await try_machine(environ, wanted)
     tell("machine", "each route tried with a real call and a fault on it", machine, ())
@@ -84,7 +84,7 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
 async def examine_spec(
     spec: Spec, agent: AgentSpec, problems: Iterable[Problem], environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
-    """Says where each fault acts and who answers model calls; neither starts nor imports the agent.
+    """Say where each fault acts and who answers model calls; neither starts nor imports the agent.
 
     `agent` is the spec's section with its references resolved.
     """
@@ -112,7 +112,7 @@ def _build_left_out(problem: Problem) -> DoctorFinding:
 
 
 def describe_place(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
-    """Describes where the agent meets a fault; `on_wire` if a framework runs the tools of a Python agent."""
+    """Describe where the agent meets a fault; `on_wire` if a framework runs the tools of a Python agent."""
     if fault.plane == "context" and fault.target == "input":
         return "in the prompt"
     if agent.simulate == "answer":

@@ -33,7 +33,7 @@ _FAULT = Injection("tool", "echo", "error", {"message": "met"}, Schedule(on_call
 
 
 async def try_stdio(probe_site: ProbeSite) -> str:
-    """Calls a tool twice: the first call must pass, the second must meet its fault."""
+    """Call a tool twice: the first call must pass, the second must meet its fault."""
     async with probe_site.open_trial("mcp", _FAULT) as (environ, context):
         config = json.loads(Path(environ["HOLDFAST_MCP_CONFIG"]).read_text("utf-8"))
         entry = config["mcpServers"]["doctor"]
@@ -73,7 +73,7 @@ _SANDBOX_FIX = (
 
 
 async def try_sandbox(probe_site: ProbeSite) -> str:
-    """Starts Holdfast in a sandbox with the usual mounts, to find an unreadable folder before a run does."""
+    """Start Holdfast in a sandbox with the usual mounts, to find an unreadable folder before a run does."""
     with scratch.open_folder("doctor-sandbox") as folder:
         try:
             backend = await open_backend(USUAL.backend, folder, None)
@@ -120,7 +120,7 @@ os.wait(), os.wait()
 
 
 async def try_forks(probe_site: ProbeSite) -> str:
-    """Forks two processes that share an address; only the one with a fault on its model may meet it."""
+    """Fork two processes that share an address; only the one with a fault on its model may meet it."""
     if sys.platform != "linux":
         raise Absent("not on this system: each trial starts a new Python interpreter")
     stormy, calm = build_context("stormy", Injection("llm", "*", "rate_limit")), build_context("calm")
@@ -202,7 +202,7 @@ def list_required_routes(spec: Spec | None, models: ModelOptions) -> Container[s
 
 
 async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tuple[DoctorFinding, ...]:
-    """Tries all routes, two in parallel, and returns them in a fixed order; `wanted` are the routes in use."""
+    """Try all routes, two in parallel, and return them in a fixed order; `wanted` are the routes in use."""
     slots = asyncio.Semaphore(2)
 
     async def try_in_turn(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:
@@ -222,7 +222,7 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
 
 
 async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:
-    """Tries one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
+    """Try one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
     began = perf_counter()
 
     def build_failure(code: str, detail: str, fix: str) -> DoctorFinding:

@@ -130,7 +130,7 @@ async def _check_provider(name: str, provider: str, environ: Mapping[str, str], 
 
 
 async def _check_providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:
-    """Findings for the models that `models:` does not list: their providers answer them."""
+    """Return findings for the models that `models:` does not list: their providers answer them."""
     rest = "other models" if others else "every model"
     found = list(_check_keys(rest, environ))
     if found or others:

@@ -118,7 +118,7 @@ async def _check_running(agent: AgentSpec) -> DoctorFinding:
 
 
 async def _check_gateway(folder: Path) -> DoctorFinding:
-    """Sends a request to the gateway's port; a gateway rejects every request outside a trial."""
+    """Send a request to the gateway's port; a gateway rejects every request outside a trial."""
     if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
         return DoctorFinding(
             "agent.gateway", "not", "gateway-missing", f"no gateway is running in {format_path(folder)}", _STANDBY, 3
@@ -193,7 +193,7 @@ _BUILT_IN = frozenset(
 
 
 def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
-    """Looks for the agent's program in the sandbox's view of this machine."""
+    """Look for the agent's program in the sandbox's view of this machine."""
     key = "agent.binary" if agent.command is None else "agent.command"
     try:
         mounted = mount(agent, root, make_program_search(spec, agent, root, environ))

@@ -74,7 +74,7 @@ def build_context(name: str, *injections: Injection) -> LiveContext:
 
 @asynccontextmanager
 async def open_site(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
-    """Opens the site and removes all of it at the end."""
+    """Open the site and remove all of it at the end."""
     with scratch.open_folder("doctor") as root, socket.socket() as nobody:
         (root / "model.yaml").write_text(_SCRIPT, encoding="utf-8")
         # Bound but never listening: a client that bypasses the proxy is refused.
@@ -109,7 +109,7 @@ async def _answer(exchange: Exchange) -> None:
 
 @asynccontextmanager
 async def start_program(argv: Sequence[str], environ: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Runs a program in its own session and kills the complete session at the end."""
+    """Run a program in its own session and kill the complete session at the end."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environ), start_new_session=True

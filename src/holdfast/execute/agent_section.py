@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.spec.key_position import find_key_position
+from holdfast.spec.explain import find_key_position
 from holdfast.spec.references import find_names, interpolate, resolve
 
 

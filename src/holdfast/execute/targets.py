@@ -10,7 +10,7 @@ from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trace import TraceEvent
-from holdfast.spec.load import read_source
+from holdfast.spec.explain import read_source
 
 _OF_TOOLS = ("tool", "tool_result", "mcp")
 """Planes that show tool calls."""

@@ -45,7 +45,7 @@ class DockerStep(Struct, frozen=True):
 
 
 def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
-    """Returns the instructions in order; UserError, with the line, for what cannot be parsed."""
+    """Return the instructions in order; UserError, with the line, for what cannot be parsed."""
     escape = _find_escape(text)
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
@@ -90,7 +90,7 @@ def _parse_step(text: str, line: int, name: str) -> DockerStep:
 
 # -- docker ignore ---------------------------------------------------------------------------------
 def load_dockerignore(context: Path, dockerfile: Path | None) -> Callable[[str], bool]:
-    """Returns a predicate for paths that docker ignores; the Dockerfile's own ignore file comes first."""
+    """Return a predicate for paths that docker ignores; the Dockerfile's own ignore file comes first."""
     own = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
     file = next((path for path in (*own, context / ".dockerignore") if path.is_file()), None)
     try:
@@ -117,7 +117,7 @@ def _has_pattern(line: str) -> bool:
 
 
 def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:
-    """Returns a pattern that matches a path and everything below it, and whether it excludes or re-includes."""
+    """Return a pattern that matches a path and everything below it, and whether it excludes or re-includes."""
     text = line.strip()
     left_out = not text.startswith("!")
     steps = PurePosixPath(text.removeprefix("!").strip().lstrip("/")).parts
@@ -126,7 +126,7 @@ def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:
 
 
 def _compile_component(step: str) -> str:
-    """Returns one component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a
+    """Return one component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a
     character.
     """
     return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda match: _compile_sign(match[0]), step, flags=re.DOTALL)

@@ -82,17 +82,17 @@ class ForeignTask(Struct, frozen=True):
 
 
 def make_invalid_error(message: str, hint: str = "") -> UserError:
-    """Returns the error of a task folder that is incomplete or cannot be read."""
+    """Return the error of a task folder that is incomplete or cannot be read."""
     return UserError(message, code="task-invalid", hint=hint)
 
 
 def make_unsupported_error(message: str, hint: str = "") -> UserError:
-    """Returns the error of a task that needs something which a spec cannot express."""
+    """Return the error of a task that needs something which a spec cannot express."""
     return UserError(message, code="task-unsupported", hint=hint)
 
 
 def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
-    """Returns the files below a folder; raises UserError if they exceed `most` bytes. Links that leave it are
+    """Return the files below a folder; raises UserError if they exceed `most` bytes. Links that leave it are
     rejected.
     """
     files: dict[str, bytes] = {}
@@ -109,7 +109,7 @@ def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
 
 
 def walk(folder: Path) -> Iterator[Path]:
-    """Yields the regular files below a folder, in order."""
+    """Yield the regular files below a folder, in order."""
     inside = resolve_path(folder)
     for path in sorted(folder.rglob("*")):
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
@@ -126,12 +126,12 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def resolve_path(path: Path) -> Path:
-    """Returns the real path, following links; for a loop of links, the first."""
+    """Return the real path, following links; for a loop of links, the first."""
     return Path(os.path.realpath(path))
 
 
 def read_text(path: Path) -> str:
-    """Returns the text of a file; raises UserError if it cannot be read."""
+    """Return the text of a file; raises UserError if it cannot be read."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
             raise make_unsupported_error(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
@@ -143,7 +143,7 @@ def read_text(path: Path) -> str:
 
 
 def read_seconds(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
-    """Returns a time in seconds, or the format's default."""
+    """Return a time in seconds, or the format's default."""
     value = table.get(key)
     if value is None:
         return default
@@ -155,7 +155,7 @@ def read_seconds(table: Mapping[str, Any], key: str, default: float, file: Path)
 
 
 def strip_canary(text: str) -> str:
-    """Returns the text without a benchmark's canary lines at the top, which are for those who train models."""
+    """Return the text without a benchmark's canary lines at the top, which are for those who train models."""
     lines = text.splitlines(keepends=True)
     while lines and (re.match(r"\s*(<!--|#).*canary", lines[0], re.IGNORECASE) or not lines[0].strip()):
         lines.pop(0)

@@ -40,7 +40,7 @@ _CARRIED = {
 
 
 def read_harbor_task(folder: Path) -> ForeignTask:
-    """Returns the task; raises UserError if the folder is incomplete or its kind cannot be a spec."""
+    """Return the task; raises UserError if the folder is incomplete or its kind cannot be a spec."""
     settings = _read_settings(folder / MARK)
     agent, verifier, environment = (_get_table(settings, name) for name in ("agent", "verifier", "environment"))
     _check_supported(folder, settings, environment)
@@ -94,7 +94,7 @@ def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Map
 
 
 def _list_left_out(settings: Mapping[str, Any]) -> list[str]:
-    """Returns every key that a spec cannot express, by name."""
+    """Return every key that a spec cannot express, by name."""
     tables = {
         "": settings,
         **{f"{name}.": _get_table(settings, name) for name in ("agent", "verifier", "environment", "solution")},
@@ -103,7 +103,7 @@ def _list_left_out(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _split_literals(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
-    """Returns literal values; those that Harbor takes from its user's environment are listed."""
+    """Return literal values; those that Harbor takes from its user's environment are listed."""
     values = {str(name): str(value) for name, value in env.items()}
     plain = {name: value for name, value in values.items() if "${" not in value}
     return plain, [f"{place}{name}: it is read from the environment" for name in values if name not in plain]

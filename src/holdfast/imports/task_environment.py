@@ -55,7 +55,7 @@ class TaskEnvironment(Struct):
 
 
 def build_environment(task: ForeignTask) -> TaskEnvironment:
-    """Returns the environment; raises UserError for a Dockerfile that cannot be parsed."""
+    """Return the environment; raises UserError for a Dockerfile that cannot be parsed."""
     steps = parse_dockerfile(read_text(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
     stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
     last = steps[stages[-1] :] if stages else []
@@ -74,7 +74,7 @@ def build_environment(task: ForeignTask) -> TaskEnvironment:
 
 
 def _find_workdir(steps: Iterable[DockerStep]) -> str | None:
-    """Returns the final working folder; each WORKDIR may be relative to the one before."""
+    """Return the final working folder; each WORKDIR may be relative to the one before."""
     folder = None
     for step in steps:
         if step.name == "WORKDIR":
@@ -137,7 +137,7 @@ class _StepReader:
             self._copy_source(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
 
     def _find_inside(self, target: str) -> str | None:
-        """Returns the path below the workspace; None if it is elsewhere."""
+        """Return the path below the workspace; None if it is elsewhere."""
         full = posixpath.normpath(posixpath.join(self._here, target))
         work = posixpath.normpath(self._place.workdir)
         if full == work:
@@ -209,7 +209,7 @@ class _StepReader:
 
 
 def _find_sources(context: Path, source: str) -> list[Path]:
-    """Returns the files, folders or glob matches of a COPY source."""
+    """Return the files, folders or glob matches of a COPY source."""
     if not source.strip("./"):
         return [context]
     try:
@@ -246,7 +246,7 @@ def _list_packages(command: str) -> Iterator[str]:
 
 
 def _is_installing(part: str) -> bool:
-    """Returns whether it installs, updates package lists, or cleans up after that."""
+    """Whether it installs, updates package lists, or cleans up after that."""
     return _get_program(part) in _INSTALLS or part.startswith(
         ("rm -rf /var/lib/apt", "rm -rf /var/cache", "rm -rf /root/.cache")
     )

@@ -45,7 +45,7 @@ class TaskFiles(Struct, frozen=True):
 
 
 def build_task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, solution: bool) -> TaskFiles:
-    """Returns the files by name; with `solution` the reference solution is the agent."""
+    """Return the files by name; with `solution` the reference solution is the agent."""
     paths = {place.workdir: WORKSPACE} if place.workdir != "/" else {}
     made = {f"{_FILES}/{name}": path.read_bytes() for name, path in place.files.items()}
     made[_SCRIPT] = _build_script(task, place)
@@ -111,7 +111,7 @@ def _build_network(egress: TaskEgress | None) -> dict[str, Any]:
 
 
 def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
-    """Rejects references: a third party's file must not read the user's environment."""
+    """Reject references: a third party's file must not read the user's environment."""
     setup = spec.get("setup", {})
     read = {
         **{key: spec.get(key) for key in ("base", "network", "resources")},
@@ -127,7 +127,7 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
 
 
 def _build_script(task: ForeignTask, place: TaskEnvironment) -> bytes:
-    """Returns the script with the tests in it: the sandbox sees it only after the agent has ended."""
+    """Return the script with the tests in it: the sandbox sees it only after the agent has ended."""
     tests = task.tests
     settings = {
         "workdir": place.workdir, "script": tests.script, "result": tests.result, "timeout_s": tests.timeout_s,
@@ -148,7 +148,7 @@ def _get_solution_s(task: ForeignTask) -> float:
 
 
 def _archive(files: Mapping[str, bytes]) -> str:
-    """Returns the files as one text; equal files give equal text."""
+    """Return the files as one text; equal files give equal text."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -164,7 +164,7 @@ def _rewrite_file(data: bytes, paths: dict[str, str]) -> bytes:
 
 
 def _list_unmoved(place: TaskEnvironment, affected: Sequence[str]) -> list[str]:
-    """Returns the task's files that name a path which is not the workspace here; they stay unchanged."""
+    """Return the task's files that name a path which is not the workspace here; they stay unchanged."""
     if not affected or can_be_workdir(place.workdir):
         return []
     listed = ", ".join(affected[:_NAMED]) + (f" and {len(affected) - _NAMED} more" if len(affected) > _NAMED else "")

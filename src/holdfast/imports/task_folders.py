@@ -19,12 +19,12 @@ _READERS = {harbor.MARK: harbor.read_harbor_task, terminal_bench.MARK: terminal_
 
 
 def is_task_folder(path: Path) -> bool:
-    """Returns whether the folder has the description file of a task."""
+    """Whether the folder has the description file of a task."""
     return any((path / mark).is_file() for mark in _READERS)
 
 
 def find_tasks(path: Path) -> Iterator[Path]:
-    """Yields the folder if it is a task, otherwise the tasks directly below it; raises UserError if there is none."""
+    """Yield the folder if it is a task, otherwise the tasks directly below it; raises UserError if there is none."""
     if is_task_folder(path):
         yield path
         return
@@ -39,13 +39,13 @@ def find_tasks(path: Path) -> Iterator[Path]:
 
 
 def read_task(folder: Path) -> ForeignTask:
-    """Returns the task of a folder."""
+    """Return the task of a folder."""
     mark = next(mark for mark in _READERS if (folder / mark).is_file())
     return _READERS[mark](folder)
 
 
 def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
-    """Returns the converted task; UserError says what is wrong with it."""
+    """Return the converted task; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
         raise make_invalid_error(
@@ -58,7 +58,7 @@ def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFile
 
 
 def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[Path]:
-    """Writes a folder for each task: all of them or none. A result that is not a valid spec is not written."""
+    """Write a folder for each task: all of them or none. A result that is not a valid spec is not written."""
     targets = [below / one.name for one in made]
     twice = next((one for one in targets if targets.count(one) > 1), None)
     if twice is not None:

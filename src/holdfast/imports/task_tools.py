@@ -36,7 +36,7 @@ START_PYTEST = "import sys; sys.path.pop(0); import pytest; sys.exit(pytest.main
 
 
 def main(name: str, args: list[str]) -> int:
-    """Runs the replacement of that program; returns its exit code unless another program takes over."""
+    """Run the replacement of that program; returns its exit code unless another program takes over."""
     if name == "uv":
         return run_uv(args)
     if name == "uvx":
@@ -53,7 +53,7 @@ def main(name: str, args: list[str]) -> int:
 
 
 def run_python(name: str, args: list[str]) -> int:
-    """Runs Python, except for its modules that install packages."""
+    """Run Python, except for its modules that install packages."""
     if args[:3] == ["-m", "pip", "install"]:
         return install(args[3:])
     if args[:2] == ["-m", "venv"]:
@@ -64,7 +64,7 @@ def run_python(name: str, args: list[str]) -> int:
 
 
 def run_uv(args: list[str]) -> int:
-    """Runs uv. Commands that make an environment do nothing: the one of this sandbox is used."""
+    """Run uv. Commands that make an environment do nothing: the one of this sandbox is used."""
     _, words = split_options(args, until_word=True)
     verb, rest = (words[0], words[1:]) if words else ("", [])
     if verb == "run" or (verb == "tool" and rest[:1] == ["run"]):
@@ -77,7 +77,7 @@ def run_uv(args: list[str]) -> int:
 
 
 def run_command(args: list[str], *, tool: bool = False) -> int:
-    """Runs the command of `uv run` or `uvx` if its packages are installed."""
+    """Run the command of `uv run` or `uvx` if its packages are installed."""
     chosen, words = split_options(args, until_word=True)
     module = [value for option, value in chosen if option in ("-m", "--module")]
     wanted = [name for option, value in chosen if option in ADDS for name in value.split(",")]
@@ -95,7 +95,7 @@ def run_command(args: list[str], *, tool: bool = False) -> int:
 
 
 def install(args: list[str]) -> int:
-    """Succeeds if every package is installed: nothing is downloaded while the tests run."""
+    """Succeed if every package is installed: nothing is downloaded while the tests run."""
     chosen, names = split_options(args)
     files = [value for option, value in chosen if option in ("-r", "--requirement")]
     wanted = [*names, *(line for file in files for line in read_requirements(file))]
@@ -107,7 +107,7 @@ def install(args: list[str]) -> int:
 
 
 def split_options(args: list[str], *, until_word: bool = False) -> tuple[list[tuple[str, str]], list[str]]:
-    """Returns the options with their values, and the other words; `until_word` stops at the first word."""
+    """Return the options with their values, and the other words; `until_word` stops at the first word."""
     wanted: list[tuple[str, str]] = []
     words: list[str] = []
     at = 0
@@ -130,7 +130,7 @@ def split_options(args: list[str], *, until_word: bool = False) -> tuple[list[tu
 
 
 def read_requirements(file: str) -> list[str]:
-    """Returns the lines of a requirements file that name packages."""
+    """Return the lines of a requirements file that name packages."""
     try:
         with open(file, encoding="utf-8", errors="replace") as text:
             lines = [line.partition("#")[0].strip() for line in text]
@@ -140,7 +140,7 @@ def read_requirements(file: str) -> list[str]:
 
 
 def is_installed(requirement: str) -> bool:
-    """Returns whether a package is installed, in any version."""
+    """Whether a package is installed, in any version."""
     match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
     name = match[0] if match and not re.search(r"[/\\]|^\.", requirement) else ""
     if name.lower().replace("_", "-") in NEVER_NEEDED:
@@ -153,14 +153,14 @@ def is_installed(requirement: str) -> bool:
 
 
 def run_pytest(args: list[str]) -> int:
-    """Runs the installed pytest: that of this Python, else the first on PATH."""
+    """Run the installed pytest: that of this Python, else the first on PATH."""
     if importlib.util.find_spec("pytest") is None:
         return run_real("pytest", build_pytest_arguments(args))
     return exec_program(sys.executable, ["-c", START_PYTEST, *build_pytest_arguments(args)])
 
 
 def build_pytest_arguments(args: list[str]) -> list[str]:
-    """Removes `--ctrf FILE` unless the plug-in that reads it is installed, and turns off Holdfast's plug-in."""
+    """Remove `--ctrf FILE` unless the plug-in that reads it is installed, and turn off Holdfast's plug-in."""
     if importlib.util.find_spec("pytest_json_ctrf") is None:
         options = [word.startswith("--ctrf") for word in args]
         values = [at > 0 and args[at - 1] == "--ctrf" for at in range(len(args))]
@@ -169,7 +169,7 @@ def build_pytest_arguments(args: list[str]) -> list[str]:
 
 
 def run_real(name: str, args: list[str]) -> int:
-    """Replaces this process with the real program of that name, the first on PATH that is not a stand-in."""
+    """Replace this process with the real program of that name, the first on PATH that is not a stand-in."""
     own = os.path.dirname(os.path.abspath(__file__))
     path = os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one != own)
     program = shutil.which(name, path=path)
@@ -183,12 +183,12 @@ def run_real(name: str, args: list[str]) -> int:
 
 
 def exec_program(program: str, args: list[str]) -> NoReturn:
-    """Replaces this process by the program."""
+    """Replace this process by the program."""
     os.execv(program, [program, *args])  # noqa: S606
 
 
 def make_environment(args: list[str]) -> int:
-    """Makes an environment with the programs of this sandbox; removes one that the agent made there."""
+    """Make an environment with the programs of this sandbox; removes one that the agent made there."""
     _, words = split_options(args)
     folder = words[0] if words else ".venv"
     if os.path.islink(folder):
@@ -205,7 +205,7 @@ def make_environment(args: list[str]) -> int:
 
 
 def report_missing(*names: str) -> None:
-    """Records what is missing: tests that lack something have not judged the agent.
+    """Record what is missing: tests that lack something have not judged the agent.
 
     It records only for the task's own scripts and its pytest: what a script of the agent lacks is the agent's failure.
     """

@@ -32,7 +32,7 @@ _CARRIED = _ABOUT | {"instruction", "parser_name", "max_agent_timeout_sec", "max
 
 
 def read_terminal_bench_task(folder: Path) -> ForeignTask:
-    """Returns the task; raises UserError if the folder is incomplete or its kind cannot be a spec."""
+    """Return the task; raises UserError if the folder is incomplete or its kind cannot be a spec."""
     settings = _read_map(folder / MARK)
     prompt = settings.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
@@ -66,7 +66,7 @@ def read_terminal_bench_task(folder: Path) -> ForeignTask:
 
 
 def _read_solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
-    """Returns the reference solution as one script: solution.sh, or the lines that solution.yaml types."""
+    """Return the reference solution as one script: solution.sh, or the lines that solution.yaml types."""
     script, typed = folder / "solution.sh", folder / "solution.yaml"
     if script.is_file():
         return {"solve.sh": script.read_bytes()}
@@ -78,7 +78,7 @@ def _read_solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
 
 
 def _is_line(step: dict[str, Any]) -> bool:
-    """Returns whether a step is a command with Enter after it, and not keys for a running program."""
+    """Whether a step is a command with Enter after it, and not keys for a running program."""
     return isinstance(step.get("command"), str) and step.get("append_enter", True) is True
 
 
@@ -91,7 +91,7 @@ def _read_tests(folder: Path, timeout_s: float) -> TaskTests:
 
 
 def _list_other_services(path: Path) -> list[str]:
-    """Reports services other than the agent's own: they cannot be converted."""
+    """Report services other than the agent's own: they cannot be converted."""
     if not path.is_file():
         return []
     services = _read_map(path).get("services")

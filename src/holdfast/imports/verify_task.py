@@ -74,7 +74,7 @@ def main() -> dict[str, Any]:
 
 
 def build_environment(place: str, paths: dict[str, str]) -> dict[str, str]:
-    """Builds the variables of the task's scripts, with replacements for programs that install packages."""
+    """Build the variables of the task's scripts, with replacements for programs that install packages."""
     tools = f"{place}/bin/tools.py"
     with open(tools, "w") as file:
         file.write(TOOLS)
@@ -103,7 +103,7 @@ def build_environment(place: str, paths: dict[str, str]) -> dict[str, str]:
 
 
 def run_script(script: str, workspace: str, env: dict[str, str], timeout_s: float) -> tuple[int, str] | None:
-    """Returns a script's exit code and what it printed; None if it took too long."""
+    """Return a script's exit code and what it printed; None if it took too long."""
     with tempfile.TemporaryFile() as output:  # no pipe: a server that the tests leave running would hold it open
         try:
             ran = subprocess.run(  # noqa: S603  # the task's own script
@@ -125,7 +125,7 @@ def run_script(script: str, workspace: str, env: dict[str, str], timeout_s: floa
 
 
 def unpack(archived: str, folder: str, paths: dict[str, str]) -> None:
-    """Unpacks an archive and adapts the paths in its files to this machine."""
+    """Unpack an archive and adapt the paths in its files to this machine."""
     with zipfile.ZipFile(io.BytesIO(base64.b64decode(archived))) as archive:
         for info in archive.infolist():
             target = os.path.join(folder, info.filename)
@@ -139,7 +139,7 @@ def unpack(archived: str, folder: str, paths: dict[str, str]) -> None:
 
 
 def rewrite_paths(text: str, paths: dict[str, str]) -> str:
-    """Replaces the paths that differ between this machine and the task's own container."""
+    """Replace the paths that differ between this machine and the task's own container."""
     if not paths:
         return text
     known = "|".join(re.escape(old) for old in sorted(paths, key=len, reverse=True))
@@ -147,7 +147,7 @@ def rewrite_paths(text: str, paths: dict[str, str]) -> str:
 
 
 def refuse_missing(place: str, output: str) -> None:
-    """Ends with an error if the tests lacked a program or a package: then they have not judged the agent."""
+    """End with an error if the tests lacked a program or a package: then they have not judged the agent."""
     names = ["pytest (python3 -m pip install pytest)"] if LACKS_PYTEST.search(output) else []
     if os.path.exists(f"{place}/missing"):
         with open(f"{place}/missing") as file:
@@ -157,12 +157,12 @@ def refuse_missing(place: str, output: str) -> None:
 
 
 def fail(why: str, output: str) -> NoReturn:
-    """Ends with an error: prints the output of the tests and, on the last line, why it is not a verdict."""
+    """End with an error: print the output of the tests and, on the last line, why it is not a verdict."""
     sys.exit(f"{output[-OUTPUT_SHOWN:]}\n{why}")
 
 
 def read_reward(place: str, output: str) -> dict[str, Any] | None:
-    """Reads the reward that the tests wrote, as Harbor does; None if they wrote none."""
+    """Read the reward that the tests wrote, as Harbor does; None if they wrote none."""
     for name in ("reward.txt", "reward.json"):
         path = os.path.join(place, "logs", "verifier", name)
         if os.path.exists(path):
@@ -178,7 +178,7 @@ def read_reward(place: str, output: str) -> dict[str, Any] | None:
 
 
 def parse_numbers(text: str, *, in_json: bool) -> list[float]:
-    """Returns the rewards in a file: one, or one per measure; none if they are not numbers."""
+    """Return the rewards in a file: one, or one per measure; none if they are not numbers."""
     try:
         written = json.loads(text) if in_json else text
         if isinstance(written, dict):
@@ -189,7 +189,7 @@ def parse_numbers(text: str, *, in_json: bool) -> list[float]:
 
 
 def read_pytest_summary(output: str) -> dict[str, Any] | None:
-    """Reads the summary of `pytest -rA`, as terminal-bench does: every test has to pass. None without one."""
+    """Read the summary of `pytest -rA`, as terminal-bench does: every test has to pass. None without one."""
     parts = SUMMARY.split(output, maxsplit=1)
     lines = [line.split(None, 1) for line in parts[1].splitlines()] if len(parts) == 2 else []
     known = ("PASSED", *UNDECIDED, "FAILED", "XPASS", "ERROR")

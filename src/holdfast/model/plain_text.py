@@ -196,7 +196,7 @@ def _strip_block_marks(block: str) -> str:
 
 
 def _classify_marks(sign: str, before: str, after: str) -> tuple[bool, bool]:
-    """Return whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the
+    """Whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the
     word.
 
     As in CommonMark, a run between a word and a punctuation mark faces the word only: `j***@x.org` is masked, not bold.

@@ -1,11 +1,17 @@
 """Stage 2, Spec to Trials: pure, lazy, and always in the same order."""
 
 from holdfast.plan.checks import get_traits, make_check
-from holdfast.plan.ids import encode_agent, encode_identity
-from holdfast.plan.layout import LazySequence
-from holdfast.plan.matrix import CellKey, Plan, build_control_trial, build_plan
+from holdfast.plan.layout import LazySequence, encode_agent, encode_identity
+from holdfast.plan.matrix import (
+    CellKey,
+    FailFastPlanner,
+    OncePlanner,
+    Plan,
+    RoundsPlanner,
+    build_control_trial,
+    build_plan,
+)
 from holdfast.plan.options import RunOptions
-from holdfast.plan.planners import FailFastPlanner, OncePlanner, RoundsPlanner
 from holdfast.plan.select import EVERYTHING, Select
 
 __all__ = [

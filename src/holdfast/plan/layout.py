@@ -4,16 +4,61 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from holdfast.model.codec import encode_canonical
+from msgspec.structs import replace
+
+from holdfast.model.codec import encode_canonical, to_builtins
 from holdfast.model.scenario import Scenario
-from holdfast.model.spec import Spec
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.plan import ids
+from holdfast.spec.secrecy import mask_keys
+
+
+def encode_agent(agent: AgentSpec) -> bytes:
+    """Return the agent section for an id: without its position, and without literal keys."""
+    return encode_canonical(mask_keys(to_builtins(replace(agent, position=None)), "agent"))
+
+
+def encode_head(kind: str, scenario: Scenario) -> bytes:
+    """Return the opening of the array, up to the task."""
+    return b"[%b,%b," % (encode_canonical(kind), encode_canonical(scenario.content))
+
+
+def encode_middle(task: Task, params: Mapping[str, Any]) -> bytes:
+    """Encode the task and the params, up to the replica."""
+    return b"%b,%b," % (encode_canonical(task), encode_canonical(params))
+
+
+def encode_tail(invariant: str, agent_json: bytes, seed: int) -> bytes:
+    """Return the part after the replica."""
+    return b",%b,%b,%d]" % (encode_canonical(invariant), agent_json, seed)
+
+
+def encode_identity(
+    kind: str,
+    scenario: Scenario,
+    task: Task,
+    params: Mapping[str, Any],
+    replica: int,
+    invariant: str,
+    agent_json: bytes,
+    seed: int,
+) -> bytes:
+    """Return the canonical JSON array of what decides a trial: its id is the digest.
+
+    `invariant` is `*` if the trial serves every rule of its scenario.
+    """
+    return b"%b%b%d%b" % (
+        encode_head(kind, scenario),
+        encode_middle(task, params),
+        replica,
+        encode_tail(invariant, agent_json, seed),
+    )
+
 
 T = TypeVar("T")
 
@@ -68,7 +113,7 @@ class Layout:
         self._numbers = tuple(params)
         self._params = tuple(spec.params[i] for i in params)
         self._parts = tuple(encode_canonical(p) + b"," for p in self._params)
-        self._agent = ids.encode_agent(spec.agent)
+        self._agent = encode_agent(spec.agent)
         self._starts = array("L", (0,))
         # 100,000 groups come from a few hundred scenarios and rules: each block is two references and a number.
         self._weathers: list[_Weather] = []
@@ -85,16 +130,14 @@ class Layout:
             if not tasks:
                 continue
             if scenario.name not in weathers:
-                weathers[scenario.name] = _Weather(scenario, ids.encode_head("contract", scenario))
+                weathers[scenario.name] = _Weather(scenario, encode_head("contract", scenario))
             key = (
                 invariant,
                 id(tasks),
             )  # one rule may ask other tasks in another scenario; `rule_tasks` keeps them alive
             if key not in rule_tasks:
                 parts = tuple(encode_canonical(task) + b"," for task in tasks)
-                rule_tasks[key] = _RuleTasks(
-                    invariant, tasks, parts, ids.encode_tail(invariant, self._agent, self._seed)
-                )
+                rule_tasks[key] = _RuleTasks(invariant, tasks, parts, encode_tail(invariant, self._agent, self._seed))
             self._weathers.append(weathers[scenario.name])
             self._asked.append(rule_tasks[key])
             self._starts.append(self._starts[-1] + len(tasks) * each)

@@ -52,12 +52,12 @@ class ConfiguredCheck(Protocol):
     """A check whose traits depend on its settings."""
 
     def configured(self) -> CheckTraits:
-        """Returns its traits with these settings."""
+        """Return its traits with these settings."""
         ...
 
 
 def check_traits(check: Check) -> CheckTraits:
-    """Returns the traits of a check with its settings."""
+    """Return the traits of a check with its settings."""
     return check.configured() if isinstance(check, ConfiguredCheck) else check.traits
 
 
@@ -66,7 +66,7 @@ class FastidiousPlugin(Protocol):
     """A plug-in that validates its settings."""
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Returns each invalid setting, and why: they become errors of the spec."""
+        """Return each invalid setting, and why: they become errors of the spec."""
         ...
 
 
@@ -75,7 +75,7 @@ class AdvisingCheck(Protocol):
     """A check that warns about settings that probably do not mean what their author intended."""
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        """Yields the code, the setting and the text of each warning."""
+        """Yield the code, the setting and the text of each warning."""
         ...
 
 
@@ -84,7 +84,7 @@ class TableCheck(Protocol):
     """A check on tables of a database."""
 
     def tables_read(self) -> Iterable[tuple[str, str]]:
-        """Returns each setting that names a table without its database, and the table."""
+        """Return each setting that names a table without its database, and the table."""
         ...
 
 
@@ -100,7 +100,7 @@ class ForeseeingCheck(Protocol):
     """A check that can tell before the agent starts that its evidence cannot be recorded."""
 
     async def foresee(self, world: World) -> None:
-        """Raises HarnessError, which is an error of the trial, never of the agent."""
+        """Raise HarnessError, which is an error of the trial, never of the agent."""
         ...
 
 
@@ -127,7 +127,7 @@ class Ask(Protocol):
         vote: int,
         fits: Callable[[str], bool],
     ) -> Advice:
-        """Asks the model. A temperature of None is the model's own.
+        """Ask the model. A temperature of None is the model's own.
 
         Only a reply for which `fits` is true is stored; any other is requested again.
         """
@@ -141,5 +141,5 @@ class ConsultingCheck(Protocol):
     async def consult(
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
     ) -> Evidence:
-        """Asks the model; `control` is the calm run of a check that needs one."""
+        """Ask the model; `control` is the calm run of a check that needs one."""
         ...

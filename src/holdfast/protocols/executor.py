@@ -35,7 +35,7 @@ class Executor(Protocol):
         ...
 
     def use_one_slot(self) -> None:
-        """Runs one trial at a time from now on, because the agent seems to keep state."""
+        """Run one trial at a time from now on, because the agent seems to keep state."""
         ...
 
     def execute(
@@ -47,7 +47,7 @@ class Executor(Protocol):
         on_call: Callable[[Trial, TraceEvent], None] | None = None,
         store: Callable[[Trial, Observation], Observation] | None = None,
     ) -> AsyncGenerator[tuple[Trial, Observation], None]:
-        """Yields each trial once, with its observation, as it ends.
+        """Yield each trial once, with its observation, as it ends.
 
         It calls `store` before it starts the next trial in that place, and yields what `store` returns. It takes trials
         from `trials` only when there is a place for them. Closing it early leaves nothing running. A harness error in a

@@ -103,7 +103,7 @@ Receives: TypeAlias = Callable[[Reply], ReceivedReply]
 
 
 def _accept_anything(value: Any) -> bool:
-    """Returns the default: most clients accept any value."""
+    """Return the default: most clients accept any value."""
     return True
 
 
@@ -159,12 +159,12 @@ class ConfiguredFault(Protocol):
     """A fault whose traits depend on its settings."""
 
     def configured(self) -> FaultTraits:
-        """Returns its traits with these settings."""
+        """Return its traits with these settings."""
         ...
 
 
 def read_traits(fault: object) -> FaultTraits:
-    """Returns the traits of a fault with its settings, or of its class."""
+    """Return the traits of a fault with its settings, or of its class."""
     if isinstance(fault, ConfiguredFault) and not isinstance(fault, type):
         return fault.configured()
     return fault.traits if isinstance(fault, DeclaredFault) else USUAL

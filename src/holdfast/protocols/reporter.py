@@ -26,7 +26,7 @@ class Reporter(Protocol):
     """The suffix of its files, with the dot, by which `-o FILE` selects it."""
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        """Returns the content of every file by its name, produced while it is written.
+        """Return the content of every file by its name, produced while it is written.
 
         The first file is the report itself.
         """

@@ -63,11 +63,11 @@ class Started(Protocol):
         ...
 
     async def wait_for_end(self, limit_s: float) -> bool:
-        """Returns whether it ends within the limit."""
+        """Whether it ends within the limit."""
         ...
 
     async def end(self, grace_s: float | None = None) -> None:
-        """Sends SIGTERM, waits a grace period, sends SIGKILL. Nothing of it is left afterwards."""
+        """Send SIGTERM, wait for a grace period, send SIGKILL. Nothing of it is left afterwards."""
         ...
 
 
@@ -155,25 +155,25 @@ class Sandbox(Protocol):
         ...
 
     def listener(self, host: str, port: int) -> socket:
-        """Returns the listening socket at an address that the SandboxSpec asked for."""
+        """Return the listening socket at an address that the SandboxSpec asked for."""
         ...
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """Returns the address at which programs inside reach it: another one if there is no separate network."""
+        """Return the address at which programs inside reach it: another one if there is no separate network."""
         ...
 
     def inside(self, path: str) -> str:
-        """Returns the path inside the sandbox of a file made visible: the same path, or another if that is
+        """Return the path inside the sandbox of a file made visible: the same path, or another if that is
         impossible.
         """
         ...
 
     async def connect(self, port: int) -> socket:
-        """Connects to a program that listens on loopback inside; raises ConnectionRefusedError while none does."""
+        """Connect to a program that listens on loopback inside; raises ConnectionRefusedError while none does."""
         ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Started:
-        """Starts a program in the workspace with exactly this environment; raises OSError if it cannot be executed."""
+        """Start a program in the workspace with exactly this environment; raises OSError if it cannot be executed."""
         ...
 
     async def run(
@@ -186,38 +186,38 @@ class Sandbox(Protocol):
         keep: int = 8_000,
         throwaway: bool = False,
     ) -> Ran:
-        """Runs a command to its end; the changes of a throwaway command are discarded."""
+        """Run a command to its end; the changes of a throwaway command are discarded."""
         ...
 
     async def snapshot(self) -> None:
-        """Counts changes from the current state of the workspace on."""
+        """Count changes from the current state of the workspace on."""
         ...
 
     async def freeze(self) -> None:
-        """Kills every process of the agent; from now on the workspace does not change."""
+        """Kill every process of the agent; from now on the workspace does not change."""
         ...
 
     def changes(self) -> Iterable[FileChange]:
-        """Returns how the workspace differs from the snapshot, sorted by path."""
+        """Return how the workspace differs from the snapshot, sorted by path."""
         ...
 
     def find(self, path: str) -> Path | None:
-        """Returns a readable path to the file or folder at a workspace path; None if there is none.
+        """Return a readable path to the file or folder at a workspace path; None if there is none.
 
         Raises OutsideError for a path or a link that leaves the workspace; never follows one.
         """
         ...
 
     def view(self) -> Path:
-        """Returns the complete workspace as a folder that may be read but not written, for scripts on the host."""
+        """Return the complete workspace as a folder that may be read but not written, for scripts on the host."""
         ...
 
     def home_view(self) -> Path:
-        """Returns the home as a folder that may be read."""
+        """Return the home as a folder that may be read."""
         ...
 
     async def close(self) -> None:
-        """Removes all processes, mounts, sockets and folders."""
+        """Remove all processes, mounts, sockets and folders."""
         ...
 
 
@@ -229,7 +229,7 @@ class SandboxBackend(Protocol):
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None) -> SandboxBackend:
-        """Opens the backend and tests it on this machine; raises UserError, with what to do, if it cannot work."""
+        """Open the backend and test it on this machine; raises UserError, with what to do, if it cannot work."""
         ...
 
     @property
@@ -245,15 +245,15 @@ class Disturbable(Protocol):
     """A sandbox whose processes can be disturbed; raises HarnessError if this machine cannot."""
 
     async def kill(self) -> int:
-        """Sends SIGKILL to every process of the agent; returns how many programs ran. New ones can be started."""
+        """Send SIGKILL to every process of the agent; returns how many programs ran. New ones can be started."""
         ...
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """Limits the agent's processes to this many bytes of memory and this many cores."""
+        """Limit the agent's processes to this many bytes of memory and this many cores."""
         ...
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        """Returns how often the limit held the agent's processes back so far.
+        """Return how often the limit held the agent's processes back so far.
 
         None if this machine does not count that.
         """
@@ -275,5 +275,5 @@ class WatchingSandbox(Protocol):
     """A sandbox that sees which system calls of the agent fail because of a file fault."""
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
-        """Returns a function that tells whether the agent has hit it since; None if that cannot be observed."""
+        """Return a function that tells whether the agent has hit it since; None if that cannot be observed."""
         ...

@@ -62,7 +62,7 @@ class ManyPorts(Service, Protocol):
     """A service that listens on several ports; `upstream` is the first."""
 
     def upstream_of(self, port: int) -> tuple[str, int] | str:
-        """Returns the real address of one of its ports."""
+        """Return the real address of one of its ports."""
         ...
 
 
@@ -71,14 +71,14 @@ class Lasting(Service, Protocol):
     """A service whose content can be written to a file and loaded into another of its kind."""
 
     async def dump(self, path: Path) -> str:
-        """Writes its complete content, as its last operation; returns what had to be left out, in one line.
+        """Write its complete content, as its last operation; returns what had to be left out, in one line.
 
         Raises HarnessError if it cannot.
         """
         ...
 
     async def restore(self, path: Path) -> None:
-        """Loads what `dump` wrote into an unused service; raises HarnessError if it cannot."""
+        """Load what `dump` wrote into an unused service; raises HarnessError if it cannot."""
         ...
 
 
@@ -87,29 +87,29 @@ class Database(Service, Protocol):
     """A service that speaks SQL."""
 
     async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        """Runs one statement in a read-only transaction.
+        """Run one statement in a read-only transaction.
 
         Raises QueryFailed if the database refuses it, TimeoutError if it is too slow.
         """
         ...
 
     async def execute(self, sql: str) -> None:
-        """Runs the statements of a fixture; QueryFailed names the one that failed."""
+        """Run the statements of a fixture; QueryFailed names the one that failed."""
         ...
 
     async def prepare(self, sql: str) -> None:
-        """Tests whether the statement could run; raises QueryFailed if not."""
+        """Test whether the statement could run; raises QueryFailed if not."""
         ...
 
     async def writes(self) -> Iterable[AuditEvent]:
-        """Returns the agent's writes since the snapshot, from the statement log and the row counters.
+        """Return the agent's writes since the snapshot, from the statement log and the row counters.
 
         The agent has ended: sessions that it left open are ended here.
         """
         ...
 
     async def mark(self) -> None:
-        """Takes the snapshot that writes count from."""
+        """Take the snapshot that writes count from."""
         ...
 
 
@@ -150,7 +150,7 @@ class ServiceKeeper(Protocol):
     """Keeps templates or a warm server for one service of a site, and gives every trial a separate service."""
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
-        """Returns a fresh service; `alone` means that faults will hit the server itself, so no other trial may share
+        """Return a fresh service; `alone` means that faults will hit the server itself, so no other trial may share
         it.
         """
         ...
@@ -176,7 +176,7 @@ class ServiceKind(Protocol):
     traits: ClassVar[ServiceTraits]
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        """Opens the keeper of one service; references in the spec are replaced by values.
+        """Open the keeper of one service; references in the spec are replaced by values.
 
         UserError says what is missing and how to get it; NoServer that a container of its image could replace it.
         """
@@ -194,7 +194,7 @@ class ServiceContainer(Protocol):
     def alive(self) -> bool: ...
 
     def path(self, port: int) -> str:
-        """Returns the Unix socket of one of its ports."""
+        """Return the Unix socket of one of its ports."""
         ...
 
     async def close(self) -> None: ...

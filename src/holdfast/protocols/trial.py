@@ -40,34 +40,34 @@ class Injector(Protocol):
         ...
 
     def rewrite_turn(self, turn: str) -> str:
-        """Returns the turn as the agent gets it: after the attacks on its input."""
+        """Return the turn as the agent gets it: after the attacks on its input."""
         ...
 
     def drop_turn_attacks(self) -> None:
-        """Withdraws what the last `rewrite_turn` added.
+        """Withdraw what the last `rewrite_turn` added.
 
         The request has no place for it, so the agent met none of it.
         """
         ...
 
     def add_fault(self, fault: FaultMet) -> None:
-        """Adds a firing to the ledger, as soon as it is known."""
+        """Add a firing to the ledger, as soon as it is known."""
         ...
 
     def amend_fault(self, fault: FaultMet) -> None:
-        """Replaces the last entry of that injection on that call, because the outcome of the firing is known now."""
+        """Replace the last entry of that injection on that call, because the outcome of the firing is known now."""
         ...
 
     def add_use(self, use: RecordedUse) -> None:
-        """Adds the recorded reply that a call is about to get."""
+        """Add the recorded reply that a call is about to get."""
         ...
 
     def count(self, plane: str, target: str) -> int:
-        """Counts an attempt as it arrives at a target; returns its number, from 1."""
+        """Count an attempt as it arrives at a target; returns its number, from 1."""
         ...
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
-        """Returns the modes of the faults that this call met, joined by `+`."""
+        """Return the modes of the faults that this call met, joined by `+`."""
         ...
 
     def mark_undelivered(
@@ -82,7 +82,7 @@ class Injector(Protocol):
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        """Records that the client did not receive what faults made of this call's reply, so it met none of them.
+        """Record that the client did not receive what faults made of this call's reply, so it met none of them.
 
         With `injection` or `parts`, only that injection or those parts of the delivery are meant. A delay still counts,
         unless `waits`: it began when the client was gone. If the client `read` only the beginning of the reply, attacks
@@ -91,11 +91,11 @@ class Injector(Protocol):
         ...
 
     def mark_concurrent(self) -> None:
-        """Records that calls overlapped: the order of faults may differ between runs."""
+        """Record that calls overlapped: the order of faults may differ between runs."""
         ...
 
     def can_affect(self, plane: str, target: str) -> bool:
-        """Returns whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
+        """Whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
         ...
 
     async def inject(
@@ -110,7 +110,7 @@ class Injector(Protocol):
         receives: Receives | None = None,
         names: Sequence[str] | None = None,
     ) -> Reply:
-        """Passes a call on through every fault that is due; raises Failed if one makes it fail.
+        """Pass a call on through every fault that is due; raises Failed if one makes it fail.
 
         In a replayed trial the recording answers instead of the tool. It may call the tool by any of these `names`,
         without them by the call's target; a call without a name is not a tool's. `fits`: as in FaultContext, where the
@@ -137,34 +137,34 @@ class TraceSink(Protocol):
     def has_limits(self) -> bool: ...
 
     def add(self, event: TraceEvent) -> None:
-        """Adds a call to the trace, when it has ended."""
+        """Add a call to the trace, when it has ended."""
         ...
 
     def events(self) -> Sequence[TraceEvent]:
-        """Returns the trace so far, in the order in which the calls began."""
+        """Return the trace so far, in the order in which the calls began."""
         ...
 
     def now(self) -> float:
-        """Returns the seconds since the trial began, for the trace."""
+        """Return the seconds since the trial began, for the trace."""
         ...
 
     def note(self, text: str) -> None:
-        """Adds a note for the reader of the report; each text once."""
+        """Add a note for the reader of the report; each text once."""
         ...
 
     def add_error(self, why: str, code: str) -> None:
-        """Adds a failure of Holdfast or a provider that was not injected: the trial's fails become errors.
+        """Add a failure of Holdfast or a provider that was not injected: the trial's fails become errors.
 
         `code` is one of `model/error_codes.py`.
         """
         ...
 
     def mark_answered(self, at: str) -> None:
-        """Records that a call to this provider, origin or server succeeded."""
+        """Record that a call to this provider, origin or server succeeded."""
         ...
 
     def count_side_call(self, host: str, kind: str) -> None:
-        """Counts a rejected call that is not part of the agent's work: telemetry, an update, a sign-in."""
+        """Count a rejected call that is not part of the agent's work: telemetry, an update, a sign-in."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class TraceSink(Protocol):
         ...
 
     def record_unread_model(self, host: str, speaks: str, failed: str = "") -> None:
-        """Records that the agent asked a host for a model in a format that Holdfast does not read.
+        """Record that the agent asked a host for a model in a format that Holdfast does not read.
 
         If the call `failed`, it is an error of the set-up, unless the agent asks another model.
         """
@@ -187,7 +187,7 @@ class Turns(Protocol):
     """Seconds that a simulated user took so far: they do not count as the agent's time."""
 
     async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """Returns the next prompt after these turns; None if there is none.
+        """Return the next prompt after these turns; None if there is none.
 
         Raises HarnessError if a simulated user cannot continue.
         """
@@ -213,9 +213,9 @@ class TrialContext(Protocol):
     def turns(self) -> Turns: ...
 
     def observe(self, answer: Answer) -> Observation:
-        """Returns everything there is to judge, if the trial ends now with this answer."""
+        """Return everything there is to judge, if the trial ends now with this answer."""
         ...
 
     def count_activity(self) -> int:
-        """Returns a number that increases with every call and every fault that the planes have seen in this trial."""
+        """Return a number that increases with every call and every fault that the planes have seen in this trial."""
         ...

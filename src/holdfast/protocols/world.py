@@ -34,11 +34,11 @@ class AnswerFile(Protocol):
     name: str
 
     def clear(self) -> None:
-        """Removes an earlier answer before a turn, so that it is not mistaken for the turn's answer."""
+        """Remove an earlier answer before a turn, so that it is not mistaken for the turn's answer."""
         ...
 
     def read(self, limit: int) -> AnswerContent:
-        """Reads the file. Call it only after every process of the agent has ended."""
+        """Read the file. Call it only after every process of the agent has ended."""
         ...
 
 
@@ -48,7 +48,7 @@ class ReachablePort(Protocol):
     port: int
 
     async def is_accepting(self, port: int) -> bool:
-        """Returns whether something there accepts connections at one of its ports."""
+        """Whether something there accepts connections at one of its ports."""
         ...
 
     async def close(self) -> None: ...
@@ -69,26 +69,26 @@ class Place(Protocol):
     """The environment of its programs."""
 
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
-        """Returns the agent's section with the paths of its files here."""
+        """Return the agent's section with the paths of its files here."""
         ...
 
     def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        """Returns the program of a section, with its arguments.
+        """Return the program of a section, with its arguments.
 
         Raises AgentUnavailable if it is known to be missing.
         """
         ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
-        """Starts a program with exactly this environment; raises AgentUnavailable if it cannot be executed."""
+        """Start a program with exactly this environment; raises AgentUnavailable if it cannot be executed."""
         ...
 
     async def forward(self, port: int) -> ReachablePort | None:
-        """Forwards a port on which a program listens; None if it is a port of this machine."""
+        """Forward a port on which a program listens; None if it is a port of this machine."""
         ...
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
-        """Attributes the calls of its programs to this trial, while the context manager is open."""
+        """Attribute the calls of its programs to this trial, while the context manager is open."""
         ...
 
     async def close(self) -> None: ...
@@ -98,7 +98,7 @@ class Planes(Protocol):
     """The planes as programs reach them: at one address, which serves one trial at a time."""
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
-        """Attributes the calls that arrive there to this trial, while the context manager is open."""
+        """Attribute the calls that arrive there to this trial, while the context manager is open."""
         ...
 
 
@@ -156,38 +156,38 @@ class World(Protocol):
         ...
 
     async def place(self) -> Place:
-        """Returns where this trial's programs run; opened when first used, closed with the world."""
+        """Return where this trial's programs run; opened when first used, closed with the world."""
         ...
 
     def time_left_s(self) -> float:
-        """Returns the rest of the trial's time, below 0 afterwards; infinite without a limit."""
+        """Return the rest of the trial's time, below 0 afterwards; infinite without a limit."""
         ...
 
     def on_output(self, data: bytes) -> None:
-        """Receives the agent's output as it arrives."""
+        """Receive the agent's output as it arrives."""
         ...
 
     def lend(self, name: str, content: bytes) -> str:
-        """Puts a file where programs of the agent can read it; returns its path as they see it."""
+        """Put a file where programs of the agent can read it; returns its path as they see it."""
         ...
 
     def answer_file(self, name: str) -> AnswerFile:
-        """Returns the file in which the agent leaves its answer."""
+        """Return the file in which the agent leaves its answer."""
         ...
 
     def view(self) -> Path:
-        """Returns the agent's files as a folder that programs of this machine may read.
+        """Return the agent's files as a folder that programs of this machine may read.
 
         Without a sandbox the spec's folder.
         """
         ...
 
     def changes(self) -> Iterable[FileChange]:
-        """Returns how the agent changed the workspace since the snapshot, without the changes of faults."""
+        """Return how the agent changed the workspace since the snapshot, without the changes of faults."""
         ...
 
     def audit(self) -> Iterator[AuditEvent]:
-        """Returns the agent's actions in order; complete once the sandbox is frozen."""
+        """Return the agent's actions in order; complete once the sandbox is frozen."""
         ...
 
 
@@ -196,11 +196,11 @@ class Clocked(Protocol):
     """A world whose agent sees a clock that can be set at runtime."""
 
     def time(self) -> float:
-        """Returns the time on the agent's clock, in seconds since 1970."""
+        """Return the time on the agent's clock, in seconds since 1970."""
         ...
 
     async def set_clock(self, now: float, *, frozen: bool = False) -> None:
-        """Sets the agent's clock to this time; it continues from there unless it is frozen."""
+        """Set the agent's clock to this time; it continues from there unless it is frozen."""
         ...
 
 
@@ -214,5 +214,5 @@ class WatchedClock(Protocol):
         ...
 
     def read_clock_changes(self) -> frozenset[int] | None:
-        """Returns the changes after which a program read the clock before the next change; None if unknown."""
+        """Return the changes after which a program read the clock before the next change; None if unknown."""
         ...

@@ -50,7 +50,7 @@ class WorldFault(Protocol):
     """
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        """Disturbs the world; returns a description for the ledger, empty if there was nothing to disturb.
+        """Disturb the world; returns a description for the ledger, empty if there was nothing to disturb.
 
         Raises HarnessError if the world cannot.
         """
@@ -69,5 +69,5 @@ class ProvableFault(WorldFault, Protocol):
     """A WorldFault that is met only if the agent hit it. Any other WorldFault is met once it has acted."""
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        """Returns, when the agent has ended, why it was not met or why that is unknown; empty if it was met."""
+        """Return, when the agent has ended, why it was not met or why that is unknown; empty if it was met."""
         ...

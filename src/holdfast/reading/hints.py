@@ -11,8 +11,7 @@ import msgspec
 
 from holdfast.model.shorten import shorten
 from holdfast.reading.fields import Hint, get_keys, parse_hint
-from holdfast.reading.node import Node
-from holdfast.reading.scalars import parse_plain
+from holdfast.reading.node import Node, parse_plain
 from holdfast.reading.words import suggest_name
 
 SCALARS: dict[Any, tuple[tuple[str, ...], str]] = {

@@ -28,8 +28,7 @@ from holdfast.reading.hints import (
     suggest_option,
     suggest_scalar,
 )
-from holdfast.reading.node import Node
-from holdfast.reading.scalars import parse_plain
+from holdfast.reading.node import Node, parse_plain
 from holdfast.reading.words import describe, suggest, suggest_name
 
 

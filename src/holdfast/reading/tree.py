@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.spec import Problem
-from holdfast.reading import scalars
-from holdfast.reading.node import Node, set_paths
-from holdfast.reading.scalars import has_pairs, join_pairs, replace_pairs, restore_pairs
+from holdfast.reading.node import (
+    STANDARD,
+    Node,
+    has_pairs,
+    join_pairs,
+    parse_plain,
+    parse_tagged,
+    replace_pairs,
+    restore_pairs,
+    set_paths,
+)
 
 MAX_NESTING = 100
 MAX_ALIAS_NODES = 100_000
@@ -44,7 +52,7 @@ class Unreadable(Exception):
 def parse(text: str) -> tuple[Node | None, list[Problem]]:
     """Return the tree of a file's one document, and problems of its form. No tree: not readable at all."""
     # json.dumps writes an emoji as two escapes, which YAML rejects. Such a file is read a second time, with each pair
-    # replaced by characters that YAML accepts; they are joined again in the scalars.
+    # replaced by characters that YAML accepts; they are joined again in the
     root, problems = _parse_text(text, paired=False)
     if root is None and has_pairs(text):
         return _parse_text(replace_pairs(text), paired=True)
@@ -176,19 +184,19 @@ class _Builder:
         node.style = "" if event.style in (None, ":") else event.style
         node.span = (start.index, end.index)
         if event.tag is not None and event.tag != "!":
-            read = scalars.parse_tagged(event.tag, event.value)
+            read = parse_tagged(event.tag, event.value)
             if read is None:
-                self._report_error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
+                self._report_error(node, f"the tag {event.tag.replace(STANDARD, '!!')} cannot be used here")
             else:
                 node.kind, node.value = read
         elif event.implicit[0] and not node.style:
-            node.kind, node.value = scalars.parse_plain(value)
+            node.kind, node.value = parse_plain(value)
         return node
 
     def _start(self, event: Any, kind: Any) -> None:
         node = Node(kind, event.start_mark.line + 1, event.start_mark.column + 1)
-        if event.tag not in (None, "!", scalars.STANDARD + "map", scalars.STANDARD + "seq"):
-            self._report_error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
+        if event.tag not in (None, "!", STANDARD + "map", STANDARD + "seq"):
+            self._report_error(node, f"the tag {event.tag.replace(STANDARD, '!!')} cannot be used here")
         if len(self._open) >= MAX_NESTING:
             self._stop(event, f"nested deeper than {MAX_NESTING} levels")
         if event.anchor is not None:

@@ -18,8 +18,7 @@ from holdfast.model.codec import digest, make_encodable
 from holdfast.model.observation import MASK
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
-from holdfast.reading.node import Node
-from holdfast.reading.scalars import parse_plain
+from holdfast.reading.node import Node, parse_plain
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_SHAPED
 from holdfast.spec.rules.fault_entry import write_faults

@@ -14,7 +14,7 @@ from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, RunOptions, build_plan
 from holdfast.spec import warn_unmasked_values
-from holdfast.spec.load import read_source
+from holdfast.spec.explain import read_source
 
 Listen = Callable[[Event], None]
 

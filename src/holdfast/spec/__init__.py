@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.spec.explain import find_contract_problems, reject_unset_variables
 from holdfast.spec.load import CheckResult, check, load
 from holdfast.spec.references import Names, find_names, interpolate, read_secret_values, resolve, warn_unmasked_values
 from holdfast.spec.rules.contract import LoadOptions
-from holdfast.spec.run_requirements import find_contract_problems, reject_unset_variables
 
 __all__ = [
     "CheckResult",
     "LoadOptions",
     "Names",
-    "build_json_schema",
     "check",
     "find_contract_problems",
     "find_names",
     "interpolate",
+    "json_schema",
     "load",
     "read_secret_values",
     "reject_unset_variables",
@@ -28,6 +28,6 @@ __all__ = [
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is built on demand."""
-    from holdfast.spec.catalogue.editors import build_json_schema as made
+    from holdfast.spec.catalogue.editors import build_json_schema
 
-    return made()
+    return build_json_schema()

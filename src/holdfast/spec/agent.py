@@ -1,20 +1,27 @@
-"""The `agent:` section to an AgentSpec, with checks across its keys."""
+"""The `agent:` section to an AgentSpec, with checks across its keys; also an agent stored in a folder."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import replace
 
 from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
 from holdfast.reading.fields import convert
+from holdfast.reading.file import read_file
 from holdfast.reading.json_values import HINT, BadPath, compile_path
 from holdfast.reading.reader import Reader
+from holdfast.reading.tree import parse
 from holdfast.spec.agent_started import report_bad_places, report_start_problems
-from holdfast.spec.explain import find_misspelt_keys, warn_unused_default
+from holdfast.spec.explain import find_misspelt_keys, report_inner, warn_unused_default
 from holdfast.spec.references import find_names, find_url_error
 from holdfast.spec.sections.agent import AgentSection
+from holdfast.spec.sections.file import File
 from holdfast.spec.sections.forms import CODE
 from holdfast.spec.shell_places import report_unquotable
 
@@ -255,3 +262,41 @@ def _explain_unknown_agent(agent: AgentSection, agents: Collection[str], models:
         named = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
         return f"{named} is not known here: set agent.model and describe that model in models:."
     return ""
+
+
+DESCRIPTION = "holdfast.agent.yaml"
+"""The file in the agent's folder with the keys of an `agent:` section; paths are relative to that folder."""
+PROGRAM = "run"
+"""Without that file: an executable of this name, which gets the prompt on stdin."""
+
+
+def build_stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
+    """Return the agent in a folder, as placed in a sandbox; the spec's own timeout and env apply."""
+    own = build_agent(file.agent)
+    name = file.agents.get(file.agent.snapshot or "")
+    if file.agent.kind != "snapshot" or name is None:
+        return own
+    place = folder / name
+    if os.path.isfile(place / DESCRIPTION):
+        held = _read_description(reader, file, place / DESCRIPTION)
+    elif os.access(place / PROGRAM, os.X_OK) and os.path.isfile(place / PROGRAM):
+        held = AgentSpec(type="command", binary=PROGRAM)
+    else:
+        message = f"{name} holds no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"
+        reader.report(file.agent.at.get("snapshot"), message, code="no-agent")
+        return own
+    timeout = own.timeout_ms if file.agent.at.has("timeout") else held.timeout_ms
+    return replace(held, dir=name, timeout_ms=timeout, env={**held.env, **own.env}, position=own.position)
+
+
+def _read_description(reader: Reader, file: File, path: Path) -> AgentSpec:
+    """Return the agent section of the folder's own file; its problems are reported at the agent's name."""
+    source = read_file(path)
+    root, problems = parse(source.text) if source.problem is None else (None, [source.problem])
+    inner = Reader(reader.value_of)
+    inner.problems += problems
+    section = inner.read_section(AgentSection, root) if root is not None else None
+    if isinstance(section, AgentSection):
+        report_agent_problems(inner, section)
+    report_inner(reader, file.agent.at.get("snapshot"), f"{path.parent.name}/{path.name}", inner.problems)
+    return build_agent(section) if isinstance(section, AgentSection) else AgentSpec()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.model.spec import Problem
+from holdfast.model.scenario import Position
+from holdfast.model.spec import Problem, Spec
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.reading.tree import BREAK
+from holdfast.reading.tree import BREAK, parse
 from holdfast.reading.words import format_plural
 
 _UNUSED = "lint-unused-default"
@@ -151,3 +153,79 @@ def _measure_width(text: str) -> int:
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1 for c in text
     )
+
+
+def read_source(spec: Spec) -> str:
+    """Return the text of a spec, for showing problems in it; empty if it cannot be read, or was built in Python."""
+    if spec.built is not None:
+        return ""
+    try:
+        return Path(spec.path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def find_key_position(spec: Spec, key: str) -> Position | None:
+    """Return where the file has a key such as `agent.tools[1]`; its agent's section if the key is not written there."""
+    node, _ = parse(read_source(spec))
+    for part in re.findall(r"[^.\[\]]+", key):
+        if node is None:
+            break
+        if node.kind == "list":
+            node = node.items[int(part)] if part.isdecimal() and int(part) < len(node.items) else None
+        else:
+            node = node.get(part) if node.has(part) else None
+    return spec.agent.position if node is None else node.position
+
+
+_START = Position(1, 1)
+
+
+def find_contract_problems(spec: Spec) -> list[Problem]:
+    """Return what a contract run requires: rules, scenarios and something to ask."""
+    rules = spec.invariants
+    first = (rules[0].position if rules else spec.agent.position) or _START
+    problems = []
+    if not rules:
+        problems.append(
+            _build_problem("contract.invariants", "no rules", "add contract: with name and invariants", first)
+        )
+    if not spec.scenarios:
+        hint = "add chaos_matrix: with - name: no-chaos, or use --profile"
+        problems.append(_build_problem("chaos_matrix", "no scenarios", hint, first))
+    silent = next((rule for rule in rules if not rule.probes), None)
+    if not spec.tasks and (silent is not None or not rules):
+        what = f"nothing to ask for the rule {silent.id}, which has no probes" if silent else "nothing to ask"
+        hint = f"add golden_prompts: or task:, or probes to {silent.id if silent else 'every rule'}"
+        problems.append(_build_problem("golden_prompts", what, hint, (silent and silent.position) or first))
+    return problems
+
+
+def _build_problem(path: str, message: str, hint: str, at: Position) -> Problem:
+    return Problem(f"a contract needs it: {message}", path, at.line, at.column, hint=hint, code="no-contract")
+
+
+def reject_unset_variables(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems as a run sees them: a variable without a value is an error."""
+    return tuple(
+        replace(p, severity="error", message=f"the variable {p.values[0]} is not set")
+        if p.code == "unset-variable"
+        else p
+        for p in problems
+    )
+
+
+def report_unbuilt(spec: Spec) -> list[Problem]:
+    """Return what this release reads and cannot run: a warning, or an error for an unknown name."""
+    return [
+        Problem(
+            u.why if u.mistake else f"{u.why.rstrip('.')}; a run would be refused",
+            u.section,
+            u.position.line,
+            u.position.column,
+            hint=u.hint,
+            severity="error" if u.mistake else "warning",
+            code="not-built",
+        )
+        for u in spec.unbuilt
+    ]

@@ -22,7 +22,7 @@ from holdfast.reading.node import set_line
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.reading.words import suggest
-from holdfast.spec.agent import find_unbuilt_agent, report_agent_problems
+from holdfast.spec.agent import build_stored_agent, find_unbuilt_agent, report_agent_problems
 from holdfast.spec.explain import combine_problems
 from holdfast.spec.lint.lint import lint
 from holdfast.spec.lint.named_files import find_named_files, report_file_problems
@@ -45,10 +45,8 @@ from holdfast.spec.rules.replays import build_replays, report_replay_problems
 from holdfast.spec.secrecy import collect_references, report_short_secrets
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection, WarningsSection
-from holdfast.spec.stored_agent import build_stored_agent
 from holdfast.spec.task import find_unbuilt_users, report_script_problems, report_task_problems
-from holdfast.spec.world.databases import report_database_problems
-from holdfast.spec.world.world import report_world_problems
+from holdfast.spec.world.world import report_database_problems, report_world_problems
 from holdfast.spec.world.world_value import build_world
 
 
@@ -104,16 +102,6 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
     if options.part == "verify" and any(one.code == "unreachable-fault" for one in problems):
         spec = replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
     return CheckResult(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
-
-
-def read_source(spec: Spec) -> str:
-    """Return the text of a spec, for showing problems in it; empty if it cannot be read, or was built in Python."""
-    if spec.built is not None:
-        return ""
-    try:
-        return Path(spec.path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 def _build_spec(

@@ -8,7 +8,8 @@ from hashlib import blake2b
 from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.plan import Plan, encode_agent, ids
+from holdfast.plan import Plan, encode_agent
+from holdfast.plan.layout import encode_head, encode_tail
 
 
 class PlannedTrials:
@@ -51,7 +52,7 @@ class PlannedTrials:
         name = trial.scenario.name
         known = self._heads.get(name)
         if known is None:
-            known = self._heads[name] = ids.encode_head("contract", self._scenarios[name])
+            known = self._heads[name] = encode_head("contract", self._scenarios[name])
         return known
 
     def _get_middle(self, task: Task, params: int) -> bytes:
@@ -64,5 +65,5 @@ class PlannedTrials:
     def _get_tail(self, trial: Trial) -> bytes:
         known = self._tails.get(trial.invariant)
         if known is None:
-            known = self._tails[trial.invariant] = ids.encode_tail(trial.invariant, self._agent, self._plan.spec.seed)
+            known = self._tails[trial.invariant] = encode_tail(trial.invariant, self._agent, self._plan.spec.seed)
         return known

@@ -72,7 +72,7 @@ async def open_sandbox(
 
 
 async def start(place: Sandbox, argv: Sequence[str], *, stdout: int = -1) -> Started:
-    """Starts a program without input."""
+    """Start a program without input."""
     null = os.open(os.devnull, os.O_RDWR)
     try:
         return await place.start(argv, ENV, Stdio(null, null if stdout < 0 else stdout, null))

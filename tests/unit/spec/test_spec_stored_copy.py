@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from holdfast.model.spec import AgentSpec
-from holdfast.plan.ids import encode_agent
+from holdfast.plan.layout import encode_agent
 from holdfast.spec.secrecy import mask_source
 
 KEY = "sk-abcdefghij0123456789"

@@ -23,7 +23,7 @@ from holdfast.plan import RunOptions
 from holdfast.reading.tree import parse
 from holdfast.runner.agent_files import LARGE, ImportedFiles, digest_agent, digest_agent_files, digest_file
 from holdfast.runner.job import Job
-from holdfast.spec.load import read_source
+from holdfast.spec.explain import read_source
 from holdfast.spec.references import find_variables
 from holdfast.spec.secrecy import iter_scalars
 from holdfast.store.run_names import list_parts, list_stored_runs
