@@ -101,8 +101,7 @@ def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
         size += path.stat().st_size
         if size > most:
             raise make_unsupported_error(
-                f"{folder}: {what} are more than {most // 1_000_000} MB",
-                hint="move unneeded files out of it",
+                f"{folder}: {what} are more than {most // 1_000_000} MB", hint="move unneeded files out of it"
             )
         files[path.relative_to(folder).as_posix()] = path.read_bytes()
     return files
@@ -117,10 +116,7 @@ def walk(folder: Path) -> Iterator[Path]:
         if path.is_symlink() and not resolve_path(path).is_relative_to(inside):
             raise make_invalid_error(f"{path} is a link to a path outside {folder}", hint="put the file itself there")
         if path.is_symlink() and not path.exists():
-            raise make_invalid_error(
-                f"{path} is a broken link",
-                hint="remove it, or put the file itself there",
-            )
+            raise make_invalid_error(f"{path} is a broken link", hint="remove it, or put the file itself there")
         if path.is_file():
             yield path
 

@@ -83,8 +83,7 @@ def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Map
     if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
         raise make_unsupported_error(
-            f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known",
-            hint=hint,
+            f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known", hint=hint
         )
     if settings.get("steps"):
         hint = "import each step as a task of its own"

@@ -149,13 +149,11 @@ class _StepReader:
         sources = _find_sources(context, source)
         if not sources:
             raise make_invalid_error(
-                f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}",
+                f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}"
             )
         for path in sources:
             if not resolve_path(path).is_relative_to(self._context):
-                raise make_invalid_error(
-                    f"{self._task.dockerfile}:{step.line}: {source} is outside the task's folder",
-                )
+                raise make_invalid_error(f"{self._task.dockerfile}:{step.line}: {source} is outside the task's folder")
             if path.is_dir():
                 self._list_histories(path)
                 for file in walk(path):
@@ -186,7 +184,7 @@ class _StepReader:
         self._bytes += path.stat().st_size
         if self._bytes > LARGEST_FILES:
             raise make_unsupported_error(
-                f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB",
+                f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB"
             )
         self._place.files[inside] = path
 

@@ -121,8 +121,7 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
     if section is not None:
         hint = "write the value itself into the task"
         raise make_invalid_error(
-            f"{task.name}: its {section} would be read from your environment: it has ${{",
-            hint=hint,
+            f"{task.name}: its {section} would be read from your environment: it has ${{", hint=hint
         )
 
 

@@ -36,16 +36,12 @@ def read_terminal_bench_task(folder: Path) -> ForeignTask:
     settings = _read_map(folder / MARK)
     prompt = settings.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise make_invalid_error(
-            f"{folder / MARK}: the task has no instruction",
-            hint="write it as instruction:",
-        )
+        raise make_invalid_error(f"{folder / MARK}: the task has no instruction", hint="write it as instruction:")
     parser = settings.get("parser_name", "pytest")
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
         raise make_unsupported_error(
-            f"{folder / MARK}: results are read by {parser}, but Holdfast supports only pytest's",
-            hint=hint,
+            f"{folder / MARK}: results are read by {parser}, but Holdfast supports only pytest's", hint=hint
         )
     dockerfile = folder / "Dockerfile"
     left_out = sorted(set(settings) - _CARRIED) + _list_other_services(folder / "docker-compose.yaml")

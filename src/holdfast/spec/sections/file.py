@@ -74,9 +74,7 @@ _TOP_RULES = ValueForm(
 )
 _VERSION = ValueForm(_read_version, lambda: {"type": ["string", "number"]}, "a number or text")
 _SECRET = ValueForm(
-    _read_secret,
-    lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]},
-    "a name, or a map",
+    _read_secret, lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]}, "a name, or a map"
 )
 _SERVICE = ValueForm(read_service, lambda: {"$ref": "#/$defs/Service"}, "a map")
 
