@@ -54,7 +54,15 @@ def prepare_job(
 ) -> PreparedJob:
     """Return a new job, after checking everything that it needs."""
     choose_loop_factory(environ)  # raises if one cannot be resolved
-    _check_models(spec, options)
+    from holdfast.execute.options import ModelOptions
+    from holdfast.execute.plane_needs import needs_planes
+
+    option = "--record" if options.record else "--replay" if options.replay else ""
+    if option and not needs_planes(spec, ModelOptions(options.record, options.replay)):
+        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
+        raise UsageError(
+            f"{option}: this agent's model calls do not go through Holdfast", hint=hint, code="option-inapplicable"
+        )
     job = Job(spec, options, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)
     if job.options.on:
@@ -66,21 +74,6 @@ def prepare_job(
 
         check_users(spec, environ)
     return PreparedJob(job)
-
-
-def _check_models(spec: Spec, options: RunOptions) -> None:
-    """Reject a recording of an agent whose calls Holdfast does not see: it would be empty, and a replay would answer
-    nothing.
-    """
-    from holdfast.execute.options import ModelOptions
-    from holdfast.execute.plane_needs import needs_planes
-
-    option = "--record" if options.record else "--replay" if options.replay else ""
-    if option and not needs_planes(spec, ModelOptions(options.record, options.replay)):
-        hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
-        raise UsageError(
-            f"{option}: this agent's model calls do not go through Holdfast", hint=hint, code="option-inapplicable"
-        )
 
 
 def run_prepared(
@@ -122,7 +115,12 @@ def run_prepared(
 def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
     """Return the spec with its tasks, and warnings."""
     if spec.part == "replay":
-        return _build_replay(spec, environ)
+        from datetime import UTC, datetime
+
+        from holdfast.replay.derived_spec import derive_spec
+        from holdfast.replay.session_list import list_sessions
+
+        return derive_spec(spec, list_sessions(spec, environ, datetime.now(UTC)), live=False)
     if spec.part != "mutation":
         return spec, ()
     from holdfast.mutate.made import make_tasks
@@ -145,13 +143,3 @@ def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
     for name, count in idle.items():
         many = f"{count} mutation{'' if count == 1 else 's'}"
         yield RunWarning("mutations-unjudged", f"{name}: {many} not asked, as no rule judges them in this run")
-
-
-def _build_replay(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """Return the sessions of the file, and of its sources that are imported at each run."""
-    from datetime import UTC, datetime
-
-    from holdfast.replay.derived_spec import derive_spec
-    from holdfast.replay.session_list import list_sessions
-
-    return derive_spec(spec, list_sessions(spec, environ, datetime.now(UTC)), live=False)

@@ -76,7 +76,7 @@ def describe_trial(
     last = observation.turns[-1] if observation.turns else None
     calls = count_calls(observation.trace)
     findings = (
-        _check_answer(observation, _format_verify(spec)),
+        _check_answer(observation, f"holdfast verify -c {shlex.quote(spec.path)}"),
         *_find_rejected_certificates(observation.trace),
         *_check_gateway(spec, observation),
         *_find_missing_programs(observation),
@@ -93,10 +93,6 @@ def describe_trial(
         findings,
         tuple(dict.fromkeys(observation.notes)),
     )
-
-
-def _format_verify(spec: Spec) -> str:
-    return f"holdfast verify -c {shlex.quote(spec.path)}"
 
 
 def _check_answer(observation: Observation, verify: str) -> DoctorFinding:

@@ -120,17 +120,13 @@ def describe_place(fault: Injection, agent: AgentSpec, *, on_wire: bool = False)
     if fault.plane == "http" or fault.match_url is not None:
         return "at the URL, through the proxy"
     if fault.plane == "llm":
-        return _describe_model_place(agent)
+        if agent.is_python and agent.llm:
+            return "in the model function: " + ", ".join(ref.name or ref.path for ref in agent.llm)
+        return "in the model traffic"
     if fault.plane == "mcp":
         listed = get_fault_traits(fault.plane, fault.mode).on_listings
         return "where its MCP servers list their tools" if listed else "in its MCP traffic"
     return " or ".join(_describe_tool_places(fault, agent, on_wire=on_wire))
-
-
-def _describe_model_place(agent: AgentSpec) -> str:
-    if agent.is_python and agent.llm:
-        return "in the model function: " + ", ".join(ref.name or ref.path for ref in agent.llm)
-    return "in the model traffic"
 
 
 def _describe_tool_places(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[str]:

@@ -46,7 +46,8 @@ class DockerStep(Struct, frozen=True):
 
 def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
     """Return the instructions in order; UserError, with the line, for what cannot be parsed."""
-    escape = _find_escape(text)
+    match = _DIRECTIVE.match(text.lstrip("\ufeff"))
+    escape = match[1] if match else "\\"
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
     # A line that ends in the escape character continues; comments and empty lines in between are dropped, as docker
@@ -68,11 +69,6 @@ def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
             f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04"
         )
     return steps
-
-
-def _find_escape(text: str) -> str:
-    match = _DIRECTIVE.match(text.lstrip("\ufeff"))
-    return match[1] if match else "\\"
 
 
 def _parse_step(text: str, line: int, name: str) -> DockerStep:

@@ -96,31 +96,25 @@ class _StepReader:
     def apply(self, step: DockerStep) -> None:
         place = self._place
         if step.name == "FROM":
-            self._read_image(step)
+            image = next((word for word in step.words if not word.startswith("--")), "")
+            if "$" in image:
+                self._place.left_out.append(f"FROM {step.text}: name the image as base:")
+            else:
+                self._place.image = self._place.image or image
         elif step.name == "WORKDIR":
             self._here = posixpath.normpath(posixpath.join(self._here, step.text.strip("\"'")))
         elif step.name == "ENV":
-            self._add_variables(step)
+            for name, value in _parse_variables(step):
+                if "$" in value or name == "PATH":
+                    self._place.left_out.append(f"ENV {name}={value}: it depends on variables of the image")
+                else:
+                    self._place.env[name] = value
         elif step.name in ("COPY", "ADD"):
             self._copy(step)
         elif step.name == "RUN":
             self._add_command(step)
         else:
             (place.aside if step.name in _QUIET else place.left_out).append(f"{step.name} {step.text}")
-
-    def _read_image(self, step: DockerStep) -> None:
-        image = next((word for word in step.words if not word.startswith("--")), "")
-        if "$" in image:
-            self._place.left_out.append(f"FROM {step.text}: name the image as base:")
-        else:
-            self._place.image = self._place.image or image
-
-    def _add_variables(self, step: DockerStep) -> None:
-        for name, value in _parse_variables(step):
-            if "$" in value or name == "PATH":
-                self._place.left_out.append(f"ENV {name}={value}: it depends on variables of the image")
-            else:
-                self._place.env[name] = value
 
     def _copy(self, step: DockerStep) -> None:
         words = [word for word in step.words if not word.startswith("--")]

@@ -66,18 +66,23 @@ def describe_hint(peeled: Hint) -> str:
 def find_limit_error(limit: msgspec.Meta, value: Any) -> str:
     """Return what the limit requires, if the value is beyond it."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _find_number_error(limit, value)
+        low = (limit.ge is not None and value < limit.ge) or (limit.gt is not None and value <= limit.gt)
+        high = (limit.le is not None and value > limit.le) or (limit.lt is not None and value >= limit.lt)
+        return f"expected {describe_range(limit)}" if low or high else ""
     if isinstance(value, str):
-        return _find_text_error(limit, value)
+        if limit.min_length and len(value) < limit.min_length:
+            return "expected some text" if limit.min_length == 1 else f"expected at least {limit.min_length} characters"
+        if limit.max_length is not None and len(value) > limit.max_length:
+            return f"expected at most {limit.max_length} characters"
+        if limit.pattern is not None:
+            import re
+
+            if re.search(limit.pattern, value) is None:
+                return f"expected text like {limit.pattern}"
+        return ""
     if isinstance(value, list | tuple | dict | frozenset | set) and limit.min_length and len(value) < limit.min_length:
         return f"expected at least {'one entry' if limit.min_length == 1 else f'{limit.min_length} entries'}"
     return ""
-
-
-def _find_number_error(limit: msgspec.Meta, value: float) -> str:
-    low = (limit.ge is not None and value < limit.ge) or (limit.gt is not None and value <= limit.gt)
-    high = (limit.le is not None and value > limit.le) or (limit.lt is not None and value >= limit.lt)
-    return f"expected {describe_range(limit)}" if low or high else ""
 
 
 def describe_range(limit: msgspec.Meta) -> str:
@@ -87,19 +92,6 @@ def describe_range(limit: msgspec.Meta) -> str:
     if limit.ge is not None and limit.le is not None:
         return f"{limit.ge} to {limit.le}"
     return " and ".join(part for part in (low, high) if part)
-
-
-def _find_text_error(limit: msgspec.Meta, value: str) -> str:
-    if limit.min_length and len(value) < limit.min_length:
-        return "expected some text" if limit.min_length == 1 else f"expected at least {limit.min_length} characters"
-    if limit.max_length is not None and len(value) > limit.max_length:
-        return f"expected at most {limit.max_length} characters"
-    if limit.pattern is not None:
-        import re
-
-        if re.search(limit.pattern, value) is None:
-            return f"expected text like {limit.pattern}"
-    return ""
 
 
 AS_WRITTEN = ("version", "type", "mode")

@@ -32,18 +32,14 @@ def parse_plain(text: str) -> tuple[NodeKind, Any]:
     if text in _BOOL:
         return "bool", _BOOL[text]
     if text[0] in "+-.0123456789" and len(text) <= _MAX_DIGITS:
-        return _parse_number(text)
-    return "text", text
-
-
-def _parse_number(text: str) -> tuple[NodeKind, Any]:
-    if re.fullmatch(_INT, text) or re.fullmatch(_BASED, text):
-        value = int(text, 10 if re.fullmatch(_INT, text) else 0)
-        return ("int", value) if -_LARGEST <= value <= _LARGEST else ("text", text)
-    if re.fullmatch(_FLOAT, text):
-        return "float", float(text)
-    if re.fullmatch(_SPECIAL, text):
-        return "float", float(text.replace(".", "").lower())
+        if re.fullmatch(_INT, text) or re.fullmatch(_BASED, text):
+            value = int(text, 10 if re.fullmatch(_INT, text) else 0)
+            return ("int", value) if -_LARGEST <= value <= _LARGEST else ("text", text)
+        if re.fullmatch(_FLOAT, text):
+            return "float", float(text)
+        if re.fullmatch(_SPECIAL, text):
+            return "float", float(text.replace(".", "").lower())
+        return "text", text
     return "text", text
 
 

@@ -237,7 +237,7 @@ def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
             return "_"  # `shlex` would not tell it from an operator
         return "" if text[0] == "#" else text
 
-    plain = _ARRAY.sub(r"\1\2", _strip_here_texts(blank_calculations(line)))
+    plain = _ARRAY.sub(r"\1\2", _HERE_TEXT.sub(r"\3\n", blank_calculations(line)))
     plain = _PROCESS_SUBSTITUTION.sub(" (", _PIECE.sub(simplify, plain))
     functions = set(_FUNCTION.findall(plain))
     return _FUNCTION.sub(";", _CASE.sub(";", plain)), functions, substitutions
@@ -246,11 +246,6 @@ def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
 def blank_calculations(line: str) -> str:
     """Return the line with `[[ … ]]`, `(( … ))` and `$(( … ))` reduced to a word each."""
     return _CALCULATION.sub(r"\1let", _ARITHMETIC.sub("0", _CONDITION.sub("[[", line)))
-
-
-def _strip_here_texts(line: str) -> str:
-    """Return the line without the texts of here-documents."""
-    return _HERE_TEXT.sub(r"\3\n", line)
 
 
 def _find_quoted_substitutions(text: str) -> list[str]:

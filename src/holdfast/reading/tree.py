@@ -145,12 +145,9 @@ class _Builder:
         elif kind == "AliasEvent":
             self._add(self._resolve_alias(event))
         elif kind == "DocumentStartEvent":
-            self._start_document(event)
-
-    def _start_document(self, event: Any) -> None:
-        self._documents += 1
-        if self._documents > 1:
-            self._stop(event, "a second document starts here", "a file is one document: remove the --- line")
+            self._documents += 1
+            if self._documents > 1:
+                self._stop(event, "a second document starts here", "a file is one document: remove the --- line")
 
     def _stop(self, event: Any, message: str, hint: str = "") -> None:
         mark = event.start_mark

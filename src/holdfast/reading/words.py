@@ -19,7 +19,13 @@ _SHOWN = 12
 def describe(node: Node) -> str:
     """Return the value in a few words."""
     if node.reference:
-        return _describe_reference(node)
+        only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
+        where = f"the variable {only[1]}" if only and only[2] != node.text else node.reference
+        if node.kind != "text":
+            return f"{node.text} in {where}"
+        if len(node.text) >= _HIDDEN_FROM:
+            return f"text of {len(node.text)} characters in {where}"
+        return f"{node.text!r} in {where}" if node.text else f"nothing in {where}"
     if node.kind == "null":
         return "nothing"
     if node.kind == "bool":
@@ -29,22 +35,6 @@ def describe(node: Node) -> str:
     if node.kind == "text":
         return f"the text {shorten(node.text, 40)!r}"
     return f"a {node.kind}" if node.items or node.pairs else f"an empty {node.kind}"
-
-
-def _describe_reference(node: Node) -> str:
-    """Return the value of a reference. Longer text is not shown: it may be a secret for another place."""
-    where = _get_source(node)
-    if node.kind != "text":
-        return f"{node.text} in {where}"
-    if len(node.text) >= _HIDDEN_FROM:
-        return f"text of {len(node.text)} characters in {where}"
-    return f"{node.text!r} in {where}" if node.text else f"nothing in {where}"
-
-
-def _get_source(node: Node) -> str:
-    """Return the variable that provided the value; the complete reference if that is not obvious."""
-    only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
-    return f"the variable {only[1]}" if only and only[2] != node.text else node.reference
 
 
 def find_near_name(word: str, known: Iterable[str]) -> str | None:

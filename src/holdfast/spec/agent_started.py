@@ -71,7 +71,18 @@ def report_bad_places(reader: Reader, agent: AgentSection) -> None:
     known = ("prompt", "prompt_file", "mcp_config") if is_command else ("port", "mcp_config")
     for node in (agent.at.get("command"), agent.at.get("binary"), *agent.at.get("args").items):
         for word in dict.fromkeys(re.findall(_PLACE, node.text)):
-            _check_place(reader, agent, word, known, node)
+            if word == "mcp_config" and agent.mcp_config is None:
+                hint = "name the agent's MCP servers in agent.mcp_config"
+                reader.report(node, "nothing fills {mcp_config}", hint=hint, code="bad-place")
+            elif word == "port" and word not in known:
+                hint = "write type: http and an endpoint for an agent that serves"
+                reader.report(node, "nothing fills {port}: a command agent has no port", hint=hint, code="bad-place")
+            elif word in _OWN and word not in known:
+                hint = "put the prompt into agent.request_template"
+                message = f"nothing fills {{{word}}}: an HTTP agent gets the prompt in a request"
+                reader.report(node, message, hint=hint, code="bad-place")
+            elif word not in known:
+                _report_misspelt(reader, word, known, node)
     for text, node in () if is_command else _iter_port_texts(agent):
         for word in dict.fromkeys(re.findall(_PLACE, text)):
             _report_misspelt(reader, word, ("port",), node)
@@ -86,21 +97,6 @@ def _iter_port_texts(agent: AgentSection) -> Iterator[tuple[str, Node]]:
             yield rest.partition("/")[0], node
     for _, node in agent.at.get("env").pairs.values():
         yield node.text, node
-
-
-def _check_place(reader: Reader, agent: AgentSection, word: str, known: Iterable[str], node: Node) -> None:
-    if word == "mcp_config" and agent.mcp_config is None:
-        hint = "name the agent's MCP servers in agent.mcp_config"
-        reader.report(node, "nothing fills {mcp_config}", hint=hint, code="bad-place")
-    elif word == "port" and word not in known:
-        hint = "write type: http and an endpoint for an agent that serves"
-        reader.report(node, "nothing fills {port}: a command agent has no port", hint=hint, code="bad-place")
-    elif word in _OWN and word not in known:
-        hint = "put the prompt into agent.request_template"
-        message = f"nothing fills {{{word}}}: an HTTP agent gets the prompt in a request"
-        reader.report(node, message, hint=hint, code="bad-place")
-    elif word not in known:
-        _report_misspelt(reader, word, known, node)
 
 
 def _report_misspelt(reader: Reader, word: str, known: Iterable[str], node: Node) -> None:

@@ -15,7 +15,6 @@ from msgspec.structs import asdict, replace
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
 from holdfast.model.codes import load_codes
-from holdfast.model.session import ReplaySpec
 from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
 from holdfast.reading.node import set_line
@@ -44,7 +43,7 @@ from holdfast.spec.rules.parts import (
 from holdfast.spec.rules.replays import build_replays, report_replay_problems
 from holdfast.spec.secrecy import collect_references, report_short_secrets
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection, WarningsSection
+from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, WarningsSection
 from holdfast.spec.task import find_unbuilt_users, report_script_problems, report_task_problems
 from holdfast.spec.world.world import report_database_problems, report_world_problems
 from holdfast.spec.world.world_value import build_world
@@ -172,7 +171,7 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
         "concurrency": file.advanced.concurrency if file.advanced else None,
         "retries": file.advanced.retries if file.advanced else 2,
         "output": _build_output(file),
-        "replays": _build_replays(file),
+        "replays": (None if file.replays is None else build_replays(file.replays)),
         "hunt_trials": file.hunt.trials if file.hunt else 0,
         "has_golden": bool(file.golden_prompts),
         "weights": build_part_weights(file),
@@ -233,23 +232,12 @@ def _build_params(file: File) -> tuple[dict[str, Any], ...]:
     return tuple(dict(zip(matrix, values, strict=True)) for values in product(*matrix.values()))
 
 
-def _build_replays(file: File) -> ReplaySpec | None:
-    return None if file.replays is None else build_replays(file.replays)
-
-
 def _build_output(file: File) -> dict[str, str]:
     output = file.output
     if output is None:
         return {}
     keys = {"format": output.format, "path": output.path, "filename_template": output.filename_template}
     return {key: value for key, value in keys.items() if value}
-
-
-def _check_filename(reader: Reader, section: OutputSection) -> None:
-    for name in re.findall(r"\{[^{}]*\}", section.filename_template or ""):
-        if name not in FILENAME_PARTS:
-            hint, message = f"known are {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
-            reader.report(section.at.get("filename_template"), message, hint=hint, code="unknown-value")
 
 
 def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
@@ -265,7 +253,10 @@ def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
     for model in file.models.values():
         _check_model(reader, model)
     if file.output is not None:
-        _check_filename(reader, file.output)
+        for name in re.findall(r"\{[^{}]*\}", file.output.filename_template or ""):
+            if name not in FILENAME_PARTS:
+                hint, message = f"known are {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
+                reader.report(file.output.at.get("filename_template"), message, hint=hint, code="unknown-value")
     if file.warnings is not None:
         _check_ignored_warnings(reader, file.warnings)
     if file.replays is not None:

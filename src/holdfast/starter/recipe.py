@@ -97,7 +97,12 @@ def _get_home() -> Traversable:
 def find_version(recipe: Recipe) -> str | None:
     """Return its version; empty if the version is unknown, None if it is not installed."""
     if not recipe.program:
-        return _find_library_version(recipe.package)
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version(_strip_limits(recipe.package))
+        except PackageNotFoundError:
+            return None
     import os
     import sys
 
@@ -109,16 +114,6 @@ def find_version(recipe: Recipe) -> str | None:
         return None
     real = Path(find_pnpm_target(path) or path).resolve()
     return _find_npm_version(real, recipe.package) if recipe.npm else _find_venv_version(real, recipe.package)
-
-
-def _find_library_version(package: str) -> str | None:
-    """Python agents run on the Python that Holdfast is installed in."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(_strip_limits(package))
-    except PackageNotFoundError:
-        return None
 
 
 def _find_npm_version(program: Path, package: str) -> str:

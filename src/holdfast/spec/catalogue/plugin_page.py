@@ -46,7 +46,7 @@ def _choose_example_settings(plugin: type) -> dict[str, Any]:
     If there are none, those with a default worth showing.
     """
     fields = get_keys(plugin)
-    values = {f.key: _get_first_example(f) for f in fields if f.required or _get_examples(f)}
+    values = {f.key: next(iter(_get_examples(f)), f.key.upper()) for f in fields if f.required or _get_examples(f)}
     return values or {f.key: f.default for f in fields if _is_instructive(f)}
 
 
@@ -57,11 +57,6 @@ def _is_instructive(field: Field) -> bool:
 
 def _get_examples(field: Field) -> list[Any]:
     return next((list(meta.examples) for meta in field.hint.limits if meta.examples), [])
-
-
-def _get_first_example(field: Field) -> Any:
-    """Return the first example, or the key in capitals as a placeholder."""
-    return next(iter(_get_examples(field)), field.key.upper())
 
 
 def _dump_yaml(value: Any) -> str:

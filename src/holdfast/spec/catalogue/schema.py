@@ -39,7 +39,7 @@ def build_hint_schema(hint: Hint) -> Schema:
     for limit in hint.limits:
         target = schema
         if "anyOf" in schema and list_limits(limit):  # an optional value: the limits are those of the value
-            schema["anyOf"] = [_add_limits(member, limit) for member in schema["anyOf"]]
+            schema["anyOf"] = [{**member, **_select_limits(member, limit)} for member in schema["anyOf"]]
         else:
             target.update(_select_limits(schema, limit))
     if hint.description:
@@ -60,10 +60,6 @@ def list_limits(limit: msgspec.Meta) -> dict[str, Any]:
         "maxLength": limit.max_length,
     }
     return {key: value for key, value in pairs.items() if value is not None}
-
-
-def _add_limits(member: Schema, limit: msgspec.Meta) -> Schema:
-    return {**member, **_select_limits(member, limit)}
 
 
 def _select_limits(schema: Schema, limit: msgspec.Meta) -> Schema:
@@ -92,20 +88,16 @@ def _build_base_schema(base: Any) -> Schema:
     if origin in (list, tuple, Sequence, frozenset, set):
         return {"type": "array", "items": _build_element_schema(args[0]) if args else {}}
     if origin in (dict, Mapping) or base is dict:
-        return _build_map_schema(args)
+        schema: Schema = {"type": "object"}
+        if args:
+            schema["additionalProperties"] = _build_element_schema(args[1])
+            key = build_schema(args[0])
+            if "enum" in key:
+                schema["propertyNames"] = {"enum": key["enum"]}
+        return schema
     if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
         return {"$ref": f"#/$defs/{base.__name__}"}
     raise TypeError(f"no JSON Schema for {base!r}")
-
-
-def _build_map_schema(args: tuple[Any, ...]) -> Schema:
-    schema: Schema = {"type": "object"}
-    if args:
-        schema["additionalProperties"] = _build_element_schema(args[1])
-        key = build_schema(args[0])
-        if "enum" in key:
-            schema["propertyNames"] = {"enum": key["enum"]}
-    return schema
 
 
 def build_properties(kind: type) -> dict[str, Schema]:

@@ -37,7 +37,7 @@ LONGEST = 2000
 def report_glob_problems(reader: Reader, node: Node) -> None:
     """Report names that no tool or host can have. A tool behind a URL may have any name."""
     url, tool = _get_text(node, "match_url"), _get_text(node, "tool")
-    if _is_open(_get_host(url)):
+    if _is_open((url.partition("://")[2] or url).partition("/")[0]):
         message = "the [ in its host is never closed, so no URL is meant"
         hint = "close it: an IPv6 address is written [::1], a class of characters [ab]"
         reader.report(node.get("match_url"), message, hint=hint, code="bad-value")
@@ -49,10 +49,6 @@ def report_glob_problems(reader: Reader, node: Node) -> None:
 
 def _get_text(node: Node, key: str) -> str:
     return str(node.get(key).value) if node.has(key) and node.get(key).kind == "text" else ""
-
-
-def _get_host(url: str) -> str:
-    return (url.partition("://")[2] or url).partition("/")[0]
 
 
 def _is_open(glob: str) -> bool:
@@ -178,15 +174,6 @@ def _read_fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     if isinstance(choice, Bad):
         return BAD
     chosen = read_settings(reader, choice, node, list_key_names(family.keys))
-    _report_schedule_problems(reader, node)
-    _report_match_problems(reader, family, node)
-    report_glob_problems(reader, node)
-    if isinstance(common, Bad) or isinstance(chosen, Bad):
-        return BAD
-    return _build_entry(reader, family, common, chosen, node)
-
-
-def _report_schedule_problems(reader: Reader, node: Node) -> None:
     for key, other, why in _EXCLUSIVE:
         if node.has(key) and node.has(other):
             reader.report(node.get_key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
@@ -198,6 +185,11 @@ def _report_schedule_problems(reader: Reader, node: Node) -> None:
         if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
             message = "with probability 0 this fault never fires"
             reader.warn(node.get(key), message, code="lint-probability-zero")
+    _report_match_problems(reader, family, node)
+    report_glob_problems(reader, node)
+    if isinstance(common, Bad) or isinstance(chosen, Bad):
+        return BAD
+    return _build_entry(reader, family, common, chosen, node)
 
 
 def _report_match_problems(reader: Reader, family: Family, node: Node) -> None:

@@ -128,21 +128,17 @@ def _get_arguments(agent: AgentSection, fault: FaultEntry, functions: bool) -> C
     if not read_traits(fault.made).on_calls:
         return CallArguments("a list of tools has no arguments", ())
     if injection.plane == "service":
-        return _get_service_arguments(fault)
+        step = read_traits(fault.made).step
+        if step in ("tls", "name"):
+            return CallArguments("the agent has not answered by then", ())
+        return (
+            CallArguments("a connection has", ("port",))
+            if step == "connect"
+            else CallArguments("a statement has", _STATEMENT)
+        )
     if injection.plane == "http" and _is_before_request(read_traits(fault.made).step, injection.target):
         return CallArguments("a connection has", _CONNECTION)
     return CallArguments("the call has")
-
-
-def _get_service_arguments(fault: FaultEntry) -> CallArguments:
-    step = read_traits(fault.made).step
-    if step in ("tls", "name"):
-        return CallArguments("the agent has not answered by then", ())
-    return (
-        CallArguments("a connection has", ("port",))
-        if step == "connect"
-        else CallArguments("a statement has", _STATEMENT)
-    )
 
 
 def _is_before_request(step: str, url: str) -> bool:

@@ -89,14 +89,18 @@ class Reach:
         if injection.target == "input":
             return None
         if agent.kind == "http" and not agent.is_started_by_us:
-            return self._find_answer_obstacle(fault)
+            if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
+                return _RUNNING
+            return _ANSWER if read_traits(fault.made).wire_only else None
         if agent.kind in ("snapshot", "paragon"):
             return None
         # From here on Holdfast starts the agent or imports it. What it can intercept depends on the plane: model and
         # HTTP traffic needs a separate process, MCP needs a configuration, tools need a declaration.
         inline = agent.isolation == "inline"
         if injection.plane == "llm":
-            return self._find_model_obstacle(fault, inline)
+            if self.agent.is_python and self.agent.llm:
+                return _FUNCTIONS if read_traits(fault.made).wire_only else None
+            return _INLINE if inline else None
         url = injection.target if injection.plane == "http" else injection.match_url
         if url is not None and _is_provider_url(url):
             return _PROVIDER
@@ -105,17 +109,6 @@ class Reach:
         if injection.plane == "mcp":
             return None if agent.mcp_config is not None or agent.gateway else _NO_MCP
         return self._find_tool_obstacle(fault)
-
-    def _find_answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
-        """Return the obstacle for an agent that is already running, whose answer can be changed instead."""
-        if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
-            return _RUNNING
-        return _ANSWER if read_traits(fault.made).wire_only else None
-
-    def _find_model_obstacle(self, fault: FaultEntry, inline: bool) -> Obstacle | None:
-        if self.agent.is_python and self.agent.llm:
-            return _FUNCTIONS if read_traits(fault.made).wire_only else None
-        return _INLINE if inline else None
 
     def _find_tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Return the obstacle for a tool that is identified by name."""
@@ -176,7 +169,18 @@ def build_scenarios(
     if entry.profile is not None:
         sets = read_profile_sets(reader, entry.profile, entry.at.get("profile"))
     if reach is not None:
-        _check_own_faults(reader, reach, entry)
+        for fault in entry.own_faults:
+            obstacle = reach.find_obstacle(fault)
+            if obstacle is _NO_MCP and reach.takes_relays:
+                reader.warn(fault.at, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
+            elif obstacle is not None:
+                reader.report(fault.at, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
+                continue
+            report_wire_keys(reader, reach.agent, fault, functions=reach.is_on_functions(fault))
+            hint = reach.check_fault_tool(fault)
+            if hint is not None:
+                message = f"no tool is called {fault.injection.target[:60]!r}"
+                reader.report(fault.at.get("tool"), message, hint=hint, code="unknown-tool")
         sets = _select_reachable_sets(reader, reach, entry, sets)
     return [_build_scenario(reach, entry, one) for one in sets]
 
@@ -221,18 +225,3 @@ def _select_reachable_sets(
             at = entry.at.get("profile")
             reader.warn(at, message, hint=obstacle.hint, code="left-out-scenario", values=values)
     return tuple(one for one in sets if not one.name or not any(one is other for other in beyond))
-
-
-def _check_own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
-    for fault in entry.own_faults:
-        obstacle = reach.find_obstacle(fault)
-        if obstacle is _NO_MCP and reach.takes_relays:
-            reader.warn(fault.at, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
-        elif obstacle is not None:
-            reader.report(fault.at, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
-            continue
-        report_wire_keys(reader, reach.agent, fault, functions=reach.is_on_functions(fault))
-        hint = reach.check_fault_tool(fault)
-        if hint is not None:
-            message = f"no tool is called {fault.injection.target[:60]!r}"
-            reader.report(fault.at.get("tool"), message, hint=hint, code="unknown-tool")
