@@ -8,6 +8,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.api.entry_points import (
     Caller,
     EntryWork,
@@ -205,8 +207,6 @@ def _to_names(names: str | Sequence[str]) -> tuple[str, ...]:
 
 def _complete_options(options: RunOptions, spec: LoadedSpec) -> RunOptions:
     """Return the options stored with the run: enough to read the same spec from its copy."""
-    from msgspec.structs import replace
-
     return replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
 
 

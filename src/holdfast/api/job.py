@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import UNSET, Struct
@@ -12,6 +13,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.loop_choice import choose_loop_factory
+from holdfast.execute.options import ModelOptions
+from holdfast.execute.plane_needs import needs_planes
 from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import BuiltText, Problem, Spec
@@ -54,9 +57,6 @@ def prepare_job(
 ) -> PreparedJob:
     """Return a new job, after checking everything that it needs."""
     choose_loop_factory(environ)  # raises if one cannot be resolved
-    from holdfast.execute.options import ModelOptions
-    from holdfast.execute.plane_needs import needs_planes
-
     option = "--record" if options.record else "--replay" if options.replay else ""
     if option and not needs_planes(spec, ModelOptions(options.record, options.replay)):
         hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
@@ -115,8 +115,6 @@ def run_prepared(
 def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
     """Return the spec with its tasks, and warnings."""
     if spec.part == "replay":
-        from datetime import UTC, datetime
-
         from holdfast.replay.derived_spec import derive_spec
         from holdfast.replay.session_list import list_sessions
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from holdfast.plan import RunOptions
 from holdfast.reading.node import join_path
 from holdfast.reading.words import find_near_name
 from holdfast.runner.job import format_spec_warnings
+from holdfast.spec import LoadOptions, check
 from holdfast.spec.rules.fault_entry import FAMILIES
 
 _DEEPEST = 100
@@ -131,8 +133,6 @@ def _describe_callable(value: Any) -> str:
 
 
 def _dump_yaml(plain: Any) -> str:
-    import yaml
-
     class PlainDumper(yaml.SafeDumper):
         """Without anchors: repeated values are written twice."""
 
@@ -247,8 +247,6 @@ def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> 
 
 def _choose_part(path: Path, options: RunOptions, text: Any) -> PartAsked:
     """Return the default part: the contract of a file; without a contract, what `holdfast run` runs."""
-    from holdfast.spec import LoadOptions, check
-
     load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
     spec = check(path, environ=os.environ, options=load_options).spec
     return "run" if spec is not None and spec.declares and "contract" not in spec.declares else "contract"

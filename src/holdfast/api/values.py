@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.api.entry_points import find_caller
+from holdfast.api.entry_points import add_details, find_caller
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.scenario import Plane
 from holdfast.reading.node import Node, build_node
@@ -78,6 +78,4 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
 
 def _refuse(reader: Reader, path: str) -> None:
     if any(problem.severity == "error" for problem in reader.problems):
-        from holdfast.api.entry_points import add_details
-
         raise add_details(SpecError(path, reader.problems))

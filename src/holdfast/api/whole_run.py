@@ -21,9 +21,9 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.outcome import RunOutcome, shorten_path
+from holdfast.runner.outcome import RunOutcome, shorten_path, store_score
 from holdfast.runner.past.whole_history import compare_baseline, describe_regressions
-from holdfast.runner.start import begin_whole
+from holdfast.runner.start import begin_whole, load_stored_spec
 from holdfast.runner.whole import (
     build_part_results,
     build_skipped,
@@ -206,7 +206,6 @@ def _discard(whole: RunDir, new: bool) -> None:
 def load_whole(whole: RunDir) -> WholeOutcome:
     """Return a stored run of several parts, each as far as it got."""
     from holdfast.runner.past.stored import load_run
-    from holdfast.runner.start import load_stored_spec
 
     manifest = whole.read_manifest()
     spec, _ = load_stored_spec(whole, manifest, None, os.environ)
@@ -237,8 +236,6 @@ def conclude_merged(
     whole: RunDir, skipped_parts: Sequence[PartResult], write_page: Callable[[RunOutcome], RunOutcome]
 ) -> WholeOutcome:
     """Judge and store a run whose parts were joined from shards, each with its page. `skipped_parts` did not run."""
-    from holdfast.runner.outcome import store_score
-
     merged = load_whole(whole)
     spec = merged.spec
     results = [

@@ -12,6 +12,7 @@ import unicodedata
 import zlib
 from collections.abc import Iterator
 from random import Random
+from urllib.parse import unquote
 
 from holdfast.model.codec import make_encodable
 from holdfast.model.plain_text import to_canonical_text
@@ -102,8 +103,6 @@ def _decode_text(text: str) -> str:
     if "+" in text and not any(map(str.isspace, text)):
         text = text.replace("+", " ")  # in a form, a plus is a space
     if "%" in text:
-        from urllib.parse import unquote
-
         text = unquote(text, errors="replace")
     return text
 

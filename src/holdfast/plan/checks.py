@@ -12,8 +12,10 @@ from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
 from holdfast.model.traits import CheckTraits
+from holdfast.protocols.check import FastidiousPlugin, check_traits
 from holdfast.reading.fields import get_keys
 from holdfast.spec.references import find_names, interpolate
+from holdfast.spec.shell_places import fill_command
 
 if TYPE_CHECKING:
     from holdfast.protocols.check import Check
@@ -31,8 +33,6 @@ def fill_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     if check is not None and (
         key := check.traits.shell_setting
     ):  # a value is quoted as one word there, whatever it contains
-        from holdfast.spec.shell_places import fill_command
-
         settings[key] = fill_command(str(invariant.settings[key]), params)
     return replace(invariant, settings=settings)
 
@@ -75,13 +75,9 @@ def make_check(invariant: Invariant) -> Check:
 
 def is_usable(check: Check) -> bool:
     """Whether the check accepts its settings."""
-    from holdfast.protocols.check import FastidiousPlugin
-
     return not (isinstance(check, FastidiousPlugin) and any(check.problems()))
 
 
 def get_traits(invariant: Invariant) -> CheckTraits:
     """Return the traits of a rule's check with its settings; raise PluginError if there is none."""
-    from holdfast.protocols.check import check_traits
-
     return check_traits(make_check(invariant))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -248,8 +249,6 @@ def _require_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:
 
 
 def _suggest_names(pattern: str, names: Sequence[str], what: str) -> str:
-    from difflib import get_close_matches
-
     if not names:
         return f"there is no {what}"
     close = get_close_matches(pattern, names, n=3, cutoff=0.5)

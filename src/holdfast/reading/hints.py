@@ -74,11 +74,8 @@ def find_limit_error(limit: msgspec.Meta, value: Any) -> str:
             return "expected some text" if limit.min_length == 1 else f"expected at least {limit.min_length} characters"
         if limit.max_length is not None and len(value) > limit.max_length:
             return f"expected at most {limit.max_length} characters"
-        if limit.pattern is not None:
-            import re
-
-            if re.search(limit.pattern, value) is None:
-                return f"expected text like {limit.pattern}"
+        if limit.pattern is not None and re.search(limit.pattern, value) is None:
+            return f"expected text like {limit.pattern}"
         return ""
     if isinstance(value, list | tuple | dict | frozenset | set) and limit.min_length and len(value) < limit.min_length:
         return f"expected at least {'one entry' if limit.min_length == 1 else f'{limit.min_length} entries'}"

@@ -91,8 +91,6 @@ def build_validator(schema: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=256)
 def _compile_schema(schema: bytes) -> Any:
-    import json
-
     from jsonschema_rs import validator_for
 
     return validator_for(json.loads(schema), retriever=_fetch_nothing)

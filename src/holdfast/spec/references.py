@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.model.codec import encode
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
@@ -107,8 +109,6 @@ def format_param(value: Any) -> str:
     """Return a parameter as the agent gets it: text unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
-    from holdfast.model.codec import encode
-
     return encode(value).decode()
 
 
@@ -156,8 +156,6 @@ _PLACE = r"\{[A-Za-z_][\w-]*\}"
 
 def find_url_error(text: str) -> str:
     """Return what was expected instead; empty for an http or https URL, or if only a run can tell."""
-    from urllib.parse import urlsplit
-
     if re.match(REFERENCE, text):
         return ""
     filled = re.sub(_PLACE, "1", re.sub(REFERENCE, "1", text))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec import Struct
 
 from holdfast.errors import UserError
@@ -282,8 +283,6 @@ def _replace_value(body: str, value: str | None) -> str:
     """Replace a changed value in its written form; what follows stays on its line."""
     if value is None:
         return re.sub(_BLOCK_HEAD, lambda match: _mask_between(match[0]), body, count=1)
-    import yaml
-
     quoted: str = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
     return quoted + "\n" * body.count("\n")
 

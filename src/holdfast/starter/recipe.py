@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
@@ -11,6 +13,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UsageError
@@ -58,7 +61,6 @@ def list_names() -> list[str]:
 @cache
 def read_recipe(name: str) -> Recipe:
     """Return the recipe of that name; UsageError with the near miss and all names where there is none."""
-    import msgspec
     import yaml
 
     from holdfast.reading.words import find_near_name
@@ -103,9 +105,6 @@ def find_version(recipe: Recipe) -> str | None:
             return version(_strip_limits(recipe.package))
         except PackageNotFoundError:
             return None
-    import os
-    import sys
-
     from holdfast.world.program_search import make_search
     from holdfast.world.visible_programs import find_pnpm_target
 

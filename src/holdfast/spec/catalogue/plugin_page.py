@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
+import yaml
 from msgspec import Struct
 
 from holdfast import plugins
@@ -60,8 +61,6 @@ def _get_examples(field: Field) -> list[Any]:
 
 
 def _dump_yaml(value: Any) -> str:
-    import yaml
-
     class Indented(yaml.SafeDumper):
         """Indents the items of a list below their key."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 from holdfast import plugins
+from holdfast.faults import profiles
 from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node, build_node, join_path
 from holdfast.reading.reader import Bad, Reader
@@ -32,8 +33,6 @@ def _build_faults_form(name: FamilyName) -> ValueForm:
 
 
 def _read_profile(reader: Reader, node: Node) -> Any:
-    from holdfast.faults import profiles
-
     if node.kind != "text":
         return reader.report_type(node, "a profile's name")
     if node.text not in profiles.list_profiles():
@@ -43,8 +42,6 @@ def _read_profile(reader: Reader, node: Node) -> Any:
 
 
 def _build_profile_schema() -> Schema:
-    from holdfast.faults import profiles
-
     return {"enum": profiles.list_profiles()}
 
 
@@ -111,8 +108,6 @@ class FaultSet(Struct, frozen=True):
 
 def read_profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]:
     """Return the faults of a profile, positioned where it is named: one set, or one for each of its scenarios."""
-    from holdfast.faults import profiles
-
     written = profiles.load_profile(profile)
     if "scenarios" not in written:
         return (FaultSet("", _read_profile_faults(reader, written, at)),)
