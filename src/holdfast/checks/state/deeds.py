@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from holdfast.checks.state.recorded import SHOWN
 from holdfast.checks.trace.arguments import has_arguments
-from holdfast.checks.trace.calls import find_calls, get_call_name, is_carried_out, is_error_result, is_match
+from holdfast.checks.trace.calls import find_calls, get_call_name, is_carried_out, is_match
+from holdfast.checks.trace.results import reports_error
 from holdfast.checks.values import is_equal, to_text
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.trace import TraceEvent
@@ -72,7 +73,7 @@ def _is_done(event: TraceEvent) -> bool | None:
     """
     if event.phase != "done":
         return None
-    return False if not event.fault and (event.failed or is_error_result(event)) else is_carried_out(event)
+    return False if not event.fault and (event.failed or reports_error(event)) else is_carried_out(event)
 
 
 def find_deed_errors(deed: Deed) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.checks.json_parts import parse
+from holdfast.checks.trace.results import reports_error
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import EVENTS_KEPT, Cost, TraceEvent
 from holdfast.model.traits import CheckTraits, FaultTraits
@@ -211,25 +211,7 @@ def is_carried_out(event: TraceEvent) -> bool | None:
         return True
     if event.status is not None and 400 <= event.status < 500:
         return False
-    return None if event.failed or is_error_result(event) else True
-
-
-def is_error_result(event: TraceEvent) -> bool:
-    """Whether the result of a call is an object that reports an error, although the call itself succeeded."""
-    if not event.output.lstrip().startswith("{"):
-        return False
-    try:
-        result = parse(event.output)
-    except ValueError:
-        return False
-    status = result.get("status")
-    return (
-        bool(result.get("error"))
-        or result.get("isError") is True
-        or result.get("success") is False
-        or result.get("ok") is False
-        or (isinstance(status, str) and status.lower() == "error")
-    )
+    return True if not event.failed and reports_error(event) is False else None
 
 
 def get_delivery(mode: str) -> str:

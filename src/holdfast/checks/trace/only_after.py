@@ -15,9 +15,9 @@ from holdfast.checks.trace.calls import (
     find_calls,
     format_count,
     get_call_name,
-    is_error_result,
     is_match,
 )
+from holdfast.checks.trace.results import reports_error
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -58,8 +58,8 @@ class OnlyAfter:
         counting = [e for e in before if self._is_counted(e)]
         bare = [e for e in needs if not any(_has_ended_before(one, e) for one in counting)]
         # If a model only requested a call, it is unknown whether it was made, and how it ended.
-        requested = [e for e in before if e.phase == "declared"]
-        wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in requested)]
+        doubtful = [e for e in before if e.phase == "declared" or (e not in counting and _is_half_done(e))]
+        wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in doubtful)]
         details = {"calls": [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
         if not bare:
             count = (
@@ -67,8 +67,11 @@ class OnlyAfter:
             )
             return Finding(True, f"{shorten(self.tool)} was {count}", "order-kept", details=details)
         if not wrong:
-            unseen = next((e for e in bare if e.phase == "declared"), None) or requested[0]
-            why = f"the model asked for {get_call_name(unseen)}; whether it was called is unknown"
+            unseen = next((e for e in bare if e.phase == "declared"), None) or doubtful[0]
+            if unseen.phase == "declared":
+                why = f"the model asked for {get_call_name(unseen)}; whether it was called is unknown"
+            else:
+                why = f"the result of {get_call_name(unseen)} has content and reports an error, too"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
         others = f"; {format_count(len(before), 'call')} of it failed or came too late" if before else ""
@@ -79,7 +82,11 @@ class OnlyAfter:
         """Whether the call was made and, if required, succeeded from the agent's view."""
         if event.phase == "declared":
             return False
-        return not self.successful or (event.phase == "done" and not event.failed and not is_error_result(event))
+        return not self.successful or (event.phase == "done" and not event.failed and reports_error(event) is False)
+
+
+def _is_half_done(event: TraceEvent) -> bool:
+    return event.phase == "done" and not event.failed and reports_error(event) is None
 
 
 def _has_ended_before(first: TraceEvent, then: TraceEvent) -> bool:
