@@ -6,7 +6,7 @@ from random import Random
 
 from holdfast.mutate.bundled import LanguageTable, detect_language, read_languages
 from holdfast.mutate.mutator import Techniques
-from holdfast.mutate.words import change_words, find_free_words, sample_words
+from holdfast.mutate.words import change_words, ends_in_literal, find_free_words, sample_words
 
 _SHARE = 0.6
 
@@ -18,7 +18,7 @@ def _choose_language(prompt: str, rng: Random) -> LanguageTable:
 
 def _add_frame(prompt: str, rng: Random) -> str:
     table = _choose_language(prompt, rng)
-    return f"{rng.choice(table.greetings)} {prompt} {rng.choice(table.thanks)}"
+    return f"{rng.choice(table.greetings)} {_close(prompt)}{rng.choice(table.thanks)}"
 
 
 def _add_lead(prompt: str, rng: Random) -> str:
@@ -27,7 +27,12 @@ def _add_lead(prompt: str, rng: Random) -> str:
 
 def _add_two_frames(prompt: str, rng: Random) -> str:
     first, second = _choose_language(prompt, rng), _choose_language(prompt, rng)
-    return f"{rng.choice(first.greetings)} {rng.choice(second.leads)} {prompt} {rng.choice(first.thanks)}"
+    return f"{rng.choice(first.greetings)} {rng.choice(second.leads)} {_close(prompt)}{rng.choice(first.thanks)}"
+
+
+def _close(prompt: str) -> str:
+    """Returns the prompt with a separator: thanks on the line of a command would be its arguments."""
+    return prompt + ("\n" if ends_in_literal(prompt) else " ")
 
 
 def _translate_words(prompt: str, rng: Random) -> str:

@@ -22,8 +22,7 @@ def _remove_courtesies(prompt: str, rng: Random) -> str:
     made = prompt
     for pattern in _compile_courtesies():
         made = pattern.sub("", made)
-    made = re.sub(r"[^\S\n]{2,}", " ", made).strip()
-    made = re.sub(r"(?<=[a-zß-ÿ]{3})[.!?]+$", "", made)
+    made = re.sub(r"(?<=[a-zß-ÿ]{3})[.!?]+$", "", made.strip())
     return made if len(made) > 1 else prompt
 
 

@@ -10,7 +10,7 @@ from random import Random
 
 from holdfast.mutate.bundled import read_common_words, read_padding, read_quantities
 from holdfast.mutate.mutator import Techniques
-from holdfast.mutate.words import change_words, find_free_words, sample_words
+from holdfast.mutate.words import change_words, ends_in_literal, find_free_words, sample_words
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS = {
@@ -103,6 +103,8 @@ def _join_two_words(prompt: str, rng: Random) -> str:
 
 
 def _change_punctuation(prompt: str, rng: Random) -> str:
+    if ends_in_literal(prompt):
+        return prompt  # `rm -rf .` would be another command
     bare = re.sub(r"(?<=\w{2})[.!?。？！ ]+$", "", prompt)
     return bare + rng.choice([trail for trail in _TRAILS if bare + trail != prompt])
 
@@ -120,4 +122,4 @@ NOISE = Techniques(
         "punctuation": _change_punctuation,
     }
 )
-"""Typos of the keyboard, casing, spaces and punctuation. Numbers, names and quoted text stay unchanged."""
+"""Typos of the keyboard, casing, spaces and punctuation. Numbers, units, names, commands and quotes stay unchanged."""

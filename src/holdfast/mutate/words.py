@@ -11,16 +11,36 @@ from msgspec import Struct
 
 from holdfast.mutate.bundled import read_common_words, read_quantities
 
+_PROGRAMS = (
+    "ansible|apt|apt-get|awk|bash|brew|cd|chmod|chown|cmake|conda|cp|crontab|curl|dd|df|dnf|docker|du|ffmpeg|gcc|gh|git|grep"
+    "|gzip|helm|journalctl|jq|kubectl|ln|ls|mkdir|mv|mysql|npm|npx|openssl|pip|pip3|pkill|pnpm|poetry|psql|pwd|pytest"
+    "|rm|rmdir|rsync|scp|sed|ssh|sudo|systemctl|tar|terraform|tmux|uv|uvx|vim|wget|xargs|zip"
+)
+"""Programs whose names are not ordinary words: their arguments follow up to a function word."""
+_PROGRAMS_AFTER_RUN = "cargo|cat|echo|find|go|head|java|kill|make|node|php|python3?|ruby|sh|sort|tail|touch|yarn"
+_STOP = (
+    "about|an?|and|are|as|at|but|by|can|could|did|do|does|for|from|how|i|if|in|into|is|it|me|my|now|of|on|or|please|should|so"
+    "|that|the|then|this|to|was|we|what|when|where|which|why|will|with|would|you|your"
+)
+_ARGUMENTS = rf"(?:(?<![.?!])[^\S\n]+(?!(?i:{_STOP})\b)[^\s,;?!]+)*"
 _EXACT = re.compile(
-    r"""
-      "[^"\n]{1,200}" | “[^”\n]{1,200}” | „[^“”\n]{1,200}[“”] | «[^»\n]{1,200}» | 「[^」\n]{1,200}」 | `[^`\n]{1,200}`
-    | (?<!\w)'[^'\n]{1,200}'(?!\w)
-    | \{\{[^{}\n]{1,100}\}\}                             # a parameter of the matrix
-    | [a-z][a-z0-9+.-]{1,15}://\S+                     # a URL
-    | [\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}  # an address
-    | ^[^\S\n]*[\w-]{1,40}:(?=\s)                      # the key of a structured prompt
-    | [{<\[][\w ./-]{1,60}[}>\]]                       # a placeholder or a tag
+    rf"""
+      ```(?s:.{{1,4000}}?)```
+    | (?<![\w./-])(?:{_PROGRAMS}|(?<=[Rr]un[ ])(?:{_PROGRAMS_AFTER_RUN}))(?![\w'’-]){_ARGUMENTS}  # a command
+    # any other command that has an option, possibly behind a path
+    | (?<![\w-])[a-z][\w.+-]{{0,30}}(?:[ ][^\sA-Za-z-]\S{{0,60}})?[ ]--?[A-Za-z][\w-]{{0,30}}(?![\w]){_ARGUMENTS}
+    | [\w.~/-]{{1,60}}[ ](?:\|\|?|&&|>>?)[ ][\w.~/-]{{1,60}}{_ARGUMENTS}  # a pipe
+    | \b(?:SELECT|FROM|WHERE|INTO|JOIN|TABLE|UPDATE|SET|BY)[ ]+[a-z_][\w.]{{0,60}}  # SQL
+    | "[^"\n]{{1,200}}" | “[^”\n]{{1,200}}” | „[^“”\n]{{1,200}}[“”] | «[^»\n]{{1,200}}» | 「[^」\n]{{1,200}}」
+    | `[^`\n]{{1,200}}` | (?<!\w)'[^'\n]{{1,200}}'(?!\w)
+    | \{{\{{[^{{}}\n]{{1,100}}\}}\}}                             # a parameter of the matrix
+    | [a-z][a-z0-9+.-]{{1,15}}://\S+                     # a URL
+    | [\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,6}}  # an address
+    | ^[^\S\n]*[\w-]{{1,40}}:(?=\s)                      # the key of a structured prompt
+    | [{{<\[][\w ./-]{{1,60}}[}}>\]]                       # a placeholder or a tag
     | (?<![!-~€£¥])[!-~€£¥]*[\d_/\\@#$€£¥%=^~|][!-~€£¥]*  # numbers, amounts, paths, ids
+    | (?<![\w.])[\w-]{{1,80}}\([^()\n]{{0,100}}\)            # a call
+    | (?<![\w.])[\w-]{{1,80}}(?:\.[\w-]{{1,80}}){{1,8}}        # a file, host or attribute
     | \d+
     """,
     re.VERBOSE | re.MULTILINE,
@@ -29,8 +49,17 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _UNITS = re.compile(
     "[µm]g|mcg|kg|[mcd]l|mL|[kcmn]m|oz|lbs?|[mk]ph|[kKMGT]i?B|[kMG]b|[mkMG]W|[kM]?Wh|[mk]V|mAh?|[kMG]?Hz|[hk]Pa|psi|mmol|dB|px|[rp]pm"
 )
-"""Units that are not ordinary words; other units are recognized by the number before them."""
+"""Units that are not ordinary words."""
+_UNIT_WORDS = re.compile(
+    "(?:kilo|centi|milli)?(?:met(?:er|re)s?|grams?|lit(?:er|re)s?|watts?)|kilos?|miles?|inch(?:es)?|f(?:oo|ee)t|yards?|pounds?"
+    "|ounces?|gallons?|tons?|tonnes?|acres?|degrees?|(?:nano|micro|milli)?seconds?|minutes?|hours?|days?|weeks?|months?|years?"
+    "|dollars?|euros?|cents?|(?:kilo|mega|giga|tera)?(?:bits?|bytes?)|volts?|amps?"
+    "|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|meter|gramm|heures?|jours?|semaines?|mois|an(?:née)?s"
+    "|horas?|minutos?|días?|semanas?|mes(?:es)?|años?|metros?|gramos?|litros?",
+    re.IGNORECASE,
+)
 _UNIT_SIZE = 4
+"""Letters of any other word that is taken for a unit if it follows a number."""
 _NUMBER_BEFORE = re.compile(r"\d[ \u00a0°/]*$")
 _NUMBER_REACH = 32
 """Characters before a word that are searched for its number."""
@@ -58,6 +87,13 @@ def find_exact_parts(text: str) -> list[str]:
     """Returns the literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
     parts = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
     return list(dict.fromkeys(part for part in parts if part))
+
+
+def ends_in_literal(text: str) -> bool:
+    """Returns whether the prompt ends in a command, path, URL or file, to which appended text would belong."""
+    size = len(text.rstrip(_TRIMMED + " "))
+    last = next((match[0] for match in _EXACT.finditer(text) if match.end() >= size), "")
+    return re.search(r"[ /\\.`]", last.strip(_TRIMMED)) is not None
 
 
 def find_names(text: str) -> list[str]:
@@ -130,12 +166,12 @@ def _may_be_name(word: Word, text: str) -> bool:
 
 def _is_quantity(word: Word, text: str) -> bool:
     """Returns whether the word is a unit, or expresses quantity, negation or a condition."""
-    if _UNITS.fullmatch(word.text) or word.text.lower() in read_quantities() or _NEGATED.search(word.text):
+    if _UNITS.fullmatch(word.text) or _UNIT_WORDS.fullmatch(word.text) or _NEGATED.search(word.text):
         return True
-    return len(word.text) <= _UNIT_SIZE and _follows_number(word, text)
-
-
-def _follows_number(word: Word, text: str) -> bool:
+    if word.text.lower() in read_quantities():
+        return True
+    if len(word.text) > _UNIT_SIZE:
+        return False
     # Searching from the start of the text for each short word would be slow in a long text.
     return _NUMBER_BEFORE.search(text, max(0, word.start - _NUMBER_REACH), word.start) is not None
 
