@@ -91,10 +91,11 @@ def test_a_calm_failure_is_stored_as_the_command_ends(project: MakeProject) -> N
 
 
 @pytest.mark.parametrize("forge", [lambda path: path.unlink(), lambda path: path.write_text(HELD)], ids=["gone", "new"])
-def test_a_result_that_was_edited_is_rejected(project: MakeProject, forge: Any) -> None:
+@pytest.mark.parametrize("name", ["hunt.json", "map.json"])
+def test_a_result_that_was_edited_is_rejected(project: MakeProject, forge: Any, name: str) -> None:
     made = shop(project, rules=[ONCE])
     cause = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
-    forge(rundir(made) / "hunt.json")
+    forge(rundir(made) / name)
     for words in (("show", "0001"), ("promote", cause)):
         refused = made.cli(*words)
         assert (refused.code, "[run-tampered]" in refused.err) == (4, True), words

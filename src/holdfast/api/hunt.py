@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob, load_part, prepare_job
 from holdfast.errors import HarnessError, HoldfastError, NothingProven, UsageError, UserError
-from holdfast.hunt.fault_map import MAP, build_fault_map
+from holdfast.hunt.fault_map import build_fault_map
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import list_sweep_modes
 from holdfast.hunt.result import (
@@ -35,7 +35,7 @@ from holdfast.runner.start import load_stored_spec
 from holdfast.score.spending import SpendingTally, estimate_cost
 from holdfast.store.known_causes import KnownCause, read_known_causes, write_causes
 from holdfast.store.record import StoredObservations, read_observations, read_scenarios, read_trials, read_verdicts
-from holdfast.store.rundir import HUNT, RunDir, seal_hunt, write_json
+from holdfast.store.rundir import HUNT, MAP, RunDir, seal_hunt, write_json
 
 CALM_REPLICAS = 3
 """Calm trials of each prompt, unless a script or a recording answers for the model."""
@@ -139,8 +139,8 @@ def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
 def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
     write_json(hunted.run.path / HUNT, hunted.found)
-    seal_hunt(hunted.run)
     write_json(hunted.run.path / MAP, build_fault_map(hunted.planner, read_tried_faults([hunted.run])))
+    seal_hunt(hunted.run)
     outcome = apply_hunt(hunted.outcome, hunted.run, hunted.found)
     store_score(hunted.run, outcome.score)
     return replace(hunted, outcome=outcome)

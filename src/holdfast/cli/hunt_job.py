@@ -27,7 +27,7 @@ from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored_run import find_trial
 from holdfast.errors import UsageError
 from holdfast.folders import get_runs_folder
-from holdfast.hunt.fault_map import MAP, build_fault_map
+from holdfast.hunt.fault_map import build_fault_map
 from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
@@ -36,7 +36,7 @@ from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, format_ma
 from holdfast.runner.outcome import RunOutcome, apply_hunt, shorten_path
 from holdfast.runner.past.hunted import read_newest_scores, read_tried_faults
 from holdfast.runner.past.last_failed import list_runs
-from holdfast.store.rundir import forget_hunt, write_json
+from holdfast.store.rundir import MAP, forget_hunt, seal_hunt, write_json
 
 MAX_TRIALS = 300
 BUDGETS = ("max_trials", "max_cost", "max_time_s")
@@ -132,6 +132,7 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     runs = list(list_runs(get_runs_folder(spec.file), spec, every_part=True))
     found = replace(build_fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs)))
     write_json(hunted.run.path / MAP, found)
+    seal_hunt(hunted.run)
     with closing(write_reports(apply_hunt(hunted.outcome, hunted.run), ())) as outcome:
         if as_json:
             print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2), "run": hunted.run.id})

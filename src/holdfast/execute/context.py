@@ -8,9 +8,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.execute.trace_sink import LiveSink, OnCall
+from holdfast.model.codec import to_builtins
 from holdfast.model.observation import Answer, Observation, Turn
 from holdfast.model.spec import UsageLimits
 from holdfast.model.task import Task
@@ -88,7 +90,7 @@ class LiveContext:
         weather = None if injector is None else injector.weather
         notes = sink.list_notes() if self.trial.task.recording is UNSET else self._list_replay_notes()
         took_s = perf_counter() - sink.began
-        return Observation(
+        observation = Observation(
             trial=self.trial.id,
             turns=answer.turns,
             ledger=() if injector is None else tuple(injector.ledger),
@@ -101,7 +103,6 @@ class LiveContext:
             trace=tuple(sink.events()) if sink.trace else (),
             evidence={} if findings is None else findings.evidence,
             audit=() if findings is None else findings.audit,
-            exchanges=tuple(sorted((read() for read in sink.exchanges), key=lambda one: one.ts)),
             isolation=() if findings is None else findings.isolation,
             forbidden=() if findings is None else findings.forbidden,
             missing_programs=() if findings is None else findings.missing_programs,
@@ -113,6 +114,13 @@ class LiveContext:
             simulated=simulated,
             calls_made=self.calls_made,
         )
+        if not sink.exchanges:
+            return observation
+        # Only the calm trials of hunts have exchanges; loading the codec of services would slow down every other run.
+        from holdfast.planes.tcp.exchanges import hide_private_values
+
+        exchanges = sorted((read() for read in sink.exchanges), key=lambda one: one.ts)
+        return replace(observation, exchanges=hide_private_values(exchanges, to_builtins(observation)))
 
     def count_calls(self, answer: Answer) -> dict[str, int]:
         """Returns the number of calls to each target, in the agent's process and at the planes."""

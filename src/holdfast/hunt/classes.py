@@ -50,6 +50,8 @@ class FailingSets:
     def __init__(self, failing: Iterable[Plan], alike: Sequence[int]) -> None:
         self.alone = 0
         """The points that fail by themselves."""
+        self.single = 0
+        """How many of the sets are a single point."""
         self.together: dict[int, int] = {}
         """By point: the points that fail together with it."""
         self._larger: list[list[int]] = []
@@ -62,6 +64,7 @@ class FailingSets:
                 self.points |= one
             if len(classes) == 1:
                 self.alone |= classes[0]
+                self.single += 1
             elif len(classes) == 2:
                 for one, other in (classes, classes[::-1]):
                     for number in list_bits(one):

@@ -30,6 +30,11 @@ class Closed:
             self.apart[one] = self.apart.get(one, 0) | 1 << other
             self.apart[other] = self.apart.get(other, 0) | 1 << one
 
+    def find_open(self) -> int:
+        """Returns the points that neither held nor failed, and that a trial may still decide."""
+        closed = self.failing.alone | self._trials.held[0] | self.never_met | self.never_judged
+        return (1 << len(self._trials.points)) - 1 & ~closed
+
     def get_point_state(self, number: int) -> PointState:
         if self.failing.alone >> number & 1:
             return "failed"

@@ -15,6 +15,8 @@ PRIOR, NOISY_PRIOR = 0.1, 2.0
 """How many observations that assumption is worth. Without noise, one look says nearly everything."""
 STEP_FAILS, STEP_RUNS, STEP_PASSES = 2, 6, 4
 """With noise: a plan fails if 2 of at most 6 runs fail. Four passes without a failure settle it earlier."""
+MOST_BROKEN_RUNS = 3
+"""Runs of a plan in which the check of a rule may end in an error before nobody asks again."""
 LEVELS = 3
 """With noise: in how many trials a pair must hold before it is no longer worth a trial."""
 
@@ -42,8 +44,8 @@ class Trials:
         self.ended_by: list[int] = []
         """By point: trials in which it was met and the agent reached no later site."""
         self.went_on: list[int] = []
-        self.ladders: dict[int, list[int]] = {}
-        """By site: its points, from weak to strong."""
+        self.ladders: dict[tuple[int, bool], list[int]] = {}
+        """By site, and whether its call does its work: the points, from weak to strong."""
         self.at_site: dict[int, int] = {}
         self.sites = 0
         self.ways = Ways(self.points, self.at_site)
@@ -61,7 +63,7 @@ class Trials:
         late = {point.site for point in points} - self.at_site.keys() if self.points else ()
         for number, point in enumerate(points, len(self.points)):
             self.at_site[point.site] = self.at_site.get(point.site, 0) | 1 << number
-            self.ladders.setdefault(point.site, []).append(number)
+            self.ladders.setdefault((point.site, point.works), []).append(number)
             self.sites |= 1 << point.site
         self.points += points
         for classes in (self.classes, self.similar):
@@ -79,10 +81,10 @@ class Trials:
         for row in rows:
             row += [0] * len(points)
         self.ways.expect(late)
-        for site in {point.site for point in points}:
+        for site, works in {(point.site, point.works) for point in points}:
             if site in self.ways.to:
                 self.ways.expect([site])
-            ladder = self.ladders[site]
+            ladder = self.ladders[site, works]
             ladder.sort(key=lambda number: self.points[number].rung)
             for weaker, stronger in pairwise(ladder):
                 self.neighbours[weaker] |= 1 << stronger
@@ -226,13 +228,18 @@ class Trials:
         return silent & ~self.held[0]
 
     def count(self, plan: Plan, failure: Failure) -> tuple[int, int]:
-        """Returns how often the plan itself failed like that, and in how many runs."""
+        """Returns how often the plan itself failed like that, and in how many runs that could tell."""
         runs = self.of_plan.get(plan, ())
-        return sum(failure in outcome.failures for outcome in runs), len(runs)
+        failed = sum(failure in outcome.failures for outcome in runs)
+        return failed, failed + sum(outcome.passes(failure) for outcome in runs)
 
     def count_passes(self, plan: Plan, failure: Failure) -> int:
         """Counts the trials that met all of the plan, or ran just this plan, and did not fail like that."""
-        return sum(failure not in one.failures and (not plan & ~one.met or plan == one.plan) for one in self.outcomes)
+        return sum(one.passes(failure) and (not plan & ~one.met or plan == one.plan) for one in self.outcomes)
+
+    def is_unjudgeable(self, plan: Plan, failure: Failure) -> bool:
+        """Whether the check of the rule ended in an error so often that more runs of the plan are a waste."""
+        return sum(failure.rule in one.broken_rules for one in self.of_plan.get(plan, ())) >= MOST_BROKEN_RUNS
 
     def has_failed(self, plan: Plan, failure: Failure) -> bool:
         """Whether the plan itself fails like that."""

@@ -20,8 +20,6 @@ from holdfast.planes.injection.active_injection import make_fault
 from holdfast.planes.urls import matches_url
 from holdfast.protocols.fault import read_traits
 
-MAP = "map.json"
-"""The map of a run's calm trials, in the run's folder."""
 SiteState: TypeAlias = Literal["held", "failed", "not met", "open"]
 TrialResult: TypeAlias = Literal["held", "failed", "unjudged"]
 ANY_TIME = 0

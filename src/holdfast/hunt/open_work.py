@@ -20,6 +20,11 @@ FIRST_MEETING = 3.0
 WORTH_A_TRIAL = 0.01
 """Expected coverage below which a plan is not tried."""
 LARGEST_PLAN = 8
+GROUP = 0.7
+"""Faults of a plan times the chance that one of them fails by itself. About half of such plans fail: of those a trial
+says most (ln 2, from group testing). With larger ones a fragile agent fails always, and every trial needs a shrink."""
+PRIOR_FAILS, PRIOR_POINTS = 0.5, 10
+"""The assumed number of failing points among so many, before any trial."""
 MOST_POINTS = 400
 """Points that are weighed in one round, so that planning stays quick with thousands of call sites."""
 
@@ -37,11 +42,13 @@ class OpenWork:
         *,
         order: int,
         level: int,
+        left_out: int = 0,
     ) -> None:
         """`guess`: the sets that look like known causes; `suspects`: those that a shrink is looking at; `own`: what
-        this shard of the hunt covers.
+        this shard of the hunt covers; `left_out`: points that are not tried now.
         """
         self._own = own
+        self._left_out = left_out
         self._guess = guess
         self.trials = trials
         self._closed = closed
@@ -50,6 +57,9 @@ class OpenWork:
         self._level = level
         self._similar = NOISY_SIMILAR if trials.noisy else SIMILAR
         self._survival: dict[int, float] = {}
+        failing, held = closed.failing.single, trials.held[0] & ~closed.failing.alone
+        chance = (failing + PRIOR_FAILS) / (failing + held.bit_count() + PRIOR_POINTS)
+        self._largest = max(1, min(LARGEST_PLAN, round(GROUP / chance)))
         self.open = 0
         self.pairs: dict[int, int] = {}
         """By point: the points with which it forms an open pair."""
@@ -110,7 +120,7 @@ class OpenWork:
         """Lists what is open, except what a shrink is looking at; the open points."""
         trials, level = self.trials, self._level
         usable = (1 << len(trials.points)) - 1 & ~self._closed.failing.alone
-        usable &= ~self._closed.never_met & ~self._closed.never_judged
+        usable &= ~self._closed.never_met & ~self._closed.never_judged & ~self._left_out
         if guessing:
             usable &= ~self._guess.alone
         self.open = usable & ~trials.held[level] & self._own.points
@@ -193,7 +203,7 @@ class OpenWork:
             order = sites if turn else sorted(sites, key=lambda site: (-self._count_open_pairs(seeds[site]), site))
             for site in order:
                 chosen.pop(site, None)
-                if len(chosen) == LARGEST_PLAN:
+                if len(chosen) >= self._largest:
                     continue
                 number, total = self._choose_best_at(site, sites[site], chosen)
                 if number < 0 and not chosen and self._can_add(seeds[site], 0):

@@ -25,6 +25,9 @@ class Point(Struct, frozen=True):
     """How soon it is worth trying."""
     separate: bool = False
     """Whether it is a class of its own, however alike its trials look: writes, and all calls after the last write."""
+    works: bool = False
+    """Whether the call does its work and only the reply is lost. Such a fault breaks other rules of an agent than one
+    that keeps the call from running, so neither is a form of the other."""
     key: int = 0
     """A number made from its content. It is the same on every machine, unlike the number of the point."""
 
@@ -81,6 +84,12 @@ class PlanOutcome(Struct, frozen=True):
     """For each point that was met, in the order of their numbers: what the agent did between it and the next fault."""
     judged: bool = True
     """Whether the trial says something about the rules: one passed or failed, and none ended in an error."""
+    broken_rules: tuple[str, ...] = ()
+    """Rules whose check ended in an error: the trial does not say whether they hold."""
+
+    def passes(self, failure: Failure) -> bool:
+        """Whether the trial shows that it does not fail like that."""
+        return failure not in self.failures and failure.rule not in self.broken_rules
 
 
 class FaultCause(Struct, frozen=True):

@@ -283,7 +283,8 @@ class HuntPlanner:
         # A trial in which a rule failed because the agent gave up is not a cause, but it did not hold either.
         has_held = "pass" in outcomes and "error" not in outcomes and not (gave_up and "fail" in outcomes)
         judged = bool(failures) or has_held
-        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged)
+        broken = tuple(sorted(_collect_rule_errors(one)))
+        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged, broken)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
         """Returns the calls that changed something: HTTP calls, and calls of tools that rules name. If no rule names a

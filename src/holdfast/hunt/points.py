@@ -105,7 +105,8 @@ class Points:
                 if number == len(self.sites):
                     self.sites.append(HuntSite(at))
                 rung = max((how.rung for how in _list_hunt_uses(injection)), default=Rung.SLOW)
-                how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None)
+                works = any(how.writes for how in _list_hunt_uses(injection))
+                how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None, writes=works)
                 added.append(self._add(self.sites[number], injection, how, number))
             plan |= 1 << self._by_content[content]
         return plan, added
@@ -168,8 +169,14 @@ class Points:
         self._by_content[_encode_content(injection)] = len(self.all)
         self.all.append(HuntPoint(number, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
-        key = int(digest(_encode_content(injection)), 16)
-        return Point(number, 2 * how.rung + how.lasting, weight, separate=site.write, key=key)
+        return Point(
+            number,
+            2 * how.rung + how.lasting,
+            weight,
+            separate=site.write or how.writes,
+            works=how.writes,
+            key=int(digest(_encode_content(injection)), 16),
+        )
 
 
 def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
@@ -178,7 +185,8 @@ def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Inject
         return Injection(plane, "*", mode, {**how.settings, "after_event": {"write": call.ordinal}})
     schedule = Schedule(after_calls=call.ordinal - 1) if how.lasting else Schedule(on_call=call.ordinal)
     if call.plane == "llm":
-        schedule = replace(schedule, count="logical")
+        # Once: a client library repeats a refused request, and most agents recover by that.
+        schedule = replace(schedule, count="logical", times=None if how.lasting else 1)
     url = escape(call.target) if call.plane == "http" else None
     target = "*" if call.plane in ("http", "llm") else escape(call.target)
     return Injection(plane, target, mode, dict(how.settings), schedule, match_url=url)

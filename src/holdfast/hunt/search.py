@@ -7,6 +7,7 @@ which trials end changes what it tries. A hunt that was killed is resumed by giv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
@@ -162,8 +163,14 @@ class Search:
         size = min(self._round, EARLY_ROUND) if len(self.trials.outcomes) < EARLY else self._round
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.similar.of)
         own = Portion(self.trials.points, *self._shard)
-        for level in range(len(self.trials.held)):
-            work = OpenWork(self.trials, closed, guess, suspects, own, order=self._order, level=level)
+        # A retry or a fallback is reached only under another fault, so a fault there is one of a pair: first come the
+        # single faults at calls that the agent always makes.
+        late = self.trials.ways.late
+        stages = [late, 0] if late and closed.find_open() & ~late else [0]
+        for left_out, level in product(stages, range(len(self.trials.held))):
+            work = OpenWork(
+                self.trials, closed, guess, suspects, own, order=self._order, level=level, left_out=left_out
+            )
             if plans := work.choose_plans(size, FRESH):
                 return plans
             weaker = self._shrinks.advance_weakening()[: self._round]

@@ -150,7 +150,8 @@ def weaken(trials: Trials, points: Plan, failure: Failure, causes: Iterable[Plan
         changed = False
         for number in list_bits(points):
             rest = points & ~(1 << number)
-            ladder = trials.ladders[trials.points[number].site]
+            point = trials.points[number]
+            ladder = trials.ladders[point.site, point.works]
             low, high = 0, ladder.index(number)
             while low < high:
                 middle = (low + high) // 2
@@ -183,6 +184,7 @@ def _has_other_cause(trials: Trials, plan: Plan, failure: Failure, causes: Itera
 
 
 def is_stronger(points: Sequence[Point], plan: Plan, cause: Plan) -> bool:
-    """Whether the plan has a fault at each site of the cause that is at least as strong."""
-    rungs = {points[number].site: points[number].rung for number in list_bits(plan)}
-    return all(rungs.get(points[number].site, -1) >= points[number].rung for number in list_bits(cause))
+    """Whether the plan has a fault of the same kind at each site of the cause, and it is at least as strong."""
+    rungs = {(points[number].site, points[number].works): points[number].rung for number in list_bits(plan)}
+    wanted = (points[number] for number in list_bits(cause))
+    return all(rungs.get((one.site, one.works), -1) >= one.rung for one in wanted)

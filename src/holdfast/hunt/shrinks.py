@@ -150,6 +150,9 @@ class Shrinks:
         faults.
         """
         step = self._take_step(one)
+        if any(self.trials.is_unjudgeable(plan, one.failure) for plan in step.plans):
+            # Nobody can say whether each of the faults is necessary.
+            step = ShrinkStep(step.points, result="flaky")
         one.points = step.points
         if (one.points, one.failure) in self.unconfirmed:
             self.under_way.remove(one)

@@ -52,9 +52,9 @@ def _is_long(number: str) -> bool:
     return sum(c.isdigit() for c in number) >= _DIGITS
 
 
-def fingerprint(value: str) -> str:
+def fingerprint(value: str, key: bytes = b"") -> str:
     """Return the digest of a value, for traffic whose content is not stored."""
-    return blake2b(value.encode(), digest_size=6).hexdigest()
+    return blake2b(value.encode(), digest_size=6, key=key).hexdigest()
 
 
 def fingerprints(values: Iterable[str]) -> tuple[str, ...]:

@@ -7,14 +7,14 @@ from shlex import quote
 
 from msgspec.structs import replace
 
-from holdfast.hunt.fault_map import MAP, FaultMap
+from holdfast.hunt.fault_map import FaultMap
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.model.codec import create_decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
 from holdfast.store.record import read_scenarios
-from holdfast.store.rundir import HUNT, RunDir, read_json
+from holdfast.store.rundir import HUNT, MAP, RunDir, read_json
 from holdfast.store.seal_check import check
 from holdfast.store.view import StoredCells
 
@@ -24,18 +24,22 @@ _map = create_decoder(FaultMap)
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
     """Read the result of a hunt; None if it was not concluded. Raise UserError if its files were changed since."""
-    ended, path = rundir.read_end(), rundir.path / HUNT
-    if ended is None or path.name not in ended.sealed:
-        return None
+    return read_json(rundir.path / HUNT, _result) if _is_sealed(rundir, HUNT) else None
+
+
+def _is_sealed(rundir: RunDir, name: str) -> bool:
+    """Whether the file is part of the run's seal; raise UserError if one that is was changed since."""
+    ended = rundir.read_end()
+    if ended is None or name not in ended.sealed:
+        return False
     check(rundir)
-    return read_json(path, _result)
+    return True
 
 
 def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, found: HuntResult | None) -> Run:
     """Return the run with the verdict of its hunt, and its causes next to the calm cells."""
-    path = rundir.path / MAP
-    if path.is_file():
-        run = replace(run, map=to_builtins(read_json(path, _map)))
+    if _is_sealed(rundir, MAP):
+        run = replace(run, map=to_builtins(read_json(rundir.path / MAP, _map)))
     plain = replace(run.score, value=None, interval=None, best=None, calm=None, chaos=None, paired=None, pass_hat={})
     if found is None:
         decided = plain.exit_code and _UNCONCLUDED.code not in plain.reason_codes

@@ -273,15 +273,16 @@ class RunDir:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
 
 
-HUNT = "hunt.json"
-"""Return the file with the result of a hunt; it exists only if the hunt was concluded."""
+HUNT, MAP = "hunt.json", "map.json"
+"""The files with the result of a hunt, and with the map of its calm trials; they exist only if it was concluded."""
 
 
 def seal_hunt(run: RunDir) -> None:
-    """Add `hunt.json` to the run's seal: a hunt is concluded after its run has ended."""
-    ended, seal = run.read_end(), compute_seal(run.path / HUNT)
-    if ended is not None and ended.sealed and seal is not None:
-        run.write_end(replace(ended, sealed={**ended.sealed, HUNT: seal}))
+    """Add the results of a hunt to the run's seal: a hunt is concluded after its run has ended."""
+    ended = run.read_end()
+    if ended is not None and ended.sealed:
+        seals = {name: seal for name in (HUNT, MAP) if (seal := compute_seal(run.path / name)) is not None}
+        run.write_end(replace(ended, sealed={**ended.sealed, **seals}))
 
 
 def forget_hunt(run: RunDir) -> None:
@@ -289,7 +290,8 @@ def forget_hunt(run: RunDir) -> None:
     ended = run.read_end()
     if ended is not None:  # first, because a sealed run without its result looks forged
         run.write_end(replace(ended, complete=False, sealed={}))
-    (run.path / HUNT).unlink(missing_ok=True)
+    for name in (HUNT, MAP):
+        (run.path / name).unlink(missing_ok=True)
 
 
 def list_verdict_files(run: RunDir) -> list[Path]:

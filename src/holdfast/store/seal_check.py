@@ -9,7 +9,7 @@ from holdfast.errors import UserError
 from holdfast.model.spec import get_run_command
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import format_name
-from holdfast.store.rundir import HUNT, RunDir, list_record_files
+from holdfast.store.rundir import HUNT, MAP, RunDir, list_record_files
 from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
 
 
@@ -44,8 +44,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
     """Return the files that are missing, and those that changed."""
     paths = {path.name: path for path in list_record_files(run)}
-    if HUNT in sealed:  # a result that is not sealed is not read
-        paths[HUNT] = run.path / HUNT
+    paths |= {name: run.path / name for name in (HUNT, MAP) if name in sealed}  # one that is not is not read either
     names = sorted(paths.keys() | sealed.keys())
     missing = [name for name in names if name not in paths or not paths[name].exists()]
     return missing, [name for name in names if name not in missing and compute_seal(paths[name]) != sealed.get(name)]

@@ -141,7 +141,10 @@ def test_a_mode_with_two_settings_is_shown_as_failed_if_one_of_them_fails(spec: 
 
     def seen(trial: Trial) -> JudgedTrial:
         cut = [one for one in trial.scenario.injections if one.mode == "truncated_response"]
-        return replace(judged(trial, fails=any(not one.settings.get("silent") for one in cut)), calls=calls)
+        return replace(
+            judged(trial, fails=any("max_tokens" in one.settings and "silent" not in one.settings for one in cut)),
+            calls=calls,
+        )
 
     planner = HuntPlanner(spec, (TRIAL,), HuntOptions(order=1))
     batch: Sequence[Trial] = planner.next(JudgingProgress())
@@ -151,5 +154,5 @@ def test_a_mode_with_two_settings_is_shown_as_failed_if_one_of_them_fails(spec: 
     (row,) = found.matrix
     assert (row.states["truncated_response"], row.states["rate_limit"]) == ("failed", "held")
     assert [one.scenario["llm_faults"] for one in found.causes] == [
-        [{"mode": "truncated_response", "max_tokens": 8, "on_call": 1, "count": "logical"}]
+        [{"mode": "truncated_response", "max_tokens": 8, "times": 1, "on_call": 1, "count": "logical"}]
     ]

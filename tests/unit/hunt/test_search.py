@@ -78,6 +78,49 @@ agents = st.builds(
 )
 
 
+# -- fragile agents, lost replies, broken checks -------------------------------------------------------------------
+def test_a_fragile_agent_is_soon_tried_with_one_fault_at_a_time() -> None:
+    points = [Point(site, rung) for site in range(8) for rung in range(6)]
+    search = Search(points, order=1)
+    rounds = hunt(search, lambda one: _run_fragile_site(one, 6))
+    sizes = [one.bit_count() for plans in rounds for one in plans]
+    assert max(sizes[20:]) == 1
+    # Each once, confirmed once, and a few more for the first shrinks.
+    met = [one.met for one in search.trials.outcomes[: 9 * len(points) // 4]]
+    assert all(1 << number in met for number in range(len(points)))
+
+
+def _run_fragile_site(tried: Plan, modes: int) -> PlanOutcome:
+    met = tried & -tried
+    reached = (1 << ((met.bit_length() - 1) // modes + 1)) - 1 if met else 255
+    failures = (Failure("crashes", str(met)),) if met else ()
+    return PlanOutcome(tried, met, reached, failures, str(met), steps=(str(met),) if met else ())
+
+
+def test_a_lost_reply_is_not_hidden_behind_a_weaker_cause_at_the_same_call() -> None:
+    points = [Point(0, 1), Point(0, 2), Point(0, 8, separate=True, works=True)]
+    search = Search(points)
+    hunt(search, lambda one: PlanOutcome(one, one, 1, (Failure("once"),) if one else (), str(one), steps=("s",)))
+    assert {one.points for one in search.causes} == {plan(0), plan(2)}
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_minimality_does_not_rest_on_a_trial_whose_check_broke(noisy: bool) -> None:
+    failure = Failure("rule-0")
+
+    def run(tried: Plan) -> PlanOutcome:
+        met = tried & plan(0, 3)
+        fails = (failure,) if met == plan(0, 3) else ()
+        broken = ("rule-0",) if met == plan(0) else ()
+        return PlanOutcome(tried, tried, 7, fails, str(met), judged=not broken, broken_rules=broken)
+
+    search = Search(POINTS[:6], noisy=noisy)
+    hunt(search, run)
+    assert not search.causes
+    assert (plan(0, 3), failure) in [(one.points, one.failure) for one in search.flaky]
+    assert len(search.trials.of_plan[plan(0)]) <= 8
+
+
 # -- causes --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("cause", [plan(4), plan(1, 5), plan(2, 3), plan(0, 4, 8)])
 def test_a_cause_is_found_alone_and_proven(cause: Plan) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -11,8 +12,10 @@ from msgspec.structs import replace
 from holdfast.faults.llm_text import read_text, replace_text, set_early_end
 from holdfast.faults.llm_wire import end_with, take_first_tokens
 from holdfast.model.completion import Completion, Usage
-from holdfast.model.tokens import take_tokens
+from holdfast.model.tokens import count_tokens, take_tokens
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+
+_INTEGER_PART = re.compile(r"\d+(?=[.,]\d)")
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,17 @@ class TruncatedResponse:
         int, Meta(description="The number of tokens that arrive; a word or a punctuation mark is one.", ge=0)
     ] = 10
     silent: Annotated[bool, Meta(description="Report a normal end instead of `length` or `max_tokens`.")] = False
+    in_number: Annotated[
+        bool,
+        Meta(description="Cut the first number such as `24.90` at its point or comma, so that the answer says `24`."),
+    ] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         hunted=(
             HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8}),
             HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),
+            # Half a number reads like another number: no cut after a fixed length is sure to leave one.
+            HuntUse(rung=Rung.PARTIAL, settings={"in_number": True}),
         ),
         see=("llm_faults.stream_cut",),
     )
@@ -35,18 +44,24 @@ class TruncatedResponse:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         text = read_text(reply.value)
-        cut = text if text is None else take_tokens(text, self.max_tokens)
+        limit = self._count_kept_tokens(text or "")
+        cut = text if text is None else take_tokens(text, limit)
         if cut is None or cut == text:
             return reply
         if isinstance(reply.value, Completion):
-            return Reply(self._cut_on_wire(reply.value))
+            return Reply(self._cut_on_wire(reply.value, limit))
         value = replace_text(reply.value, cut)
         return Reply(value if self.silent else set_early_end(value, "length"))
 
-    def _cut_on_wire(self, reply: Completion) -> Completion:
-        """Returns the chunks before the cut, without later tool calls; usage counts only what was sent."""
-        cut = end_with(reply, take_first_tokens(reply, self.max_tokens), "stop" if self.silent else "length")
-        return replace(cut, deltas=tuple([self._cut_usage(d) if isinstance(d, Usage) else d for d in cut.deltas]))
+    def _count_kept_tokens(self, text: str) -> int:
+        number = _INTEGER_PART.search(text) if self.in_number else None
+        return self.max_tokens if number is None else count_tokens(text[: number.end()])
 
-    def _cut_usage(self, usage: Usage) -> Usage:
-        return replace(usage, output_tokens=min(usage.output_tokens, self.max_tokens))
+    def _cut_on_wire(self, reply: Completion, limit: int) -> Completion:
+        """Returns the chunks before the cut, without later tool calls; usage counts only what was sent."""
+        cut = end_with(reply, take_first_tokens(reply, limit), "stop" if self.silent else "length")
+        deltas = [
+            replace(one, output_tokens=min(one.output_tokens, limit)) if isinstance(one, Usage) else one
+            for one in cut.deltas
+        ]
+        return replace(cut, deltas=tuple(deltas))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from secrets import token_bytes
+from typing import Any
+from urllib.parse import unquote_plus
+
+from msgspec.structs import replace
 
 from holdfast.model.observation import ServiceExchange
 from holdfast.model.world import Wire
 from holdfast.planes.tcp.carried_text import read_received_text, read_sent_text
 from holdfast.protocols.trial import TraceSink
-from holdfast.reading.followed_values import fingerprints, followed_values
+from holdfast.reading.followed_values import fingerprint, fingerprints, followed_values
 
 BYTES_READ = 16_384
 """Bytes of a request, or of a reply, that are read."""
@@ -77,3 +83,28 @@ class ConnectionExchanges:
             fingerprints(followed_values(read_received_text(self._wire, bytes(one.received)))),
             tuple(dict.fromkeys(one.tables)),
         )
+
+
+def hide_private_values(exchanges: Iterable[ServiceExchange], stored: Any) -> tuple[ServiceExchange, ...]:
+    """Replace the digests of values that are in none of the texts which are stored of the trial.
+
+    A short value can be guessed from its digest by trying all. What is stored in plain text anyway keeps its digest, so
+    that a map can follow it from a service to a tool or the answer. The digests of the rest are keyed with a secret
+    that is never stored: equal values stay equal within the trial, and nothing else can be learnt.
+    """
+    forms = (form for text in _list_texts(stored) for form in (text, unquote_plus(text).replace("&", " ")))
+    shown = {fingerprint(value) for form in forms for value in followed_values(form)}
+    secret = token_bytes(16)
+
+    def hide(digests: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(one if one in shown else fingerprint(one, secret) for one in digests))
+
+    return tuple(replace(one, sent=hide(one.sent), received=hide(one.received)) for one in exchanges)
+
+
+def _list_texts(stored: Any) -> Iterator[str]:
+    if isinstance(stored, str):
+        yield stored
+    elif isinstance(stored, dict | list | tuple):
+        for part in stored.values() if isinstance(stored, dict) else stored:
+            yield from _list_texts(part)

@@ -22,6 +22,13 @@ def test_a_silent_truncation_on_the_wire_claims_a_normal_stop(meet):
     assert meet(TruncatedResponse(max_tokens=3, silent=True), SAID).finish == "stop"
 
 
+@pytest.mark.parametrize(
+    ("text", "cut"), [("It costs $24.90. Bye", "It costs $24"), ("1,219 people", "1"), ("Ask room 118 now", "Ask room")]
+)
+def test_a_cut_in_a_number_leaves_another_number(meet, text, cut):
+    assert meet(TruncatedResponse(max_tokens=2, in_number=True), replace(SAID, deltas=(Text(text),))).text == cut
+
+
 def test_tool_calls_after_the_cut_never_come(meet):
     got = meet(TruncatedResponse(max_tokens=3), BOTH)
     assert (got.tool_calls, got.finish, got.text) == ((), "length", "The total is")
