@@ -131,6 +131,14 @@ def test_a_stored_run_is_shown_as_it_ended(project: MakeProject) -> None:
     assert "✘ hi · chaos" in made.cli("show", "0001/chaos").out
 
 
+def test_show_explains_the_failed_parts_as_ci_did(project: MakeProject) -> None:
+    made = project(spec())
+    ended, shown = made.cli("ci").out, made.cli("show").out
+    assert shown.startswith("\n== chaos\n✘ hi · chaos")  # the parts that passed need no words
+    assert shown.partition("✘ hi")[2] == ended.partition("✘ hi")[2]
+    assert "✘ hi · chaos" not in made.cli("show", "-q").out
+
+
 def test_kill_9_in_the_middle_and_resume_give_the_same_overall_score(project: MakeProject) -> None:
     made = project(spec(), SLOW)
     whole = ci(made)

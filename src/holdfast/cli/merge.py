@@ -96,7 +96,7 @@ def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, qu
     """Judge and show every part of the run and the overall result, and return the exit code."""
     from holdfast.api.whole_run import conclude_merged
     from holdfast.cli.run_job import HARNESS, write_reports
-    from holdfast.cli.whole_run import report_whole_step, show_overall, write_overall
+    from holdfast.cli.whole_run import report_whole_step, show_stored_whole, write_overall
 
     def write_page(part: RunOutcome) -> RunOutcome:
         return write_reports(part, ())
@@ -104,7 +104,7 @@ def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, qu
     with closing(conclude_merged(merged.run, merged.beside, write_page)) as found:
         missing = write_overall(found, outputs, report=True)
         report_whole_step(found, annotations=False)
-        show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.page_path)
+        show_stored_whole(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.page_path)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
     return found.overall.exit_code or (HARNESS if missing else 0)

@@ -118,9 +118,20 @@ class Screen:
             self._write(f"\n== {part}\n")
             sys.stdout.flush()
 
+    def print_stored_part(self, part: Part, outcome: RunOutcome) -> None:
+        """Print a part of a stored run as `ci` does, under its heading; nothing if there is nothing to explain."""
+        if self._is_explained(outcome):
+            self.print_heading(part)
+            self.print_part(outcome)
+
+    def _is_explained(self, outcome: RunOutcome) -> bool:
+        # The causes of a hunt are among the reasons of the overall verdict.
+        needed = outcome.score.exit_code != 0 or self._verbose
+        return self.hears_trials and needed and outcome.run.part != "hunt"
+
     def print_part(self, outcome: RunOutcome) -> None:
         """Print the failures of a part, and its matrix."""
-        if not self.hears_trials or (outcome.score.exit_code == 0 and not self._verbose):
+        if not self._is_explained(outcome):
             return
         from holdfast.report.terminal.paint import get_painter
         from holdfast.report.terminal.summary import format_details

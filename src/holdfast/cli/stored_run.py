@@ -95,9 +95,9 @@ def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
 
 
 def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
-    """Return a run of several parts."""
+    """Show a run of several parts, or write its reports, and return the exit code."""
     from holdfast.api.whole_run import load_whole
-    from holdfast.cli.whole_run import show_overall, write_overall
+    from holdfast.cli.whole_run import show_stored_whole, write_overall
     from holdfast.report.formats.whole_files import check_output
 
     for path in outputs:
@@ -106,7 +106,7 @@ def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: b
         missing = write_overall(found, outputs, report=False)
         if not outputs or as_json:
             page = found.page_path if (run.path / "report.html").is_file() else ""
-            show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
+            show_stored_whole(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
     return 3 if missing else 0

@@ -44,10 +44,9 @@ class ShownParts:
         return again
 
     def end_part(self, outcome: RunOutcome) -> None:
-        if outcome.run.part == "hunt":  # its causes are among the reasons of the verdict
+        if outcome.run.part == "hunt":
             write_reports(outcome, ())
-        else:
-            self._screen.print_part(outcome)
+        self._screen.print_part(outcome)
 
 
 def run_and_show_parts(
@@ -55,6 +54,14 @@ def run_and_show_parts(
 ) -> WholeOutcome:
     """Run the parts of a plan and show each."""
     return run_whole(plan, ShownParts(screen, report=report, cached=cached, outputs=outputs))
+
+
+def show_stored_whole(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bool, page: str) -> None:
+    """Print the failures of each part of a stored or merged run, then the overall result."""
+    screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
+    for part, outcome in found.outcomes.items():
+        screen.print_stored_part(part, outcome)
+    show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
 
 
 def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bool, page: str) -> None:

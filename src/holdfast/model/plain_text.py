@@ -140,7 +140,8 @@ def _is_continuation(line: str, following: str) -> bool:
     return bool(line.strip()) and not column and not _NEW_BLOCK.match(following)
 
 
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]")
+# A string, which `re` compiles once at its first use: ranges this large take 3 ms, and few answers need it.
+_UNSPACED = "[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]"
 
 
 def _join_lines(lines: list[str]) -> str:
@@ -149,7 +150,8 @@ def _join_lines(lines: list[str]) -> str:
     for line in (line.lstrip() for line in lines[1:]):
         before = joined[-1] = joined[-1].rstrip(" \t\\")
         hyphen = before.endswith("-") and before[-2:-1].isalnum()
-        joined.append(line if hyphen or (_UNSPACED.match(before[-1:]) and _UNSPACED.match(line)) else f" {line}")
+        unspaced = re.match(_UNSPACED, before[-1:]) and re.match(_UNSPACED, line)
+        joined.append(line if hyphen or unspaced else f" {line}")
     return "".join(joined)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Any, TypeAlias
 
 from holdfast.agents.dialogue import AgentMessage
@@ -45,6 +44,8 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
     for injection in injections:
         make_fault(injection)
     if injections:
+        from importlib.resources import files  # 3 ms that a calm run saves
+
         files("holdfast")  # faults read their texts this way; the first time it imports more
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from holdfast.errors import UserError
 
+_FOLDER = Path(__file__).parent
+
 
 def list_profiles() -> list[str]:
     """Returns the names of all profiles, sorted."""
-    return sorted(f.name.removesuffix(".yaml") for f in files(__name__).iterdir() if f.name.endswith(".yaml"))
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 def load_profile(name: str) -> dict[str, Any]:
@@ -21,5 +23,5 @@ def load_profile(name: str) -> dict[str, Any]:
         raise UserError(
             f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(list_profiles())}"
         )
-    loaded: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
+    loaded: dict[str, Any] = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text("utf-8"))
     return loaded
