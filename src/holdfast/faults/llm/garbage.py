@@ -17,7 +17,7 @@ _LENGTHS = (40, 2_000)
 
 @dataclass(frozen=True)
 class Garbage:
-    """Replaces the answer by random characters of about the same length."""
+    """Replaces the answer with random characters of about the same length."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value

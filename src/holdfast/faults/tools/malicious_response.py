@@ -16,7 +16,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class MaliciousResponse:
-    """Replaces the reply by an attack text."""
+    """Replaces the reply with an attack text."""
 
     payload: Annotated[
         str | None,
