@@ -14,7 +14,7 @@ class Agent(Protocol):
     """The thing under test, behind one method. An exception that it raises is a result."""
 
     async def run(self, task: Task, world: World) -> Answer:
-        """Asks the agent. Resets it first, if the spec names a reset; raises HarnessError if the reset fails."""
+        """Ask the agent. Reset it first, if the spec names a reset; raise HarnessError if the reset fails."""
         ...
 
     async def close(self) -> None: ...

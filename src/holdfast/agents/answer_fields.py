@@ -30,7 +30,7 @@ ANSWER_KEYS: Final = (
 
 
 def find_answer(value: Any) -> Any:
-    """Returns the first common key's value that is not null; a value that is not an object is the answer itself."""
+    """Return the first common key's value that is not null; a value that is not an object is the answer itself."""
     if not isinstance(value, dict):
         return value
     answer = MISSING
@@ -43,7 +43,7 @@ def find_answer(value: Any) -> Any:
 
 
 def to_text(value: Any, *, unwrap: bool = True) -> str:
-    """Returns a value as text: itself, else its JSON; `unwrap` replaces an object by its content.
+    """Return a value as text: itself, else its JSON; `unwrap` replaces an object by its content.
 
     A `response_path` selects the answer itself, so nothing is searched inside it.
     """

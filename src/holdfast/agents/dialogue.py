@@ -47,22 +47,22 @@ class Dialogue:
         return [one for one in self._before if one.role != "system"]
 
     def build_messages(self, question: str) -> list[AgentMessage]:
-        """Returns all messages up to this question, in a new list that the agent may change."""
+        """Return all messages up to this question, in a new list that the agent may change."""
         return [*map(dict, self._turns_so_far), {"role": "user", "content": question}]
 
     def build_text(self, question: str) -> str:
-        """Returns the question as text; before the first one it adds the earlier turns."""
+        """Return the question as text; before the first one it adds the earlier turns."""
         if self._begun or not self._earlier_turns:
             return question
         lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._earlier_turns]
         return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
     def build_input(self, question: str) -> str | list[AgentMessage]:
-        """Returns the agent's input for this question."""
+        """Return the agent's input for this question."""
         return self.build_messages(question) if self._messages else self.build_text(question)
 
     def add_turn(self, turn: Turn) -> None:
-        """Adds a finished turn to the conversation."""
+        """Add a finished turn to the conversation."""
         self._begun = True
         if self._once:
             self._turns_so_far = []
@@ -74,5 +74,5 @@ class Dialogue:
 def make_dialogue(
     before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
 ) -> Dialogue | None:
-    """Returns the dialogue; None for an agent that gets only the questions, as most do."""
+    """Return the dialogue; None for an agent that gets only the questions, as most do."""
     return Dialogue(before, messages=messages, once=once) if messages or before is not UNSET else None

@@ -21,17 +21,17 @@ _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")"}
 
 
 def has_placeholder(agent: AgentSpec, name: str) -> bool:
-    """Returns whether the command or its arguments have this placeholder."""
+    """Return whether the command or its arguments have this placeholder."""
     return any(f"{{{name}}}" in text for text in (agent.command or "", *agent.args))
 
 
 def fill_argument(text: str, values: Mapping[str, str]) -> str:
-    """Fills one argument of a program that is executed without a shell, in one pass: values are not filled again."""
+    """Fill one argument of a program that is executed without a shell, in one pass: values are not filled again."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
 
 
 def fill_command(command: str) -> str:
-    """Replaces each placeholder of a shell command by its variable, quoted for its position.
+    """Replace each placeholder of a shell command by its variable, quoted for its position.
 
     The shell expands the variable and does not execute its value as code.
     """
@@ -48,14 +48,14 @@ def fill_command(command: str) -> str:
 
 
 def fill_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
-    """Fills the section of an HTTP agent, whose command has no placeholder for a prompt."""
+    """Fill the section of an HTTP agent, whose command has no placeholder for a prompt."""
     values = {"mcp_config": environ.get(MCP_CONFIG, "")}
     command = None if agent.command is None else fill_command(agent.command)
     return replace(agent, command=command, args=tuple([fill_argument(arg, values) for arg in agent.args]))
 
 
 def fill_port(agent: AgentSpec, port: int) -> AgentSpec:
-    """Returns the agent's section for an instance on this port."""
+    """Return the agent's section for an instance on this port."""
 
     def fill(text: str) -> str:
         return text.replace(PORT, str(port))
@@ -76,7 +76,7 @@ def fill_port(agent: AgentSpec, port: int) -> AgentSpec:
 
 
 def _expand_variable(variable: str, quote: str) -> str:
-    """Returns the expansion of the variable as one word; it closes single quotes around it first."""
+    """Return the expansion of the variable as one word; it closes single quotes around it first."""
     if quote == '"':
         return f"${{{variable}}}"
     quoted = f'"${{{variable}}}"'
@@ -98,7 +98,7 @@ class _ShellScanner:
         return self._open[-1] if self._open[-1] in ("'", '"') else ""
 
     def advance(self) -> str:
-        """Moves past one character, or past characters that belong together."""
+        """Move past one character, or past characters that belong together."""
         token = self._next_token()
         self.at += len(token)
         return token
@@ -118,10 +118,10 @@ class _ShellScanner:
         return sign
 
     def _read_comment(self, sign: str, top: str) -> str:
-        """Returns a comment that begins here, in which quotes have no meaning; empty if there is none."""
+        """Return a comment that begins here, in which quotes have no meaning; empty if there is none."""
         begins = sign == "#" and top != '"' and (self.at == 0 or self._text[self.at - 1] in " \t\n;&|(")
         return self._text[self.at :].partition("\n")[0] if begins else ""
 
     def _is_bracket_active(self, top: str) -> bool:
-        """Returns whether a bracket counts here: inside double quotes only after `$`."""
+        """Return whether a bracket counts here: inside double quotes only after `$`."""
         return top != '"' or self._text[self.at - 1 : self.at] == "$"

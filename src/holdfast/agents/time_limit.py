@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 
 def time_left_s(world: World) -> float:
-    """Returns the rest of the trial's time in seconds, at least 0."""
+    """Return the rest of the trial's time in seconds, at least 0."""
     return max(0.0, world.time_left_s())
 
 
 def compute_turn_limit_ms(timeout_ms: float, world: World) -> float:
-    """Returns the time limit of a turn that starts now."""
+    """Return the time limit of a turn that starts now."""
     return min(timeout_ms, time_left_s(world) * 1000)
 
 
 async def run_until_limit(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
-    """Returns the result of the work, or `ended` as soon as the agent exceeds one of its limits."""
+    """Return the result of the work, or `ended` as soon as the agent exceeds one of its limits."""
     if not context.sink.has_limits:
         return await work
     working = asyncio.ensure_future(work)

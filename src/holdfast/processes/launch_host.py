@@ -36,7 +36,7 @@ class LaunchRequest:
             os.set_inheritable(fd, False)
 
     def spawn(self) -> int:
-        """Starts the program in a new session; raises OSError if it cannot be executed."""
+        """Start the program in a new session; raise OSError if it cannot be executed."""
         written, stdin, stdout, stderr = self._fds
         argv, env, cwd = unpack_program(os.pread(written, os.fstat(written).st_size, 0))
         os.chdir(cwd)
@@ -56,7 +56,7 @@ class LaunchRequest:
 
 
 def pack_program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
-    """Returns the program to run as bytes; raises ValueError for a NUL, which no argument can contain."""
+    """Return the program to run as bytes; raise ValueError for a NUL, which no argument can contain."""
     parts = [cwd, str(len(argv)), *argv, *[f"{name}={value}" for name, value in env.items()]]
     data = "\0".join(parts)
     if data.count("\0") != len(parts) - 1:
@@ -72,7 +72,7 @@ def unpack_program(data: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]
 
 
 def receive_order(control: socket.socket) -> tuple[int, LaunchRequest] | None:
-    """Waits for the next order; None when the socket is closed."""
+    """Wait for the next order; None when the socket is closed."""
     try:
         ticket, fds, _, _ = socket.recv_fds(control, TICKET, 4)
     except OSError:
@@ -131,7 +131,7 @@ class LaunchHost(SpareChild):
             self._free.add(pid)
 
     def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Removes the keeper; if it was killed, kills its program here."""
+        """Remove the keeper; if it was killed, kill its program here."""
         ticket = self._keepers.pop(pid, 0)
         spare = spare or pid in self._free
         self._free.discard(pid)
@@ -142,7 +142,7 @@ class LaunchHost(SpareChild):
             self._report(LOST, ticket, left=len(left))
 
     def on_fork_refused(self) -> None:
-        """Takes the next order, if one arrives soon, and reports that it cannot be executed."""
+        """Take the next order, if one arrives soon, and report that it cannot be executed."""
         if not select.select([self.control], [], [], 0.05)[0]:
             return
         received = receive_order(self.control)
@@ -157,7 +157,7 @@ class LaunchHost(SpareChild):
         rehearse()
 
     def serve(self) -> int:
-        """Runs one program after the other, until a program leaves something behind, or changes this process."""
+        """Run one program after the other, until a program leaves something behind, or changes this process."""
         me, state = os.getpid(), read_inherited_state()
         while (received := receive_order(self.control)) is not None:
             ticket, order = received
@@ -171,7 +171,7 @@ class LaunchHost(SpareChild):
         return OVER
 
     def _keep(self, ticket: int, order: LaunchRequest) -> None:
-        """Starts the program, waits for its end, and ends its leftovers."""
+        """Start the program, wait for its end, and end its leftovers."""
         began = time.monotonic_ns()
         try:
             pid = order.spawn()
@@ -203,7 +203,7 @@ class LaunchHost(SpareChild):
 
 
 def read_inherited_state() -> tuple[object, ...]:
-    """Returns the state that a program inherits from this process and that another program could have changed: limits,
+    """Return the state that a program inherits from this process and that another program could have changed: limits,
     priority, cores."""
     limits = [resource.getrlimit(number) for number in _LIMITS]
     return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_read_linux_state())
@@ -221,7 +221,7 @@ def _read_linux_state() -> tuple[object, ...]:
 
 
 def rehearse() -> None:
-    """Runs a start that fails, as a warm-up: afterwards the memory pages that a start writes to are already copied."""
+    """Run a start that fails, as a warm-up: afterwards the memory pages that a start writes to are already copied."""
     if sys.platform != "linux":
         return
     written = os.memfd_create("rehearsal")
@@ -235,7 +235,7 @@ def rehearse() -> None:
 
 
 def linger(group: int) -> None:
-    """Gives the rest of a group time to end: if a shell started the agent, the shell has ended first."""
+    """Give the rest of a group time to end: if a shell started the agent, the shell has ended first."""
     until = time.monotonic() + LINGER_S
     while time.monotonic() < until:
         try:
@@ -248,7 +248,7 @@ def linger(group: int) -> None:
 
 
 def main() -> None:
-    """Runs until the control socket closes."""
+    """Run until the control socket closes."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)  # no agent may inherit it
     keep_orphans()

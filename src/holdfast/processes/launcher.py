@@ -54,7 +54,7 @@ class Launcher:
         stdio: Descriptors,
         memory_end: MemoryEnd = lambda status, by_us: "",
     ) -> Program:
-        """Executes a program, found on the PATH of `env` unless it is a path; raises OSError if the system cannot."""
+        """Execute a program, found on the PATH of `env` unless it is a path; raise OSError if the system cannot."""
         if self._control is None:
             self._open()
         order = pack_program(argv, {**env, **self._mark}, str(cwd))
@@ -81,7 +81,7 @@ class Launcher:
         return program
 
     async def close(self) -> None:
-        """Kills everything that it started, and the launch host."""
+        """Kill everything that it started, and the launch host."""
         if self._control is None or self._process is None:
             return
         with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ class Launcher:
         self._on_lost()
 
     def listen(self) -> None:
-        """Reads the launch host's reports."""
+        """Read the launch host's reports."""
         if self._control is None:
             return
         data = read_now(self._control.fileno())
@@ -152,7 +152,7 @@ class Launcher:
             program.finish(value if what == EXITED else None, took_ms, left)
 
     def _on_lost(self) -> None:
-        """Handles the loss of the launch host.
+        """Handle the loss of the launch host.
 
         If it was killed, the programs it started are found by their mark.
         """
@@ -192,7 +192,7 @@ def _spawn(control: int) -> subprocess.Popen[bytes]:
 
 
 def _write_to_file(data: bytes) -> IO[bytes]:
-    """Returns the data as a file, in memory if possible: an order of any size fits into one message."""
+    """Return the data as a file, in memory if possible: an order of any size fits into one message."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
     else:

@@ -17,7 +17,7 @@ ROUNDS = 50
 
 
 def list_children() -> set[int]:
-    """Returns the direct children of this process; orphans below a subreaper become its children."""
+    """Return the direct children of this process; orphans below a subreaper become its children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:
             return set(map(int, listed.read().split()))
@@ -26,7 +26,7 @@ def list_children() -> set[int]:
 
 
 def has_children() -> bool:
-    """Returns whether this process has children, alive or not yet reaped."""
+    """Return whether this process has children, alive or not yet reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -35,7 +35,7 @@ def has_children() -> bool:
 
 
 def reap_children() -> Iterator[tuple[int, int]]:
-    """Reaps every child that has ended: its process id and waitpid status."""
+    """Reap every child that has ended: its process id and waitpid status."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -47,7 +47,7 @@ def reap_children() -> Iterator[tuple[int, int]]:
 
 
 def end_orphans(spared: set[int]) -> set[int]:
-    """Kills and reaps every child of this process except `spared`, and their descendants; returns the survivors."""
+    """Kill and reap every child of this process except `spared`, and their descendants; return the survivors."""
     # This process is a subreaper: when a process is killed, its children become its own. One round may thus bring up
     # the next generation of daemons, so it repeats until a round finds nobody.
     orphans = list_children() - spared
@@ -65,7 +65,7 @@ def end_orphans(spared: set[int]) -> set[int]:
 
 
 def end_marked(name: str, value: str) -> set[int]:
-    """Kills every process whose environment has this variable; returns the survivors."""
+    """Kill every process whose environment has this variable; return the survivors."""
     mark = f"{name}={value}".encode()
     killed: set[int] = set()
     for _ in range(ROUNDS):
@@ -78,7 +78,7 @@ def end_marked(name: str, value: str) -> set[int]:
 
 
 def describe_survivors(count: int) -> tuple[str, ...]:
-    """Returns the note about processes that could not be killed; empty if there are none."""
+    """Return the note about processes that could not be killed; empty if there are none."""
     return (f"{count} of the processes that it left behind could not be ended",) if count else ()
 
 
@@ -100,7 +100,7 @@ def _is_marked(pid: int, mark: bytes) -> bool:
 
 
 def kill(pid: int, number: int) -> None:
-    """Sends a signal to a process that may be gone."""
+    """Send a signal to a process that may be gone."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -108,7 +108,7 @@ def kill(pid: int, number: int) -> None:
 
 
 def kill_group(pid: int, number: int) -> None:
-    """Sends a signal to a process group that may be gone."""
+    """Send a signal to a process group that may be gone."""
     if not pid:
         return
     try:
@@ -119,7 +119,7 @@ def kill_group(pid: int, number: int) -> None:
 
 @cache
 def _load_prctl() -> Callable[..., Any] | None:
-    """Loads prctl once, before any child: loading it takes longer than a fork."""
+    """Load prctl once, before any child: loading it takes longer than a fork."""
     if sys.platform != "linux":
         return None
     import ctypes
@@ -128,14 +128,14 @@ def _load_prctl() -> Callable[..., Any] | None:
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """Makes the kernel signal this process when its parent ends; 0 turns that off."""
+    """Make the kernel signal this process when its parent ends; 0 turns that off."""
     prctl = _load_prctl()
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def keep_orphans() -> None:
-    """Makes this process adopt its orphaned descendants."""
+    """Make this process adopt its orphaned descendants."""
     prctl = _load_prctl()
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

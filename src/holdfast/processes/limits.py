@@ -13,7 +13,7 @@ OWN_COMMAND = "HOLDFAST_OWN_COMMAND"
 
 
 def make_output_notes(printed: int) -> tuple[str, ...]:
-    """Returns a note for output of this many bytes, if some of it was discarded."""
+    """Return a note for output of this many bytes, if some of it was discarded."""
     if printed > OUTPUT_LIMIT:
         return (f"more than {OUTPUT_LIMIT} bytes were printed; only the first ones were read",)
     if printed > OUTPUT_KEPT:

@@ -27,7 +27,7 @@ _NO_READING = 1
 
 
 def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | None:
-    """Returns the one of these processes that holds the connection, itself or through a descendant."""
+    """Return the one of these processes that holds the connection, itself or through a descendant."""
     inode = find_client_inode(peer, server_port)
     if inode is None:
         return None
@@ -35,20 +35,20 @@ def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int 
 
 
 def find_client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
-    """Returns the client's end of its connection to Holdfast; None if it is already closed or unknown."""
+    """Return the client's end of its connection to Holdfast; None if it is already closed or unknown."""
     answer = _query_client_end(peer, (server_host, server_port))
     return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
 
 
 def can_still_read(peer: PeerAddress, server: PeerAddress) -> bool:
-    """Returns whether a client still holds its end and may read from it; False if unknown."""
+    """Return whether a client still holds its end and may read from it; False if unknown."""
     answer = _query_client_end(peer, server)
     has_inode = any(answer[_INODE_AT : _INODE_AT + 4])
     return has_inode and not _read_shut_directions(answer) & _NO_READING
 
 
 def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """Returns the kernel's record of the client's end of a connection; empty if there is none."""
+    """Return the kernel's record of the client's end of a connection; empty if there is none."""
     if sys.platform != "linux":
         return b""
     try:
@@ -63,7 +63,7 @@ def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
 
 
 def _read_shut_directions(answer: bytes) -> int:
-    """Returns the directions that its own process has shut; if the kernel does not say, it reads no more."""
+    """Return the directions that its own process has shut; if the kernel does not say, it reads no more."""
     at = _INODE_AT + 4
     while at + _ATTRIBUTE.size < len(answer):
         size, kind = _ATTRIBUTE.unpack_from(answer, at)
@@ -74,7 +74,7 @@ def _read_shut_directions(answer: bytes) -> int:
 
 
 def list_family(pid: int) -> Iterator[int]:
-    """Yields a process and its descendants, nearest first."""
+    """Yield a process and its descendants, nearest first."""
     waiting = deque([pid])
     while waiting:
         yield waiting[0]
@@ -95,7 +95,7 @@ def _list_children(pid: int) -> Iterator[int]:
 
 
 def is_descendant(pid: int, from_pid: int) -> bool:
-    """Returns whether a process is the other one or its descendant."""
+    """Return whether a process is the other one or its descendant."""
     while pid > 1 and pid != from_pid:
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:
@@ -106,7 +106,7 @@ def is_descendant(pid: int, from_pid: int) -> bool:
 
 
 def list_sockets(pid: int) -> Iterator[int]:
-    """Yields the inodes of the sockets that a process holds, usually newest first; none if access is denied."""
+    """Yield the inodes of the sockets that a process holds, usually newest first; none if access is denied."""
     try:
         folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -124,13 +124,13 @@ def list_sockets(pid: int) -> Iterator[int]:
 
 
 def find_holder(inode: int) -> int | None:
-    """Any accessible process on this machine that holds the socket."""
+    """Return any accessible process on this machine that holds the socket."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return next((pid for pid in pids if inode in list_sockets(pid)), None)
 
 
 def _build_query(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """Returns a query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
+    """Return a query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
     return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY
@@ -156,7 +156,7 @@ class ProcessTree:
         """The sockets of the processes at the last check: many connections opened together need one check."""
 
     async def is_foreign(self, peer: PeerAddress, server_port: int) -> bool:
-        """Returns whether the client is a foreign process; False if the process cannot be found."""
+        """Return whether the client is a foreign process; False if the process cannot be found."""
         for _ in range(TRIES):
             inode = find_client_inode(peer, server_port) if self.first else None
             if inode is None or self._has_socket(inode):

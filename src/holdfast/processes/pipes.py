@@ -40,7 +40,7 @@ class Tail:
     """Keeps the end of the output, where the traceback is."""
 
     def __init__(self, size: int = OUTPUT_KEPT, most: float = OUTPUT_LIMIT) -> None:
-        """Keeps the last `size` of the first `most` bytes."""
+        """Keep the last `size` of the first `most` bytes."""
         self._data = bytearray()
         self._size = size
         self._most = most
@@ -59,7 +59,7 @@ class Tail:
             del self._data[: len(self._data) - self._size]
 
     def restart(self) -> None:
-        """Discards the output so far."""
+        """Discard the output so far."""
         self._data.clear()
         self._read = 0
 
@@ -98,7 +98,7 @@ class Tail:
 
 
 def _unbox(text: str) -> list[str]:
-    """Returns the lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
+    """Return the lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
     lines: list[str] = []
     box: list[str] | None = None
     for line in text.splitlines():
@@ -120,7 +120,7 @@ def _join_box(rows: list[str]) -> str:
 
 
 def _find_innermost_error(lines: list[str]) -> str:
-    """Returns the first message line of a group's last exception; `lines` are in reverse order."""
+    """Return the first message line of a group's last exception; `lines` are in reverse order."""
     message = ""
     for line in lines:
         if _GROUP_RULE.match(line) or (message and _GROUP_FRAME.match(line)):
@@ -140,7 +140,7 @@ class Head:
         self.cut = False
 
     def stop(self) -> None:
-        """Ignores later output, which is too late to count."""
+        """Ignore later output, which is too late to count."""
         self._stopped = True
 
     def add(self, data: bytes) -> None:
@@ -167,13 +167,13 @@ class Outlet:
         self._is_given = False
 
     def close_child_end(self) -> None:
-        """Closes Holdfast's copy of the end that the program now has."""
+        """Close Holdfast's copy of the end that the program now has."""
         if not self._is_given:
             self._is_given = True
             os.close(self.child_end)
 
     def drain(self) -> None:
-        """Reads what has arrived and was not read yet."""
+        """Read what has arrived and was not read yet."""
         drain(self._ours, self._sink.add)
 
     def close(self) -> None:
@@ -245,11 +245,11 @@ class Pipes:
         return self._inlet.child_end, self._outlets[0].child_end, self._outlets[-1].child_end
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
-        """Returns the command to execute for a program with these pipes."""
+        """Return the command to execute for a program with these pipes."""
         return [*argv]
 
     def close_child_ends(self) -> None:
-        """Closes Holdfast's copies of the ends that the program now has."""
+        """Close Holdfast's copies of the ends that the program now has."""
         self._inlet.close_child_end()
         for outlet in self._outlets:
             outlet.close_child_end()
@@ -265,7 +265,7 @@ class Pipes:
 
 
 def drain(fd: int, take: Callable[[bytes], None]) -> None:
-    """Passes the unread data to `take`; bounded, because something could write forever."""
+    """Pass the unread data to `take`; bounded, because something could write forever."""
     for _ in range(DRAINS):
         data = read_now(fd)
         if not data:
@@ -274,7 +274,7 @@ def drain(fd: int, take: Callable[[bytes], None]) -> None:
 
 
 def read_now(fd: int) -> bytes | None:
-    """Returns the available data; b"" at the end; None if there is none yet."""
+    """Return the available data; b"" at the end; None if there is none yet."""
     try:
         return os.read(fd, 1 << 18)
     except BlockingIOError:

@@ -70,7 +70,7 @@ class Program:
         return bool(self._memory_end(signal.SIGKILL, self.killed))
 
     async def wait_for_end(self, limit_s: float) -> bool:
-        """Returns whether the program has ended by then. An unread report of its end counts."""
+        """Return whether the program has ended by then. An unread report of its end counts."""
         if not self.ended:
             await asyncio.wait([self._ended], timeout=limit_s)
         if not self.ended:
@@ -78,7 +78,7 @@ class Program:
         return self.ended
 
     async def end(self, grace_s: float | None = None) -> None:
-        """Sends SIGTERM to the group, waits, then sends SIGKILL. Nothing of it is left afterwards."""
+        """Send SIGTERM to the group, wait, then send SIGKILL. Nothing of it is left afterwards."""
         grace_s = GRACE_S if grace_s is None else grace_s
         if self.ended:
             return
@@ -98,7 +98,7 @@ class Program:
     def finish(
         self, status: int | None, took_ms: float = 0.0, left: int = 0, *, lost: bool = False, note: str = ""
     ) -> None:
-        """Records the end of the program and its leftovers, except `left` processes."""
+        """Record the end of the program and its leftovers, except `left` processes."""
         if not self._ended.done():
             self.status, self.took_ms, self.lost = status, took_ms, lost
             self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
@@ -108,7 +108,7 @@ class Program:
 
 @asynccontextmanager
 async def end_on_exit(program: Started) -> AsyncIterator[None]:
-    """Ends the program afterwards, whatever happens; immediately on a cancellation."""
+    """End the program afterwards, whatever happens; immediately on a cancellation."""
     try:
         yield
     except asyncio.CancelledError:
@@ -121,7 +121,7 @@ async def end_on_exit(program: Started) -> AsyncIterator[None]:
 
 
 def describe_end(status: int | None) -> str:
-    """Describes how the program ended, in words that follow `it`."""
+    """Describe how the program ended, in words that follow `it`."""
     if status is None:
         return "was ended from outside"
     if not os.WIFSIGNALED(status):
@@ -135,7 +135,7 @@ T = TypeVar("T")
 
 
 async def await_all(ending: Iterable[Awaitable[T]]) -> list[T]:
-    """Awaits all concurrently, each to its end; then raises the first failure, if there was one."""
+    """Await all concurrently, each to its end; then raise the first failure, if there was one."""
     ended = await asyncio.gather(*ending, return_exceptions=True)
     for one in ended:
         if isinstance(one, BaseException):
@@ -144,7 +144,7 @@ async def await_all(ending: Iterable[Awaitable[T]]) -> list[T]:
 
 
 async def cancel_and_wait(task: asyncio.Task[T]) -> None:
-    """Cancels a task and waits for its end.
+    """Cancel a task and wait for its end.
 
     Re-raises its earlier exception, and keeps the caller's own cancellation.
     """
@@ -160,7 +160,7 @@ BeginProgram = Callable[[Sequence[str], Mapping[str, str], Stdio], Awaitable[Pro
 async def run_to_end(
     begin: BeginProgram, argv: Sequence[str], env: Mapping[str, str], stdin: bytes, timeout_s: float, keep: int
 ) -> Ran:
-    """Runs a program with a time limit; raises HarnessError if it was never executed."""
+    """Run a program with a time limit; raise HarnessError if it was never executed."""
     out, err = Tail(keep, inf), Tail(keep, inf)
     pipes = Pipes(stdin, out, err)
     began = time.monotonic()
@@ -184,7 +184,7 @@ async def run_to_end(
 
 
 def split_status(status: int | None) -> tuple[int | None, int]:
-    """Exit code and signal of a waitpid status."""
+    """Return the exit code and signal of a waitpid status."""
     if status is None:
         return None, 0
     if os.WIFSIGNALED(status):
@@ -193,6 +193,6 @@ def split_status(status: int | None) -> tuple[int | None, int]:
 
 
 def is_killed_by(status: int | None, number: int) -> bool:
-    """Returns whether a signal ended it, even if a shell or bubblewrap in between passed that on."""
+    """Return whether a signal ended it, even if a shell or bubblewrap in between passed that on."""
     code, signalled = split_status(status)
     return signalled == number or code == 128 + number

@@ -26,7 +26,7 @@ _held: dict[Path, int] = {}
 
 
 def make(kind: str, *, in_memory: bool = False) -> Path:
-    """Makes a folder that only its owner can read, in memory if the machine offers that; `remove` it after use."""
+    """Make a folder that only its owner can read, in memory if the machine offers that; `remove` it after use."""
     import tempfile
 
     fast = in_memory and os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK | os.X_OK)
@@ -38,7 +38,7 @@ def make(kind: str, *, in_memory: bool = False) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder and its contents."""
+    """Remove a folder and its contents."""
     _remove_tree(path)
     fd = _held.pop(path, None)
     if fd is not None:
@@ -47,7 +47,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def open_folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
-    """Makes a folder and removes it at the end of the context."""
+    """Make a folder and remove it at the end of the context."""
     path = make(kind, in_memory=in_memory)
     try:
         yield path
@@ -56,7 +56,7 @@ def open_folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
 
 
 def sweep() -> list[Path]:
-    """Removes the folders of dead processes of this user; returns their paths."""
+    """Remove the folders of dead processes of this user; return their paths."""
     dead = [Path(entry.path) for entry in _list_entries() if _is_dead(entry)]
     for path in dead:
         _remove_tree(path)
@@ -75,7 +75,7 @@ def _list_entries() -> list[os.DirEntry[str]]:
 
 
 def _list_places() -> set[str]:
-    """Lists where `make` may have put folders. The tempfile module, which knows best, is slow to import."""
+    """List where `make` may have put folders. The tempfile module, which knows best, is slow to import."""
     known = sys.modules.get("tempfile")
     if known is not None:
         return {known.gettempdir(), _MEMORY}
@@ -89,7 +89,7 @@ def _remove_tree(path: Path) -> None:
 
 
 def _is_dead(entry: os.DirEntry[str]) -> bool:
-    """Returns whether it is a Holdfast folder whose process is gone; False if its process id is in use again."""
+    """Return whether it is a Holdfast folder whose process is gone; False if its process id is in use again."""
     try:
         about = entry.stat(follow_symlinks=False)
     except OSError:
@@ -112,7 +112,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _is_unlocked(lock: Path, age_s: float) -> bool:
-    """Returns whether no process holds the lock, including those of other containers."""
+    """Return whether no process holds the lock, including those of other containers."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

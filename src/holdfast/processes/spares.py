@@ -38,11 +38,11 @@ class SpareChild:
         self._died = os.pipe()
 
     def prepare(self) -> None:
-        """In a child: does everything possible before its order is known."""
+        """In a child: do everything possible before its order is known."""
         raise NotImplementedError
 
     def serve(self) -> int:
-        """In a child: takes an order, reports it and carries it out; returns its exit code."""
+        """In a child: take an order, report it and carry it out; return its exit code."""
         raise NotImplementedError
 
     def on_child_started(self, pid: int) -> None:
@@ -65,17 +65,17 @@ class SpareChild:
         raise NotImplementedError
 
     def report_taken(self, report: bytes) -> None:
-        """In a child: reports that its order is taken, so that the next child can be made."""
+        """In a child: report that its order is taken, so that the next child can be made."""
         os.write(self._taken[1], report)
 
     def leave(self) -> None:
-        """In a child: closes everything that it shares with this process."""
+        """In a child: close everything that it shares with this process."""
         self.control.close()
         for fd in (*self._taken, *self._died):
             os.close(fd)
 
     def run(self) -> None:
-        """Runs until the control socket closes; then kills everything that still runs."""
+        """Run until the control socket closes; then kill everything that still runs."""
         # SIGCHLD writes to this pipe, so the poll below wakes for dead children, too.
         os.set_blocking(self._died[1], False)
         signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
@@ -125,7 +125,7 @@ class SpareChild:
         self.spare = pid
 
     def _run_child(self) -> NoReturn:
-        """Runs the child. Whatever happens in it, it never returns into the code of its parent."""
+        """Run the child. Whatever happens in it, it never returns into the code of its parent."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)

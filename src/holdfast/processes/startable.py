@@ -54,7 +54,7 @@ _OURS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def build_argv(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[str]:
-    """Returns the program and its arguments as written; raises AgentUnavailable if there is no such program."""
+    """Return the program and its arguments as written; raise AgentUnavailable if there is no such program."""
     if agent.command is not None:
         return [SHELL, "-c", agent.command]
     name = agent.binary or ""
@@ -75,7 +75,7 @@ def build_argv(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list
 
 
 async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Descriptors) -> Program:
-    """Starts a program; raises AgentUnavailable if the system refuses, HarnessError if it is out of resources."""
+    """Start a program; raise AgentUnavailable if the system refuses, HarnessError if it is out of resources."""
     try:
         return await launcher.start(argv, env, cwd, stdio)
     except ValueError as refused:
@@ -89,7 +89,7 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
 
 
 def make_not_run_error(agent: AgentSpec, output: str, sees: str) -> AgentUnavailable:
-    """Returns the error of a shell that could not run the command; `sees` says where it searched for programs."""
+    """Return the error of a shell that could not run the command; `sees` says where it searched for programs."""
     missing, key = _MISSING.search(output), "agent.command" if agent.command is not None else "agent.binary"
     return AgentUnavailable(
         f"{key} cannot be run: {output or 'the shell found no such program'}",
@@ -110,7 +110,7 @@ _HINTS = {
 
 
 def get_install_command(program: str) -> str:
-    """Returns the install command of a known program; empty for others."""
+    """Return the install command of a known program; empty for others."""
     name = os.path.basename(program)
     if name in _NPM:
         return f"npm install -g {_NPM[name]}"
@@ -118,7 +118,7 @@ def get_install_command(program: str) -> str:
 
 
 def make_install_hint(program: str) -> str:
-    """Returns the install command as the beginning of a hint."""
+    """Return the install command as the beginning of a hint."""
     line = get_install_command(program)
     return f"to install {os.path.basename(program)}: {line}; " if line else ""
 
@@ -127,7 +127,7 @@ TRIAL = "HOLDFAST_TRIAL"
 
 
 def build_trial_variables(trial: Trial) -> dict[str, str]:
-    """Returns the variables that describe the trial to the agent."""
+    """Return the variables that describe the trial to the agent."""
     wanted = {TRIAL: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
     for name, value in trial.params.items():
         wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()

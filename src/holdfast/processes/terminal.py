@@ -73,7 +73,7 @@ class Terminal:
         return self._theirs, self._theirs, self._theirs
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
-        """Returns the command to execute so that this is the program's own terminal."""
+        """Return the command to execute so that this is the program's own terminal."""
         return [*_OWN, *argv]
 
     @property
@@ -87,13 +87,13 @@ class Terminal:
         return " | ".join([line.strip() for line in self._unread.splitlines() if line.strip()][-_SHOWN:])
 
     def close_child_ends(self) -> None:
-        """Closes Holdfast's copy of the end that the program now has."""
+        """Close Holdfast's copy of the end that the program now has."""
         if not self._is_given:
             self._is_given = True
             os.close(self._theirs)
 
     def drain(self) -> None:
-        """Reads what has arrived and was not read yet."""
+        """Read what has arrived and was not read yet."""
         drain(self._ours, self._receive)
         self._show(self._screen.flush())
 
@@ -122,7 +122,7 @@ class Terminal:
         self._type_replies()
 
     def _type_replies(self) -> None:
-        """Types all due replies: each expected text is searched after the one before."""
+        """Type all due replies: each expected text is searched after the one before."""
         while self._lines and (at := self._unread.find(self._lines[0].expect)) >= 0:
             line = self._lines.pop(0)
             self._unread = self._unread[at + len(line.expect) :]
@@ -147,7 +147,7 @@ class PlainScreen:
         self._pending = b""
 
     def strip_codes(self, data: bytes) -> bytes:
-        """Returns the text of these bytes and of those held back before."""
+        """Return the text of these bytes and of those held back before."""
         data = self._pending + data
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()
@@ -155,11 +155,11 @@ class PlainScreen:
         return _clean(data[:cut])
 
     def flush(self) -> bytes:
-        """Returns the pending bytes when nothing more arrives."""
+        """Return the pending bytes when nothing more arrives."""
         rest, self._pending = self._pending, b""
         return b"\n" if rest.startswith(b"\r") else b""
 
 
 def _clean(data: bytes) -> bytes:
-    """Handles a return without a newline: the line before it stays as a separate line."""
+    """Handle a return without a newline: the line before it stays as a separate line."""
     return re.sub(rb"\r+\n|\r+", b"\n", _CODES.sub(b"", data))

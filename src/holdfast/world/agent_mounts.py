@@ -30,7 +30,7 @@ class Mounts(Struct, frozen=True):
     """The path of `agent.dir` inside the sandbox; empty if the spec sets none."""
 
     def map_section(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
-        """Returns the agent's section with the paths of one sandbox.
+        """Return the agent's section with the paths of one sandbox.
 
         A backend that cannot mount files keeps the original paths.
         """
@@ -48,7 +48,7 @@ class Mounts(Struct, frozen=True):
         return replace(agent, **changes)
 
     def list_notes(self, root: Path) -> tuple[str, ...]:
-        """Returns a note that lists what was mounted; empty if nothing was."""
+        """Return a note that lists what was mounted; empty if nothing was."""
         if self.whole and self.whole != AGENT:
             return (f"the agent sees {self.whole}, read-only",)
         shown_paths = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
@@ -59,7 +59,7 @@ class Mounts(Struct, frozen=True):
         )
 
     def find_module_folder(self, sandbox: Sandbox) -> str:
-        """Returns the folder inside the sandbox from which a Python agent's modules are imported."""
+        """Return the folder inside the sandbox from which a Python agent's modules are imported."""
         if self.whole:
             return sandbox.inside(self.whole)
         first = next(iter(self.visible), None)
@@ -78,7 +78,7 @@ class MountedAgent(Struct, frozen=True):
 
 
 def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> MountedAgent:
-    """Mounts `agent.dir`, or only the program if it is next to the spec, read-only at /agent.
+    """Mount `agent.dir`, or only the program if it is next to the spec, read-only at /agent.
 
     With a `search`, programs elsewhere on this machine are mounted, too.
     """
@@ -110,7 +110,7 @@ class AgentFiles:
         self.visible: dict[str, Path] = {} if folder is None else {self.whole: folder}
 
     def map_command(self, command: str) -> str:
-        """Returns the command with its paths inside the sandbox."""
+        """Return the command with its paths inside the sandbox."""
         for call in find_program_calls(command):
             self._show(call.program)
             if call.script is not None and os.path.isabs(self._expand_home(call.script)):
@@ -123,7 +123,7 @@ class AgentFiles:
         return command if program is None else _splice(command, program, self._map_path(program.text))
 
     def map_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
-        """Returns the program, or the script that it interprets, with its path inside the sandbox.
+        """Return the program, or the script that it interprets, with its path inside the sandbox.
 
         Other arguments are unchanged.
         """
@@ -137,7 +137,7 @@ class AgentFiles:
         return {"binary": self._map_interpreter(binary), "args": moved}
 
     def show_others(self, names: Iterable[str], search: ProgramSearch) -> None:
-        """Mounts programs that are not the agent's own, and the virtual environment that the user has activated.
+        """Mount programs that are not the agent's own, and the virtual environment that the user has activated.
 
         Raises AgentUnavailable if a required program is not on this machine.
         """
@@ -164,11 +164,11 @@ class AgentFiles:
             self.programs.add_by_name(word)
 
     def _expand_home(self, word: str) -> str:
-        """Expands `~` as the user's own shell does: inside the sandbox, `~` is the home of the trial."""
+        """Expand `~` as the user's own shell does: inside the sandbox, `~` is the home of the trial."""
         return self._home + word[1:] if self._home and word.startswith("~/") else word
 
     def _map_interpreter(self, word: str) -> str:
-        """Keeps the original path of an interpreter in a virtual environment next to the spec."""
+        """Keep the original path of an interpreter in a virtual environment next to the spec."""
         local_path = os.path.abspath(self._base_folder / word)
         if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(local_path):
             return self._expand_home(word)
@@ -181,7 +181,7 @@ class AgentFiles:
         return self.visible[self.whole] if self.whole else self._root
 
     def _map_path(self, text: str) -> str:
-        """Maps a file next to the spec to its path inside the sandbox; returns any other word unchanged."""
+        """Map a file next to the spec to its path inside the sandbox; return any other word unchanged."""
         pure = PurePosixPath(text)
         if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
             return text
@@ -204,7 +204,7 @@ def _splice(command: str, word: ProgramWord, text: str) -> str:
 
 
 def _find_modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
-    """Returns the modules next to the spec that a Python agent's section names, including complete packages."""
+    """Return the modules next to the spec that a Python agent's section names, including complete packages."""
     paths = [agent.endpoint, agent.tool_registry or "", agent.reset_function or ""]
     paths += [tool.path for tool in (*agent.tools, *agent.llm)]
     modules = {}
@@ -216,7 +216,7 @@ def _find_modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
 
 
 def _resolve_agent_dir(name: str, root: Path, home: Path | None) -> Path:
-    """Returns the folder of `agent.dir`; raises AgentUnavailable if it does not exist or would expose too much."""
+    """Return the folder of `agent.dir`; raise AgentUnavailable if it does not exist or would expose too much."""
     folder = (root / name).resolve()
     absolute = os.path.isabs(name)
     if not folder.is_dir() or not (absolute or folder.is_relative_to(root.resolve())):

@@ -41,7 +41,7 @@ class AuditLog:
         """The event types that were cut because there were too many events."""
 
     def record_command(self, argv: Sequence[str], cwd: str, ts: float) -> Callable[[CommandEnd], None]:
-        """Records a command that started inside the sandbox; the returned callback records its end."""
+        """Record a command that started inside the sandbox; the returned callback records its end."""
         details: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "exit_code": None, "duration_ms": None}
         if self._wanted.commands:
             self._add(ts, "command", details)
@@ -58,7 +58,7 @@ class AuditLog:
         texts: ReadTexts = lambda change: None,
         written: Callable[[FileChange], WrittenCanaries] | None = None,
     ) -> None:
-        """Records how the workspace differs from the snapshot; `written` reads the text that an attack left there."""
+        """Record how the workspace differs from the snapshot; `written` reads the text that an attack left there."""
         now = time.time()
         for change in changes if self._wanted.file_writes else ():
             details = {"path": change.path, "op": change.op, "bytes": change.bytes}
@@ -66,14 +66,14 @@ class AuditLog:
             self._add(now, "file_write", details, texts(change), canaries)
 
     async def record_database(self, service: Database, written: ReadDatabase | None = None) -> None:
-        """Records the writes to a database; `written` reads the text that an attack left there."""
+        """Record the writes to a database; `written` reads the text that an attack left there."""
         events = list(await service.writes()) if self._wanted.db_writes else []
         canaries = await written(service) if written is not None and events else NOTHING_WRITTEN
         for event in events:
             self._add(event.ts, "db_write", event.details, canaries=canaries)
 
     def record_calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
-        """Records the HTTP calls of the trace, with complete bodies from the records of mocks (by host)."""
+        """Record the HTTP calls of the trace, with complete bodies from the records of mocks (by host)."""
         if not self._wanted.http_calls:
             return
         if len(trace) >= CALLS_KEPT:
@@ -85,7 +85,7 @@ class AuditLog:
                 self._add(began + event.ts, "http_call", _describe_call(event, recorded))
 
     def close(self) -> tuple[AuditEvent, ...]:
-        """Numbers every event in order and writes the log."""
+        """Number every event in order and write the log."""
         ordered = sorted(self._events, key=lambda event: event.ts)
         events = tuple(replace(event, seq=n) for n, event in enumerate(ordered, 1))
         plain = (AuditEvent(event.ts, event.seq, event.type, event.details) for event in events)
@@ -133,7 +133,7 @@ def _describe_call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) ->
 
 
 def _pop_request(requests: list[Recorded], method: str, path: str) -> Recorded | None:
-    """Removes and returns the first request of a mock's record that matches this call."""
+    """Remove and return the first request of a mock's record that matches this call."""
     for n, request in enumerate(requests):
         if (request.method, request.path) == (method, path):
             return requests.pop(n)
@@ -149,7 +149,7 @@ _NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: it run
 
 
 def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
-    """Returns a note about an agent whose own sandbox failed to start; empty for any other agent."""
+    """Return a note about an agent whose own sandbox failed to start; empty for any other agent."""
     for event in events:
         argv = event.details.get("argv") if event.type == "command" else None
         if argv and os.path.basename(argv[0]) in _PROGRAMS and event.details.get("exit_code") not in (0, None):

@@ -52,7 +52,7 @@ class Machine:
         return self._launcher
 
     async def place(self) -> MachinePlace:
-        """Opens a place whose programs have their own address, if this site has planes. Close it after use."""
+        """Open a place whose programs have their own address, if this site has planes. Close it after use."""
         return MachinePlace(self, None if self.site_planes is None else await self.site_planes.open_address())
 
     async def close(self) -> None:
@@ -85,7 +85,7 @@ class MachinePlace:
         return program
 
     async def forward(self, port: int) -> None:
-        """Does nothing: the program shares this machine's ports."""
+        """Do nothing: the program shares this machine's ports."""
 
     @contextmanager
     def serve_trial(self, context: TrialContext) -> Iterator[None]:
@@ -114,7 +114,7 @@ class FolderAnswerFile:
         self.name = name
 
     def clear(self) -> None:
-        """Removes the file of an earlier run. If it is a link, removes the link and not its target."""
+        """Remove the file of an earlier run. If it is a link, remove the link and not its target."""
         if not self._is_inside(os.path.realpath(os.path.dirname(self._path))):
             return  # the agent replaced its folder by a link to another place: read() reports it
         try:
@@ -126,7 +126,7 @@ class FolderAnswerFile:
             raise AgentMisconfigured(f"agent.answer_file {self.name!r} cannot be replaced: {why}") from broken
 
     def read(self, limit: int) -> AnswerContent:
-        """Reads the file. Call it only after every process of the agent has ended."""
+        """Read the file. Call it only after every process of the agent has ended."""
         real = os.path.realpath(self._path)
         if not self._is_inside(real):
             return AnswerContent(refused=f"{self.name} is a link that leaves the folder")
@@ -137,7 +137,7 @@ class FolderAnswerFile:
 
 
 def read_left(path: str | Path, name: str, limit: int) -> AnswerContent:
-    """Reads a regular file that an agent wrote; links in its path have been followed by now."""
+    """Read a regular file that an agent wrote; links in its path have been followed by now."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -212,7 +212,7 @@ class BareWorld:
         return inf
 
     def on_output(self, data: bytes) -> None:
-        """Ignores the data: a bare world does not search it for secrets."""
+        """Ignore the data: a bare world does not search it for secrets."""
 
     def lend(self, name: str, content: bytes) -> str:
         self.used = True
@@ -223,7 +223,7 @@ class BareWorld:
         return str(path)
 
     def settle(self) -> None:
-        """Closes the trace of an agent that has ended. Nothing was audited."""
+        """Close the trace of an agent that has ended. Nothing was audited."""
         self.audit_log = Path(self.lend("audit.jsonl", b""))
         trace = b"".join(encode(event) + b"\n" for event in self.context.sink.events())
         self.trace_log = Path(self.lend("trace.jsonl", trace))
@@ -241,7 +241,7 @@ class BareWorld:
         return iter(())
 
     async def close(self) -> None:
-        """Closes everything that was opened for the trial."""
+        """Close everything that was opened for the trial."""
         try:
             if self._lent is not None:
                 scratch.remove(self._lent)

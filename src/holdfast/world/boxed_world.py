@@ -57,7 +57,7 @@ class BoxedPlace:
         return self._mounts.map_section(agent, self._sandbox)
 
     def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        """Returns the command as written: only the sandbox can tell whether its program exists."""
+        """Return the command as written: only the sandbox can tell whether its program exists."""
         return [SHELL, "-c", agent.command] if agent.command is not None else [agent.binary or "", *agent.args]
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
@@ -71,15 +71,15 @@ class BoxedPlace:
         return await PortForward.open(self._sandbox, port)
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
-        """Does nothing: the world serves the trial from the start."""
+        """Do nothing: the world serves the trial from the start."""
         return nullcontext()
 
     async def close(self) -> None:
-        """Does nothing: the world closes what was started in it."""
+        """Do nothing: the world closes what was started in it."""
 
 
 def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
-    """Returns a hint for a program that misses its files: which of the agent's own files are mounted."""
+    """Return a hint for a program that misses its files: which of the agent's own files are mounted."""
     start = f"it starts in {sandbox.workspace}, in a sandbox"
     if mounts.whole:
         return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, which is also on Python's module path"
@@ -88,12 +88,12 @@ def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
 
 
 def _extend_python_path(environ: Mapping[str, str], folder: str) -> str:
-    """Returns PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
+    """Return PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
     return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
 
 def describe_search(path: str, folders: Sequence[str]) -> str:
-    """Returns a hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
+    """Return a hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
     there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
     return f"{there}; write the program's full path, or make its folder visible: agent.dir: /that/folder"
 
@@ -119,7 +119,7 @@ class WorkspaceAnswerFile:
         return AnswerContent(absent=True) if path is None else read_left(path, self.name, limit)
 
     def _read_state(self) -> tuple[int, int, int] | None:
-        """Returns the inode, time and size of the file; None if it does not exist."""
+        """Return the inode, time and size of the file; None if it does not exist."""
         try:
             path = self._sandbox.find(self.name)
             about = None if path is None else path.lstat()
@@ -203,7 +203,7 @@ class BoxedWorld:
         return iter(self._events)
 
     def record_command(self, command: Command) -> Callable[[CommandEnd], None]:
-        """Records a command that started inside, unless a fault started it."""
+        """Record a command that started inside, unless a fault started it."""
         if not self._watched or self.disturbances.is_own_command(command.argv):
             return lambda end: None
         self.disturbances.handle_event("command")
@@ -223,7 +223,7 @@ class BoxedWorld:
         return self.clock.read_changes()
 
     async def settle(self, began: float) -> None:
-        """Stops the agent's processes, closes the audit and freezes the workspace."""
+        """Stop the agent's processes, close the audit and freeze the workspace."""
         await self.ingress.close()
         await self.sandbox.freeze()
         self.service_planes.stop_faults()
@@ -250,7 +250,7 @@ class BoxedWorld:
             yield "more happened than the audit log keeps; its end is missing"
 
     async def keep(self, keeping: WorldKeeper, *, opened: bool) -> None:
-        """Copies everything available to a kept world; adds a note to the trial if something could not be copied."""
+        """Copy everything available to a kept world; add a note to the trial if something could not be copied."""
         secrets = self._site.settings.secrets
         # These variables refer to parts of this world that are about to close.
         passing = self.leads | self.clock.environ.keys()
@@ -281,7 +281,7 @@ class BoxedWorld:
         return (*self.sandbox.isolation, *unsupported, *own)
 
     async def close(self) -> None:
-        """Closes everything, even after an earlier failure."""
+        """Close everything, even after an earlier failure."""
         try:
             self.clock.close()
         finally:

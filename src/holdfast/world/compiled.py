@@ -21,7 +21,7 @@ class CannotCompile(Exception):
 
 
 def compile_source(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:
-    """Compiles a source for this machine, or returns the cached result.
+    """Compile a source for this machine, or return the cached result.
 
     `tried` tests the result and raises CannotCompile if it does not work here.
     """
@@ -47,13 +47,13 @@ def compile_source(source: Path, flags: Sequence[str], libraries: Sequence[str],
 
 
 def get_cache_folder(kind: str) -> Path:
-    """Returns a private folder below the user's cache."""
+    """Return a private folder below the user's cache."""
     above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(above) / "holdfast" / kind
 
 
 def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
-    """Returns the file name of the result; it changes with the source, the options and the machine."""
+    """Return the file name of the result; it changes with the source, the options and the machine."""
     made_of = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
     return f"{source.stem}-{blake2b(made_of, digest_size=12).hexdigest()}"
 

@@ -78,7 +78,7 @@ class Disturbances:
 
     @asynccontextmanager
     async def act_during(self, world: World) -> AsyncIterator[Disturbances]:
-        """Lets the faults act while this context is open, around the run of the agent."""
+        """Let the faults act while this context is open, around the run of the agent."""
         await self.start(world)
         try:
             yield self
@@ -86,7 +86,7 @@ class Disturbances:
             await self.stop()
 
     async def start(self, world: World) -> None:
-        """Starts the faults that begin with the agent; they have acted when this returns."""
+        """Start the faults that begin with the agent; they have acted when this returns."""
         self._world = world
         for slot in self._placed:
             if not slot.waits and not slot.after_ms:
@@ -97,7 +97,7 @@ class Disturbances:
             self._start_task(self._poll_workspace())
 
     def handle_event(self, event: str, write: bool = False) -> None:
-        """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit, or
+        """Start the faults that wait for this event, such as `http_call` of the trace or `command` of the audit, or
         for this `write`."""
         self._writes += write
         for slot in self._placed:
@@ -107,7 +107,7 @@ class Disturbances:
                 self._start_task(self._begin(slot))
 
     async def stop(self) -> None:
-        """Stops starting faults and undoes those that can be undone; call it when the agent has ended."""
+        """Stop starting faults and undoes those that can be undone; call it when the agent has ended."""
         world, self._world = self._world, None
         if acting := self._tasks & self._acting:  # a fault that was interrupted halfway could not be undone
             await asyncio.wait(acting, timeout=HEAL_S)
@@ -121,7 +121,7 @@ class Disturbances:
                 await self._heal(slot, world)
 
     def is_own_command(self, argv: Sequence[str]) -> bool:
-        """Returns whether a fault started this command; each command is counted once."""
+        """Return whether a fault started this command; each command is counted once."""
         for slot in self._placed:
             ran: list[tuple[str, ...]] = slot.ctx.memory.get(RAN, [])
             if tuple(argv) in ran:
@@ -130,7 +130,7 @@ class Disturbances:
         return False
 
     def list_agent_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
-        """Yields the changes that the agent made. If a fault changed the path last, the agent's change before it."""
+        """Yield the changes that the agent made. If a fault changed the path last, the agent's change before it."""
         # A path that still is as the fault left it was not changed by the agent since: then only what the agent had
         # done there before counts.
         touched = self._list_fault_changes()
@@ -142,7 +142,7 @@ class Disturbances:
         yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)
 
     def needs_restart(self) -> bool:
-        """Returns whether a fault killed the agent and requests a restart; True once for each such fault."""
+        """Return whether a fault killed the agent and requests a restart; True once for each such fault."""
         return any(slot.ctx.memory.pop(RESTART, False) for slot in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Disturbances:
         await self._begin(slot)
 
     async def _poll_workspace(self) -> None:
-        """Polls the workspace until something changes that no fault changed."""
+        """Poll the workspace until something changes that no fault changed."""
         while self._world is not None:
             await asyncio.sleep(LOOK_S)
             if await asyncio.to_thread(_has_change, self._world) and not self._acting:
@@ -164,7 +164,7 @@ class Disturbances:
                 return
 
     def _list_fault_changes(self) -> dict[str, list[Touched]]:
-        """Returns the changes made by faults, by path, in the order in which the faults started."""
+        """Return the changes made by faults, by path, in the order in which the faults started."""
         by_path: defaultdict[str, list[Touched]] = defaultdict(list)
         for slot in self._begun:
             for path, touched in slot.ctx.memory.get(TOUCHED, {}).items():
@@ -197,7 +197,7 @@ class Disturbances:
             self._acting.discard(asyncio.current_task())
 
     def _make_entry(self, slot: _PlacedFault, done: str) -> FaultMet:
-        """Makes the ledger entry of a fault that has just acted. A fault that acted after the agent was not met.
+        """Make the ledger entry of a fault that has just acted. A fault that acted after the agent was not met.
 
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
         """
@@ -207,7 +207,7 @@ class Disturbances:
         return FaultMet(slot.index, "world", "world", slot.injection.mode, 1, effect, "", got)
 
     def _prove(self, world: World) -> None:
-        """Finds out, after the agent has ended, which of the faults it hit."""
+        """Find out, after the agent has ended, which of the faults it hit."""
         for slot in self._placed:
             if slot.unproven is not None:
                 try:

@@ -32,7 +32,7 @@ class ChangedTexts:
         self._room = ROOM
 
     def read_texts(self, change: FileChange) -> FileTexts | None:
-        """Returns the text before and after a change; None if either is unknown or the room is used up."""
+        """Return the text before and after a change; None if either is unknown or the room is used up."""
         before = self._read_before(change.path) if change.op != "created" else None
         after = self._read_after(change.path) if change.op != "deleted" else None
         if change.op == "modified" and (before is None or after is None):
@@ -55,7 +55,7 @@ class ChangedTexts:
 
 
 def open_regular(path: Path) -> int | None:
-    """Opens a regular file; returns None for anything else, without following links or blocking on pipes."""
+    """Open a regular file; return None for anything else, without following links or blocking on pipes."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -67,7 +67,7 @@ def open_regular(path: Path) -> int | None:
 
 
 def _read_text(path: Path) -> str | None:
-    """Returns the text of a regular file."""
+    """Return the text of a regular file."""
     fd = open_regular(path)
     if fd is None:
         return None
@@ -95,7 +95,7 @@ _CACHES = ("__pycache__", ".git", ".pytest_cache")
 
 
 def find_in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
-    """Reads a file that was created or changed, without following links."""
+    """Read a file that was created or changed, without following links."""
     if change.op == "deleted":
         return WrittenCanaries()
     try:
@@ -118,7 +118,7 @@ def find_in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
 
 
 def _is_regular(path: Path) -> bool:
-    """Returns whether it is a regular file; also true if a locked folder on the way keeps Holdfast from looking."""
+    """Return whether it is a regular file; also true if a locked folder on the way keeps Holdfast from looking."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except PermissionError:
@@ -128,7 +128,7 @@ def _is_regular(path: Path) -> bool:
 
 
 async def find_in_database(database: Database) -> WrittenCanaries:
-    """Reads the tables of a database."""
+    """Read the tables of a database."""
     try:
         tables = await read_tables(database, _ROWS)
     except (HoldfastError, TimeoutError):

@@ -32,7 +32,7 @@ def find_forbidden(
     secrets: Mapping[str, str],
     unseen: Mapping[str, str],
 ) -> tuple[ForbiddenResult, ...]:
-    """Returns one result for each rule.
+    """Return one result for each rule.
 
     `printed` is the output by channel; `unseen` says what the audit could not see, and why.
     """
@@ -58,7 +58,7 @@ class SecretSearch:
         self.names: set[str] = set()
 
     def add(self, data: bytes) -> None:
-        """Adds output; a secret may begin in earlier output."""
+        """Add output; a secret may begin in earlier output."""
         if not self._unsaid:
             return
         window = self._end + data
@@ -81,7 +81,7 @@ def _find_db_writes(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[s
 
 
 def _can_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
-    """Returns whether the list names that table, or another object exactly as the log writes it."""
+    """Return whether the list names that table, or another object exactly as the log writes it."""
     table, schema = str(details.get("table", "")), str(details.get("schema", ""))
     if table in _NO_TABLE:
         return False

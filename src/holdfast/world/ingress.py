@@ -29,7 +29,7 @@ class IngressPorts:
         """Notes about forwarded ports that differ from the spec."""
 
     async def open(self, sandbox: Sandbox, ours: Collection[int]) -> None:
-        """Forwards every port that the spec names; `ours` are Holdfast's own ports inside."""
+        """Forward every port that the spec names; `ours` are Holdfast's own ports inside."""
         for port in () if self._shared else list_requested_ports(self._network):
             if port in ours:
                 self._missing.append(build_missing("ingress-own-port", port=port))
@@ -55,13 +55,13 @@ class IngressPorts:
         return (_join(missing, self._isolation or shared),)
 
     async def close(self) -> None:
-        """Stops forwarding."""
+        """Stop forwarding."""
         while self._forwards:
             await self._forwards.pop().close()
 
 
 def list_unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """Yields the parts of the section that no trial on this machine can do.
+    """Yield the parts of the section that no trial on this machine can do.
 
     `shared` means that the agent shares this machine's ports.
     """
@@ -80,18 +80,18 @@ def is_requested(network: Network) -> bool:
 
 
 def list_requested_ports(network: Network) -> tuple[int, ...]:
-    """Returns the ports that may be reached, without duplicates."""
+    """Return the ports that may be reached, without duplicates."""
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
 def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
-    """Joins the missing parts into one feature; the first reason gives the code."""
+    """Join the missing parts into one feature; the first reason gives the code."""
     why = "; ".join((*addresses, *(one.why for one in missing)))
     return replace(missing[0], why=why) if missing else build_enforced(INGRESS, why)
 
 
 def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """Yields the parts that are impossible for any port; `shared` means that the agent has no network of its own."""
+    """Yield the parts that are impossible for any port; `shared` means that the agent has no network of its own."""
     if not shared and network.ingress == "allow":
         yield build_missing("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
@@ -99,7 +99,7 @@ def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
 
 
 def open_listener(port: int) -> socket.socket:
-    """Listens on that port of this machine, or on a free one if it is taken; raises OSError if it cannot."""
+    """Listen on that port of this machine, or on a free one if it is taken; raise OSError if it cannot."""
     try:
         return _bind(port)
     except OSError as refused:

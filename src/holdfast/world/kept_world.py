@@ -88,7 +88,7 @@ class WorldKeeper:
         logs: Iterable[Path],
         secrets: Collection[str],
     ) -> None:
-        """Copies everything available into a folder for the trial; raises OSError if there is no space for it."""
+        """Copy everything available into a folder for the trial; raise OSError if there is no space for it."""
         target = self.folder / world.trial
         remove(target)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class WorldKeeper:
 
 
 async def _dump(service: Service, path: Path, hidden: HiddenValues) -> str:
-    """Writes the content of a service; returns why it is missing or incomplete."""
+    """Write the content of a service; return why it is missing or incomplete."""
     if not isinstance(service, Lasting):
         return ""
     path.touch(mode=0o600)
@@ -134,12 +134,12 @@ def _write(path: Path, what: Any, hidden: HiddenValues) -> None:
 
 
 def get_dump_path(folder: Path, service: str) -> Path:
-    """Returns the file with the content of a service in a kept world."""
+    """Return the file with the content of a service in a kept world."""
     return folder / "services" / f"{service}.dump"
 
 
 def read_kept_world(folder: Path) -> KeptWorld:
-    """Returns the description of a kept world; raises UserError if the folder is not one."""
+    """Return the description of a kept world; raise UserError if the folder is not one."""
     try:
         return create_decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as broken:
@@ -147,13 +147,13 @@ def read_kept_world(folder: Path) -> KeptWorld:
 
 
 def list_kept_worlds(folder: Path) -> list[Path]:
-    """Returns every kept world in a folder, oldest first."""
+    """Return every kept world in a folder, oldest first."""
     paths = [path for path in folder.glob("*") if (path / ABOUT).is_file()] if folder.is_dir() else []
     return sorted(paths, key=lambda path: (path / ABOUT).stat().st_mtime)
 
 
 def clear_kept_worlds(folder: Path, older_than_s: float, now: float) -> list[Path]:
-    """Removes older kept worlds, and returns them."""
+    """Remove older kept worlds, and return them."""
     old = [path for path in list_kept_worlds(folder) if now - (path / ABOUT).stat().st_mtime >= older_than_s]
     for path in old:
         remove(path)
@@ -161,12 +161,12 @@ def clear_kept_worlds(folder: Path, older_than_s: float, now: float) -> list[Pat
 
 
 def remove_secrets(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """Returns an environment without the variables that contain a secret."""
+    """Return an environment without the variables that contain a secret."""
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
 def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
-    """Copies the workspace or the home, without secrets; returns notes about it."""
+    """Copy the workspace or the home, without secrets; return notes about it."""
     try:
         size = sum(_measure(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
@@ -194,7 +194,7 @@ def _measure(path: str) -> int:
 
 
 async def _read_content(service: Service) -> tuple[Any, str]:
-    """Returns the content of a service, and why it is incomplete."""
+    """Return the content of a service, and why it is incomplete."""
     try:
         if isinstance(service, Mock):
             return {"requests": list(service.requests), "dropped": service.dropped}, ""
@@ -208,7 +208,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
 
 
 async def read_tables(database: Database, keep: int) -> dict[str, Rows]:
-    """Returns the first rows of every table, up to `keep`."""
+    """Return the first rows of every table, up to `keep`."""
     tables = {}
     quote = "`" if get_spoken_traits(database.spec).wire == "mysql" else '"'
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:

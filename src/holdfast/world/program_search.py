@@ -52,7 +52,7 @@ class ProgramSearch(Struct, frozen=True):
     """Programs that the setup and checks run, in addition to the agent's."""
 
     def find(self, name: str) -> str | None:
-        """Returns the first executable file of that name; None if there is none."""
+        """Return the first executable file of that name; None if there is none."""
         program = next(self._search_path(name), None)
         if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (program and _is_in_environment(program)):
             return str(self.own / name)
@@ -61,7 +61,7 @@ class ProgramSearch(Struct, frozen=True):
         return program
 
     def find_activated(self) -> str | None:
-        """Returns the environment that the user has activated, if it is on the searched PATH and not Holdfast's own."""
+        """Return the environment that the user has activated, if it is on the searched PATH and not Holdfast's own."""
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             folder = self.environ.get(variable, "")
             programs = os.path.join(folder, "bin")
@@ -88,14 +88,14 @@ class ProgramSearch(Struct, frozen=True):
                 yield place
 
     def _is_user_folder(self, folder: str) -> bool:
-        """Returns whether the user's own PATH has this folder.
+        """Return whether the user's own PATH has this folder.
 
         A program that only the spec names is never run outside the sandbox.
         """
         return folder in self.environ.get("PATH", os.defpath).split(os.pathsep)
 
     def _find_version(self, versions: Path, name: str) -> Iterator[str]:
-        """Yields the program that a pyenv shim would start, found from the same files."""
+        """Yield the program that a pyenv shim would start, found from the same files."""
         for version in self._list_wanted_versions(versions.parent):
             place = str(versions / version / "bin" / name)
             if _is_executable(place):
@@ -114,7 +114,7 @@ class ProgramSearch(Struct, frozen=True):
 def make_search(
     environ: Mapping[str, str], root: Path, own: Path, path: str | None, others: tuple[str, ...] = ()
 ) -> ProgramSearch:
-    """Builds the search for a user with this environment; `path` is the PATH that the spec sets instead."""
+    """Build the search for a user with this environment; `path` is the PATH that the spec sets instead."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     search_path = environ.get("PATH", os.defpath) if path is None else path
     return ProgramSearch(search_path, root.resolve(), home, own, environ, others)
@@ -125,13 +125,13 @@ def _is_executable(path: str) -> bool:
 
 
 def _is_in_environment(program: str) -> bool:
-    """Returns whether the program belongs to a virtual or conda environment that the user has activated."""
+    """Return whether the program belongs to a virtual or conda environment that the user has activated."""
     prefix = Path(program).parent.parent
     return (prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()
 
 
 def find_manager(shim: str, path: str) -> str | None:
-    """Returns the version manager of a shim, identified by its link or text; None if it is not a shim."""
+    """Return the version manager of a shim, identified by its link or text; None if it is not a shim."""
     if os.path.islink(shim):
         beyond = os.path.join(os.path.dirname(shim), os.readlink(shim))
         manager = _BESIDE.get(os.path.basename(beyond))
@@ -148,7 +148,7 @@ def find_manager(shim: str, path: str) -> str | None:
 
 
 def find_managed_program(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
-    """Asks the manager which program it would start in that folder; returns None if it knows none."""
+    """Ask the manager which program it would start in that folder; return None if it knows none."""
     return _ask_manager(manager, name, root, tuple(sorted(environ.items())))
 
 
@@ -172,7 +172,7 @@ def _ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, 
 
 
 def _read_output(process: Popen[bytes]) -> bytes:
-    """Returns the output of the command, if it succeeds in time and is short; the process is killed in any case."""
+    """Return the output of the command, if it succeeds in time and is short; the process is killed in any case."""
     assert process.stdout is not None, "it has a pipe"
     output, until = b"", monotonic() + _ASKED_S
     try:
@@ -203,7 +203,7 @@ class ProgramStamps:
         self._stamps = {path: stamp for path in paths if path and (stamp := _read_stamp(path)) is not None}
 
     def list_changed(self) -> tuple[str, ...]:
-        """Returns the programs that have changed since."""
+        """Return the programs that have changed since."""
         return tuple(path for path, stamp in self._stamps.items() if _read_stamp(path) != stamp)
 
 

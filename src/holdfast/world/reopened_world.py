@@ -71,7 +71,7 @@ async def reopen(
     kept_world: KeptWorld,
     tell: Callable[[str], None],
 ) -> bool:
-    """Makes the worlds provide a service as the trial's agent left it.
+    """Make the worlds provide a service as the trial's agent left it.
 
     Returns False and calls `tell` if that is impossible.
     """
@@ -104,7 +104,7 @@ async def _restore(service: Service, path: Path) -> Service:
 
 
 def explain_missing(kept_world: KeptWorld, service: str) -> str:
-    """Returns why the content of a service was not kept."""
+    """Return why the content of a service was not kept."""
     return kept_world.service_notes.get(service, "its content was not stored")
 
 
@@ -113,7 +113,7 @@ _CHUNK = 1 << 16
 
 
 async def visit(sandbox: Sandbox, environ: Mapping[str, str], command: Sequence[str] = ()) -> int:
-    """Runs a shell or a command in a sandbox, in this terminal; returns its exit code."""
+    """Run a shell or a command in a sandbox, in this terminal; return its exit code."""
     return await _attach(sandbox, [*command] or [*_find_setsid(), _SHELL], {**environ, **_build_shell_environ()})
 
 
@@ -122,7 +122,7 @@ def _build_shell_environ() -> dict[str, str]:
 
 
 def _find_setsid() -> list[str]:
-    """Returns the command that gives a shell a terminal of its own, so that it can control jobs."""
+    """Return the command that gives a shell a terminal of its own, so that it can control jobs."""
     setsid = shutil.which("setsid", path="/usr/bin:/bin")
     return [setsid, "-cw"] if setsid and sys.stdin.isatty() else []
 
@@ -175,7 +175,7 @@ def _copy_data(source: int, target: int) -> None:
 
 @contextmanager
 def _use_raw_mode() -> Iterator[None]:
-    """Switches the user's terminal to raw mode, so that every key is passed on."""
+    """Switch the user's terminal to raw mode, so that every key is passed on."""
     before = termios.tcgetattr(0)
     tty.setraw(0, termios.TCSADRAIN)  # keeps what was typed already
     try:

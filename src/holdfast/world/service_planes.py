@@ -43,7 +43,7 @@ class ServiceAddress(Struct, frozen=True):
 
 
 def assign_addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
-    """Assigns an address to each service, in the order of the spec."""
+    """Assign an address to each service, in the order of the spec."""
     return tuple(_assign_address(service, n) for n, service in enumerate(world.services, 1))
 
 
@@ -57,7 +57,7 @@ def _assign_address(service: ServiceSpec, n: int) -> ServiceAddress:
 
 
 def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
-    """Returns the host names inside with their addresses; services in `unresolved` have none."""
+    """Return the host names inside with their addresses; services in `unresolved` have none."""
     gone = set(unresolved)
     hosts_by_name: dict[str, str] = {}
     for address in assign_addresses(world):
@@ -70,7 +70,7 @@ def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, st
 
 
 def list_listeners(world: WorldSpec) -> Iterator[tuple[str, int]]:
-    """Yields every address inside that Holdfast listens on."""
+    """Yield every address inside that Holdfast listens on."""
     yield GATEWAY
     for address in assign_addresses(world):
         yield from ((address.host, port) for port in (*address.ports, *address.tls))
@@ -79,7 +79,7 @@ def list_listeners(world: WorldSpec) -> Iterator[tuple[str, int]]:
 def build_variables(
     world: WorldSpec, addresses: Mapping[str, tuple[str, int]], patterns: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
-    """Returns the services' variables: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
+    """Return the services' variables: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
 
     `addresses` holds the address of each, `patterns` its own values with placeholders {host} and {port}.
     """
@@ -156,13 +156,13 @@ class ServicePlanes:
     carried: list[TcpPlane] = field(default_factory=list)
 
     def stop_faults(self) -> None:
-        """Stops the faults once the agent has ended, so that they do not act on connections of checks."""
+        """Stop the faults once the agent has ended, so that they do not act on connections of checks."""
         for plane in self.carried:
             plane.stop_faults()
         self.trial_address.passes_on = True
 
     async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
-        """Listens at every address; returns the address of each service.
+        """Listen at every address; return the address of each service.
 
         The name server answers for `unresolved` names.
         """
@@ -176,7 +176,7 @@ class ServicePlanes:
         return reachable
 
     def _list_mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
-        """Returns the real address of each mock, by every name and port that refers to it."""
+        """Return the real address of each mock, by every name and port that refers to it."""
         real: dict[tuple[str, int], tuple[str, int]] = {}
         for address in assign_addresses(self.spec):
             mock = self.services[address.service.name]
@@ -194,7 +194,7 @@ class ServicePlanes:
         self.parts.push_async_callback(plane.close)
 
     def _find_agent_address(self, address: ServiceAddress) -> tuple[str, int]:
-        """Returns the host for the agent: the service's name, or its address if there is no separate network."""
+        """Return the host for the agent: the service's name, or its address if there is no separate network."""
         host, port = self.sandbox.address(address.host, address.ports[0])
         own = (host, port) == (address.host, address.ports[0])
         return (address.service.name, port) if own else (host, port)
@@ -216,7 +216,7 @@ class ServicePlanes:
                 await self._serve_mock(sock, address, port)
 
     async def _serve_mock(self, sock: socket, address: ServiceAddress, port: int) -> None:
-        """Serves as the service, and as every host that the spec routes there."""
+        """Serve as the service, and as every host that the spec routes there."""
         name = address.service.name
         also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
         certificate = self.leaf(name) if port in address.tls else None

@@ -66,7 +66,7 @@ class SiteWorlds:
         self._opening = asyncio.Lock()
 
     async def find_keeper(self, service: ServiceSpec) -> ServiceKeeper:
-        """Returns the keeper of a service, shared by all trials with the same service settings."""
+        """Return the keeper of a service, shared by all trials with the same service settings."""
         key = encode_canonical(service)
         async with self._opening:
             if key not in self._keepers:
@@ -77,15 +77,15 @@ class SiteWorlds:
         return self._keepers[key]
 
     def replace_keeper(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
-        """Replaces the keeper of a service; it is closed with the others."""
+        """Replace the keeper of a service; it is closed with the others."""
         self._keepers[encode_canonical(service)] = keeper
 
     def is_disturbed(self, trial: Trial, service: str) -> bool:
-        """Returns whether the trial's scenario hits the service itself."""
+        """Return whether the trial's scenario hits the service itself."""
         return any(i.target == service for i in trial.scenario.injections if i.plane in ("service", "world"))
 
     async def close(self) -> None:
-        """Closes everything, even if something fails."""
+        """Close everything, even if something fails."""
         async with AsyncExitStack() as parts:
             parts.callback(scratch.remove, self.folder)
             parts.push_async_callback(self.backend.close)

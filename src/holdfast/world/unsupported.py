@@ -25,7 +25,7 @@ async def list_unsupported(
     agent: AgentSpec | None = None,
     visible: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
-    """Returns every unsupported key of the spec. `visible` are paths of this machine that sandboxes see."""
+    """Return every unsupported key of the spec. `visible` are paths of this machine that sandboxes see."""
     features = [*_list_unsupported_keys(spec, backend, agent), *_check_workdir(spec.setup.workdir, backend, visible)]
     if spec.determinism.clock is not None or any("clock" in find_disturbed(one) for one in scenarios):
         library = await find_clock_library()
@@ -34,7 +34,7 @@ async def list_unsupported(
 
 
 def find_disturbed(scenario: Scenario) -> frozenset[Disturbed]:
-    """Returns the targets of a scenario's world faults that the sandbox must know from the start."""
+    """Return the targets of a scenario's world faults that the sandbox must know from the start."""
     worldly = (get_fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
     return frozenset(part for part in worldly if part is not None)
 
@@ -61,7 +61,7 @@ def _list_unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: Agen
 
 
 def _check_workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) -> Iterator[Isolation]:
-    """Yields the additional path of the workspace, if it cannot be created."""
+    """Yield the additional path of the workspace, if it cannot be created."""
     if path is None:
         return
     at = PurePosixPath(path)
@@ -73,7 +73,7 @@ def _check_workdir(path: str | None, backend: SandboxBackend, visible: Iterable[
 
 
 def select_lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
-    """Returns what is not enforced, without limits and logs that the spec does not ask for."""
+    """Return what is not enforced, without limits and logs that the spec does not ask for."""
     unasked = {
         MEMORY: spec.resources.memory is None,
         CPU: spec.resources.cpu is None,
@@ -86,7 +86,7 @@ def select_lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isol
 
 
 def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str) -> None:
-    """Raises UserError that names every feature that cannot be enforced."""
+    """Raise UserError that names every feature that cannot be enforced."""
     missing = select_lacking(spec, isolation)
     if missing:
         features = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)

@@ -45,7 +45,7 @@ class VisiblePrograms(Struct, frozen=True):
     """Folders outside an environment that it reads, as left by `pip install -e`."""
 
     def list_notes(self) -> tuple[str, ...]:
-        """Returns notes for the reader."""
+        """Return notes for the reader."""
         visible = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         withheld = [
             f"{folder} is hidden from the agent's program: it contains your home folder or the spec"
@@ -74,7 +74,7 @@ class ProgramFiles:
         self._beyond: dict[str, None] = {}
 
     def add_by_name(self, name: str) -> str | None:
-        """Adds a program by its name on PATH; returns where it was found."""
+        """Add a program by its name on PATH; return where it was found."""
         path = self._search.find(name)
         if path is not None:
             self._folders[os.path.dirname(path)] = None
@@ -82,12 +82,12 @@ class ProgramFiles:
         return path
 
     def add_environment(self, folder: str) -> None:
-        """Adds a complete environment, whose programs come before all others."""
+        """Add a complete environment, whose programs come before all others."""
         self._folders[os.path.join(folder, "bin")] = None
         self._add_environment_files(folder)
 
     def add_program(self, path: str, *, itself: bool = True, depth: int = 0) -> None:
-        """Adds everything that the program at a path needs; `itself` includes the file."""
+        """Add everything that the program at a path needs; `itself` includes the file."""
         if depth > _DEPTH or not os.path.isfile(path):
             return
         places = [os.path.abspath(path)]
@@ -104,7 +104,7 @@ class ProgramFiles:
             self.add_program(target, depth=depth + 1)
 
     def is_packaged(self, path: str) -> bool:
-        """Returns whether a program is part of an environment or package and needs it to run."""
+        """Return whether a program is part of an environment or package and needs it to run."""
         places = [path, *[beyond for _, _, beyond in list_links(path)]]
         return any(_find_environment(place) or _MODULES in Path(place).parts for place in places)
 
@@ -133,7 +133,7 @@ class ProgramFiles:
             self._add_javascript(Path(real).parent)
 
     def _add_environment_files(self, folder: str) -> None:
-        """Adds a virtual environment and the Python that it was made from."""
+        """Add a virtual environment and the Python that it was made from."""
         self._show(folder)
         self._beyond |= dict.fromkeys(_list_added_paths(folder))
         base = os.path.join(folder, "bin", "python")
@@ -146,14 +146,14 @@ class ProgramFiles:
                 self._show(prefix)
 
     def _add_user_site(self, base: str) -> None:
-        """Adds packages installed with `pip install --user`; a variable names them, as HOME differs inside."""
+        """Add packages installed with `pip install --user`; a variable names them, as HOME differs inside."""
         folders = [str(path) for path in Path(base).glob("lib/python3*/site-packages")]
         if folders and not is_in_system(base):
             self._paths |= dict.fromkeys(folders)
             self._variables["PYTHONUSERBASE"] = base
 
     def _add_pnpm(self, target: str) -> None:
-        """Adds the packages around a pnpm program, and the folder that its script names."""
+        """Add the packages around a pnpm program, and the folder that its script names."""
         for place in (target, *[beyond for _, _, beyond in list_links(target)]):
             path = os.path.abspath(place)
             if store := _PNPM_STORE.match(path):
@@ -162,7 +162,7 @@ class ProgramFiles:
                 self._show(_find_modules(path))
 
     def _add_javascript(self, folder: Path) -> None:
-        """Adds the package of a script outside node_modules, as left by `npm link`, and the modules above it."""
+        """Add the package of a script outside node_modules, as left by `npm link`, and the modules above it."""
         above = (folder, *folder.parents)
         own = next((one for one in above if (one / "package.json").is_file()), None)
         if own is None or is_in_system(str(own)):
@@ -194,7 +194,7 @@ class ProgramFiles:
 
 
 def _read_shebang(path: str) -> list[str]:
-    """Returns the words of a script's first line; empty for a binary."""
+    """Return the words of a script's first line; empty for a binary."""
     try:
         with open(path, "rb") as file:
             line = file.read(_FIRST_LINE).partition(b"\n")[0]
@@ -204,7 +204,7 @@ def _read_shebang(path: str) -> list[str]:
 
 
 def _get_interpreter_name(shebang: Sequence[str]) -> str:
-    """Returns the name of the interpreter."""
+    """Return the name of the interpreter."""
     if not shebang:
         return ""
     plain = [word for word in shebang[1:] if not word.startswith("-") and "=" not in word]
@@ -213,7 +213,7 @@ def _get_interpreter_name(shebang: Sequence[str]) -> str:
 
 
 def find_pnpm_target(script: str) -> str:
-    """Returns the program that a pnpm script starts; empty if it is not such a script."""
+    """Return the program that a pnpm script starts; empty if it is not such a script."""
     try:
         with open(script, "rb") as file:
             text = file.read(_PNPM_SHIM_READ).decode("utf-8", "replace")
@@ -224,19 +224,19 @@ def find_pnpm_target(script: str) -> str:
 
 
 def _find_modules(path: str) -> str:
-    """Returns the topmost node_modules that contains the path."""
+    """Return the topmost node_modules that contains the path."""
     parts = Path(path).parts
     return str(Path(*parts[: parts.index(_MODULES) + 1]))
 
 
 def _find_environment(program: str) -> str:
-    """Returns the virtual environment that contains a program; empty if none does."""
+    """Return the virtual environment that contains a program; empty if none does."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(program)))
     return folder if os.path.isfile(os.path.join(folder, "pyvenv.cfg")) else ""
 
 
 def _read_home(config: str) -> str:
-    """Returns the folder of an environment's base Python, from its configuration."""
+    """Return the folder of an environment's base Python, from its configuration."""
     try:
         lines = Path(config).read_text(errors="replace").splitlines()
     except OSError:
@@ -246,7 +246,7 @@ def _read_home(config: str) -> str:
 
 
 def _list_added_paths(environment: str) -> Iterator[str]:
-    """Folders that the `.pth` files of an environment add to its modules."""
+    """Yield the folders that the `.pth` files of an environment add to its modules."""
     for file in Path(environment).glob("lib/python3*/site-packages/*.pth"):
         for line in file.read_text(errors="replace").splitlines():
             if os.path.isabs(line.strip()) and os.path.isdir(line.strip()):
@@ -258,5 +258,5 @@ def _is_covered(path: str, folders: Iterable[str]) -> bool:
 
 
 def _is_prefix(folder: str) -> bool:
-    """Returns whether a Python with its library is installed there."""
+    """Return whether a Python with its library is installed there."""
     return bool(folder) and any(Path(folder).glob("lib/python3*/os.py"))

@@ -24,7 +24,7 @@ CLONE_S = 120.0
 
 
 def place_fixtures(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
-    """Puts every workspace fixture into the folder, in order; raises HarnessError if one fails."""
+    """Put every workspace fixture into the folder, in order; raise HarnessError if one fails."""
     for number, fixture in enumerate(fixtures):
         try:
             if fixture.type == "directory":
@@ -41,7 +41,7 @@ def place_fixtures(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> Non
 
 
 def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
-    """Writes files into the workspace or the home."""
+    """Write files into the workspace or the home."""
     for file in files:
         path = resolve_inside(folder, file.path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
 
 
 def resolve_inside(folder: Path, name: str) -> Path:
-    """Returns a path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
+    """Return a path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise HarnessError(f"{name!r} leaves its folder", code="path-outside")
@@ -106,7 +106,7 @@ Begin: TypeAlias = Callable[[str], None]
 async def fill_databases(
     fixtures: Iterable[Fixture], databases: Mapping[str, Database], root: Path, trial: Trial, begin: Begin
 ) -> None:
-    """Loads the fixtures of the databases, in order; HarnessError names the one that failed."""
+    """Load the fixtures of the databases, in order; HarnessError names the one that failed."""
     for number, fixture in enumerate(fixtures):
         if fixture.type not in ("sql", "drift"):
             continue
@@ -135,7 +135,7 @@ async def _load_fixture(database: Database, fixture: Fixture, root: Path, trial:
 
 
 async def run_setup(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str], begin: Begin) -> None:
-    """Runs each command to its end; raises HarnessError with the output of the one that failed."""
+    """Run each command to its end; raise HarnessError with the output of the one that failed."""
     for number, command in enumerate(commands):
         begin(f"setup.commands[{number}]")
         await _refuse_bash_syntax(number, command, sandbox, environ)
@@ -147,7 +147,7 @@ async def run_setup(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[
 
 
 async def _refuse_bash_syntax(number: int, command: str, sandbox: Sandbox, environ: Mapping[str, str]) -> None:
-    """Raises HarnessError if the command needs bash: sh would silently prepare another world."""
+    """Raise HarnessError if the command needs bash: sh would silently prepare another world."""
     for name in find_bash_features(command):
         probe = [_SHELL, "-c", BASH_FEATURES[name].probe]
         if (await sandbox.run(probe, environ, timeout_s=SETUP_S)).exit_code != 0:

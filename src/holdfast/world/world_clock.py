@@ -65,20 +65,20 @@ class Clock:
         return bool(self._numbers[_STANDS])
 
     def set(self, offset_ns: int) -> None:
-        """Lets the clock run, this far ahead of the real one."""
+        """Let the clock run, this far ahead of the real one."""
         self._numbers[_AHEAD] = clamp(offset_ns)
         self._numbers[_STANDS] = 0
 
     def jump(self, to_ns: int) -> None:
-        """Sets the clock to this time; it continues from there."""
+        """Set the clock to this time; it continues from there."""
         self.set(to_ns - self._now_ns())
 
     def freeze(self, at_ns: int | None = None) -> None:
-        """Stops the clock, at this time or at the time it shows now."""
+        """Stop the clock, at this time or at the time it shows now."""
         self._numbers[_STANDS] = clamp(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it runs
 
     def mark_change(self) -> int:
-        """Makes every later reader of the clock report this change, by its number."""
+        """Make every later reader of the clock report this change, by its number."""
         self._numbers[_CHANGES] += 1
         return self._numbers[_CHANGES]
 
@@ -88,7 +88,7 @@ class Clock:
 
 
 def clamp(ns: int) -> int:
-    """Returns the nearest number that a clock can hold."""
+    """Return the nearest number that a clock can hold."""
     return max(-_MOST_NS, min(_MOST_NS, ns))
 
 
@@ -99,7 +99,7 @@ def to_nanoseconds(moment: datetime) -> int:
 
 
 def build_clock_environ(library_inside: str, starts: datetime, now: float, control: str | None) -> dict[str, str]:
-    """Returns the variables that start a program's clock there; `control` is the file's path as programs see it.
+    """Return the variables that start a program's clock there; `control` is the file's path as programs see it.
 
     The library must be first in LD_PRELOAD; an existing value follows it.
     """
@@ -120,7 +120,7 @@ _SLACK_S = 60
 
 
 async def find_clock_library() -> Path | Isolation:
-    """Returns the library; if it is unavailable, the guarantee that does not hold and the reason."""
+    """Return the library; if it is unavailable, the guarantee that does not hold and the reason."""
     if sys.platform != "linux":
         return build_missing("clock-platform")
     try:
@@ -130,7 +130,7 @@ async def find_clock_library() -> Path | Isolation:
 
 
 async def probe_clock(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
-    """Tests whether programs in a sandbox see that clock: an image may have another C library, or no `date`."""
+    """Test whether programs in a sandbox see that clock: an image may have another C library, or no `date`."""
     try:
         ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
     except OSError as missing:
@@ -143,7 +143,7 @@ async def probe_clock(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock
 
 
 def _try(library: Path) -> None:
-    """Raises CannotCompile if a program that preloads the library sees the real time."""
+    """Raise CannotCompile if a program that preloads the library sees the real time."""
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
@@ -184,7 +184,7 @@ class WorldClock:
     async def start(
         self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
     ) -> dict[str, str]:
-        """Returns the variables for the agent; empty if the clock is unavailable: `support` says why.
+        """Return the variables for the agent; empty if the clock is unavailable: `support` says why.
 
         `starts` is a time as written in the spec, None the real time; `seen_at` is the folder as programs see it.
         """
@@ -211,7 +211,7 @@ class WorldClock:
         return (self.support, build_missing("clock-environment")) if self.support.enforced else (self.support,)
 
     def read_time(self) -> float:
-        """Returns the time on the agent's clock."""
+        """Return the time on the agent's clock."""
         return self._require_clock().time_ns / _BILLION
 
     def set(self, now: float, *, frozen: bool) -> None:
@@ -224,7 +224,7 @@ class WorldClock:
         self.changes = clock.mark_change()
 
     def read_changes(self) -> frozenset[int] | None:
-        """Returns the changes after which a program read the clock; None if unknown."""
+        """Return the changes after which a program read the clock; None if unknown."""
         return None if self._readings is None else self._readings.read_reported()
 
     def close(self) -> None:
@@ -256,14 +256,14 @@ class ClockReadings:
     """The reading end of the pipe. Close it after use; the caller owns the file."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError if the pipe cannot be created."""
+        """Raise OSError if the pipe cannot be created."""
         self._reported: set[int] = set()
         os.mkfifo(path)
         path.chmod(0o666)  # for the agent's user, whatever the umask
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def read_reported(self) -> frozenset[int]:
-        """Returns the numbers of the changes that were observed so far."""
+        """Return the numbers of the changes that were observed so far."""
         with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
             while data := os.read(self._fd, _AT_ONCE):
                 whole = data[: len(data) // _CHANGE.size * _CHANGE.size]

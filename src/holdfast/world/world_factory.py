@@ -39,7 +39,7 @@ class WorldFactory:
 
     @asynccontextmanager
     async def open(self, context: TrialContext) -> AsyncIterator[BoxedWorld]:
-        """Opens the world of a trial; leaving the context closes it."""
+        """Open the world of a trial; leaving the context closes it."""
         trial = context.trial
         folder = self.shared.folder / f"{trial.id}-{next(self._numbers)}"
         world = BoxedWorld(self.shared, self.shared.settings.fill(trial), folder, context)
@@ -79,7 +79,7 @@ class _WorldOpening:
         world.links = self._build_links()
 
     async def open_in_time(self) -> None:
-        """Opens everything in order within the trial's time; HarnessError names the step that failed."""
+        """Open everything in order within the trial's time; HarnessError names the step that failed."""
         limit_ms = self._spec.resources.timeout_ms
         try:
             async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
@@ -119,7 +119,7 @@ class _WorldOpening:
             self._settings.tell(world.trial, note)
 
     def _make_folders(self) -> tuple[Path, Path]:
-        """Returns the folders that form the initial workspace and home."""
+        """Return the folders that form the initial workspace and home."""
         world, setup, root = self._world, self._spec.setup, self._world.root
         layer, home = world.folder / "layer", world.folder / "home"
         for folder in (world.lent, layer, home):
@@ -168,7 +168,7 @@ class _WorldOpening:
         world.parts.push_async_callback(world.sandbox.close)
 
     def _build_links(self) -> dict[str, str]:
-        """Links to programs of this machine, and the additional path of the workspace."""
+        """Return the links to programs of this machine, and the additional path of the workspace."""
         workdir = self._spec.setup.workdir
         lacking = any(one.feature == WORKDIR for one in self._site.unsupported)
         also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
@@ -182,7 +182,7 @@ class _WorldOpening:
         return files
 
     async def _connect(self) -> None:
-        """Starts Holdfast's planes at every address inside."""
+        """Start Holdfast's planes at every address inside."""
         world, site, settings = self._world, self._site, self._settings
         world.planes = await site.site_planes.open_address(sock=world.sandbox.listener(*GATEWAY))
         world.parts.push_async_callback(world.planes.close)
@@ -219,7 +219,7 @@ class _WorldOpening:
         )
 
     def _route_calls(self) -> dict[str, str]:
-        """Returns the variables that route the agent's calls to Holdfast, and lends the files that they name."""
+        """Return the variables that route the agent's calls to Holdfast, and lends the files that they name."""
         world = self._world
         # The gateway adds the user's keys; the agent does not see them.
         environ = {**build_placeholder_keys({}), **world.planes.environ}
@@ -232,7 +232,7 @@ class _WorldOpening:
         return environ | {"NO_PROXY": past, "no_proxy": past}
 
     def _build_node_options(self) -> dict[str, str]:
-        """Returns NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
+        """Return NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
         wanted = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
         if self._site.site_planes.authority is None:
             return {"NODE_OPTIONS": wanted} if wanted else {}
@@ -240,7 +240,7 @@ class _WorldOpening:
         return {"NODE_OPTIONS": add_node_preload(wanted, lent)}
 
     async def _set_clock(self) -> None:
-        """Sets the agent's clock; if that is impossible, `isolation` says why."""
+        """Set the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
         seen_at = world.sandbox.inside(LENT)
         environ = await world.clock.start(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)

@@ -109,7 +109,7 @@ class CommandTurns:
         """Whether the command has run before: after that, a failure to run is the agent's doing."""
 
     async def converse(self, task: Task, world: World, place: Place, env: Mapping[str, str]) -> Answer:
-        """Runs the command once per turn, until one ends badly."""
+        """Run the command once per turn, until one ends badly."""
         context = world.context
         name = self._agent.answer_file
         shared = _TurnState(context, place, None if name is None else world.answer_file(name))
@@ -162,7 +162,7 @@ class CommandTurns:
     async def _run_command(
         self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _TurnState
     ) -> _FinishedCommand:
-        """Runs the command to its end, or kills it at its time limit."""
+        """Run the command to its end, or kill it at its time limit."""
         file, place, context = shared.file, shared.place, shared.context
         if file is not None:
             file.clear()
@@ -190,7 +190,7 @@ class CommandTurns:
     def _open_streams(
         self, prompt: str, delivery: PromptDelivery, answer: Head | None, printed: Tail, last: OutputEnd
     ) -> Pipes | Terminal:
-        """Opens what the program reads and prints: pipes, or a terminal if the spec has a dialogue."""
+        """Open what the program reads and prints: pipes, or a terminal if the spec has a dialogue."""
         if self._agent.dialogue:
             return open_terminal(self._agent, prompt, [last, *([] if answer is None else [answer]), printed])
         errors = last.tee(printed)
@@ -199,7 +199,7 @@ class CommandTurns:
     async def _refuse_start_mistake(
         self, ran: _FinishedCommand, agent: AgentSpec, env: Mapping[str, str], shared: _TurnState
     ) -> None:
-        """Raises AgentUnavailable if the first command failed because the shell could not run it as it is written.
+        """Raise AgentUnavailable if the first command failed because the shell could not run it as it is written.
 
         The command's own program, script or module may be missing. An agent may also be an existing shell script whose
         last command is missing: that is a result.
@@ -254,7 +254,7 @@ class CommandAgent:
 
     @classmethod
     def open_on_machine(cls, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> CommandAgent:
-        """Opens an agent in the spec's own folder, which trials share; with an answer file they run one at a time.
+        """Open an agent in the spec's own folder, which trials share; with an answer file they run one at a time.
 
         Raises AgentUnavailable if the program does not exist.
         """
@@ -268,7 +268,7 @@ class CommandAgent:
         return self
 
     async def run(self, task: Task, world: World) -> Answer:
-        """Runs the command turn after turn; raises AgentUnavailable if it cannot be started."""
+        """Run the command turn after turn; raise AgentUnavailable if it cannot be started."""
         async with self._slot:
             if self._reset is not None:
                 await self._reset()
@@ -288,7 +288,7 @@ class CommandAgent:
 
 
 def _open_reset(agent: AgentSpec, root: Path) -> Reset | None:
-    """Returns the reset that the spec names; an HTTP client is imported only if it needs one."""
+    """Return the reset that the spec names; an HTTP client is imported only if it needs one."""
     if not agent.has_reset:
         return None
     from holdfast.agents.http.reset import open_reset
@@ -297,7 +297,7 @@ def _open_reset(agent: AgentSpec, root: Path) -> Reset | None:
 
 
 def _refuse_bash_syntax(agent: AgentSpec) -> None:
-    """Raises AgentUnavailable if the command is written for bash and this machine's sh reads it in another way."""
+    """Raise AgentUnavailable if the command is written for bash and this machine's sh reads it in another way."""
     for name in find_bash_features(agent.command or ""):
         probe = [SHELL, "-c", BASH_FEATURES[name].probe]
         if subprocess.run(probe, capture_output=True, check=False).returncode:  # noqa: S603 - our own texts

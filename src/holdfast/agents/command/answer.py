@@ -51,7 +51,7 @@ class OutputEnd:
         self._pending = bytearray()
 
     def tee(self, sink: Sink) -> Sink:
-        """Returns a sink that also passes everything on to another sink."""
+        """Return a sink that also passes everything on to another sink."""
         return _TeeSink(self, sink)
 
     def add(self, data: bytes) -> None:
@@ -61,7 +61,7 @@ class OutputEnd:
             del self._pending[:-_KEPT]
 
     def find_question(self) -> str:
-        """Returns the line that waits for an answer; empty if none does, or if the agent made a call after it."""
+        """Return the line that waits for an answer; empty if none does, or if the agent made a call after it."""
         now = self._called()
         if now != self._then:
             return ""
@@ -80,7 +80,7 @@ class _TeeSink:
 
 
 def find_question_line(text: str, *, anything: bool) -> str:
-    """Returns the last line, if it asks for something; `anything` also accepts an open line that ends like a prompt."""
+    """Return the last line, if it asks for something; `anything` also accepts an open line that ends like a prompt."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
@@ -96,7 +96,7 @@ def find_question_line(text: str, *, anything: bool) -> str:
 
 
 def describe_wait(question: str) -> str:
-    """Returns the message about a program that was killed while it waited for input."""
+    """Return the message about a program that was killed while it waited for input."""
     last = shorten(question)
     return f"it seems to wait for input: its last line was {last!r}; answer it with agent.dialogue, or a flag"
 
@@ -119,7 +119,7 @@ class AnswerBytes(NamedTuple):
 
 
 def read_answer_file(name: str, left: AnswerContent) -> AnswerBytes:
-    """Returns the content of a command's answer file."""
+    """Return the content of a command's answer file."""
     missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
     return AnswerBytes(left.data, left.cut, missing, left.refused)
 
@@ -144,7 +144,7 @@ class AnswerReader:
         return TEXT_KEPT if self.find is None else JSON_READ
 
     def end_turn(self, prompt: str, left: AnswerBytes, status: int | None, took_ms: float, why: str) -> Turn:
-        """Returns the turn of a command that ended by itself."""
+        """Return the turn of a command that ended by itself."""
         answer = self._read_answer(left)
         if status == 0:
             return Turn(prompt, answer.text, took_ms, answer.ending, answer.detail, cut=answer.cut)
@@ -152,12 +152,12 @@ class AnswerReader:
         return Turn(prompt, answer.text, took_ms, "crashed", detail, cut=answer.cut)
 
     def end_for_memory(self, prompt: str, left: AnswerBytes, took_ms: float, why: str) -> Turn:
-        """Returns the turn of a command that the system killed because of its memory use."""
+        """Return the turn of a command that the system killed because of its memory use."""
         answer = self._read_answer(left)
         return Turn(prompt, answer.text, took_ms, "out_of_memory", f"it {why}", cut=answer.cut)
 
     def end_for_timeout(self, prompt: str, left: AnswerBytes, timeout_ms: float) -> Turn:
-        """Returns the turn of a command that Holdfast killed at its time limit."""
+        """Return the turn of a command that Holdfast killed at its time limit."""
         answer = self._read_answer(left)
         return Turn(prompt, answer.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=answer.cut)
 
@@ -189,7 +189,7 @@ class AnswerReader:
 
 
 def _decode(left: AnswerBytes) -> str:
-    """Decodes the output; a character that the limit has split is left out."""
+    """Decode the output; a character that the limit has split is left out."""
     return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
 
 

@@ -52,7 +52,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Terminal:
-    """Opens the terminal of one turn. The prompt replaces `{prompt}`, without control characters."""
+    """Open the terminal of one turn. The prompt replaces `{prompt}`, without control characters."""
     prompt = _CONTROLS.sub("", prompt)
     lines = [TypedLine(step.expect, step.type.replace("{prompt}", prompt)) for step in agent.dialogue]
     if any(len(row.encode()) > LINE_LIMIT for line in lines for row in line.text.split("\n")):
@@ -66,7 +66,7 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
 
 
 def explain_terminal_turn(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
-    """Adds to the turn an expected question that never appeared on its terminal, or the question it waits at."""
+    """Add to the turn an expected question that never appeared on its terminal, or the question it waits at."""
     if terminal.awaited is not None:
         missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
         if turn.ending == "timeout":
@@ -87,7 +87,7 @@ def _add_wait(turn: Turn, what: str) -> Turn:
 
 
 def explain_piped_turn(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
-    """Adds to the turn the question that it waited at, or its output if it gave no answer."""
+    """Add to the turn the question that it waited at, or its output if it gave no answer."""
     if turn.ending == "timeout":
         return _add_wait(turn, describe_wait(question)) if question else turn
     missed = [*find_missing_facilities(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
@@ -107,7 +107,7 @@ def _describe_last_lines(terminal: Terminal) -> str:
 
 
 def find_missing_facilities(printed: str, *, sandboxed: bool) -> Iterator[str]:
-    """Yields a note for each facility (terminal, GPU, browser) that the agent seems to need and did not have."""
+    """Yield a note for each facility (terminal, GPU, browser) that the agent seems to need and did not have."""
     end = printed[-_READ:]
     if _TERMINAL.search(end):
         yield "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
@@ -158,7 +158,7 @@ class PromptChannel:
     def deliver(
         self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[AgentMessage] = ()
     ) -> PromptDelivery:
-        """Returns the prompt, ready for delivery; `mcp_config` is the path for its placeholder in an argument."""
+        """Return the prompt, ready for delivery; `mcp_config` is the path for its placeholder in an argument."""
         prompt = make_encodable(prompt)
         if self._word:
             _check_word(prompt)
@@ -175,7 +175,7 @@ class PromptChannel:
 
 
 def _append_prompt(agent: AgentSpec) -> AgentSpec:
-    """Adds the prompt as the last argument."""
+    """Add the prompt as the last argument."""
     if agent.command is not None:
         return replace(agent, command=agent.command.rstrip() + " {prompt}")
     return replace(agent, args=(*agent.args, "{prompt}"))

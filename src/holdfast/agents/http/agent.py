@@ -61,7 +61,7 @@ class HttpAgent:
 
     @classmethod
     async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path(), fate: Fate | None = None) -> HttpAgent:
-        """Returns an agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
+        """Return an agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
 
         With a `fate` the agent was ready before: if it cannot be reached now, that is its own failure. The strings of
         `agent` are resolved: no references are left. Raises AgentUnavailable (config) if no request can be made from
@@ -87,7 +87,7 @@ class HttpAgent:
             return await self.ask(task, world)
 
     async def ask(self, task: Task, world: World) -> Answer:
-        """Asks turn after turn until one ends badly. Raises AgentUnavailable if the agent cannot be reached."""
+        """Ask turn after turn until one ends badly. Raises AgentUnavailable if the agent cannot be reached."""
         if task.variation is not UNSET and task.variation.request is not None:
             plain = replace(task, variation=UNSET)
             return await self._copy_with_change(task.variation.request, plain).ask(plain, world)
@@ -111,7 +111,7 @@ class HttpAgent:
         return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
-        """Restores the agent's initial state, as the spec says; raises HarnessError if that fails.
+        """Restore the agent's initial state, as the spec says; raise HarnessError if that fails.
 
         It also raises if no time is left to ask the agent, which is not the agent's failure.
         """
@@ -130,7 +130,7 @@ class HttpAgent:
                 await self._reset.close()
 
     def _copy_with_change(self, change: RequestChange, task: Task) -> HttpAgent:
-        """Returns a copy of this agent that sends changed requests. The copy shares everything that must be closed."""
+        """Return a copy of this agent that sends changed requests. The copy shares everything that must be closed."""
         assert not isinstance(self._wire, ChangedClient)
         wire = ChangedClient(self._wire, self._form, change, task)
         return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
@@ -177,7 +177,7 @@ class HttpAgent:
     async def _send(
         self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, accepted: WasAccepted
     ) -> HttpExchange:
-        """Sends the request; if an agent that Holdfast started died, the exchange says so."""
+        """Send the request; if an agent that Holdfast started died, the exchange says so."""
         try:
             exchange = await self._wire.send(request, cookies, limit_s, accepted)
         except AgentUnavailable as gone:
@@ -192,5 +192,5 @@ class HttpAgent:
 
 
 def _has_called_since(context: TrialContext, before: int) -> bool:
-    """Returns whether the agent has made more calls since."""
+    """Return whether the agent has made more calls since."""
     return context.count_activity() > before

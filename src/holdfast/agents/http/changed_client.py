@@ -47,7 +47,7 @@ class RawExchange:
         self.slept_s = 0.0
 
     async def perform(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
-        """Returns what arrived until `deadline`, on the loop's clock.
+        """Return what arrived until `deadline`, on the loop's clock.
 
         Raises NotConnected if there was no connection.
         """
@@ -67,7 +67,7 @@ class RawExchange:
         return self._got.reply
 
     async def _send(self, link: RawSocket) -> None:
-        """Sends the complete request. A server may answer early and reject the rest, so reading continues."""
+        """Send the complete request. A server may answer early and reject the rest, so reading continues."""
         with suppress(OSError):
             head, rest = self._wire.head, self._wire.rest
             if self._slow == "head":
@@ -92,7 +92,7 @@ class RawExchange:
             await link.send(data[at : at + size])
 
     async def _read(self, link: RawSocket) -> None:
-        """Reads until the reply is complete or ends; the first pieces small and slowly if required."""
+        """Read until the reply is complete or ends; the first pieces small and slowly if required."""
         slow = PIECES if self._slow == "reply" else 0
         while not self._got.over:
             try:
@@ -149,12 +149,12 @@ class ChangedClient:
         return self._client.make_cookie_jar()
 
     async def close(self) -> None:
-        """Does nothing: no connection is kept."""
+        """Do nothing: no connection is kept."""
 
     async def send(
         self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: WasAccepted = bool
     ) -> HttpExchange:
-        """Returns the result of the changed request, or of the worst of its copies, within `limit_s`.
+        """Return the result of the changed request, or of the worst of its copies, within `limit_s`.
 
         Raises AgentUnavailable if no connection could be made at all.
         """
@@ -199,7 +199,7 @@ class ChangedClient:
         return result
 
     async def _explain(self, exchange: HttpExchange, limit_s: float) -> None:
-        """Decides what the missing reply to a malformed request means: a rejection, or a crash of the agent."""
+        """Decide what the missing reply to a malformed request means: a rejection, or a crash of the agent."""
         try:
             (await open_socket(self._client.url.endpoint, limit_s, load_certificates)).close()
         except NotConnected:
@@ -208,7 +208,7 @@ class ChangedClient:
             exchange.note = _SILENT
 
     async def _send_copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
-        """Sends all copies concurrently; returns the worst exchange, and of equals the last."""
+        """Send all copies concurrently; return the worst exchange, and of equals the last."""
         change = self._change
         count = min(change.copies, COPIES_LIMIT)
         wires = [self._build_wire_request(request, cookie)] * count
@@ -237,7 +237,7 @@ class ChangedClient:
         return worst
 
     def _unwrap_result(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
-        """Returns the result of one copy; None if there was no connection."""
+        """Return the result of one copy; None if there was no connection."""
         if isinstance(result, HttpExchange):
             return result
         if isinstance(result, NotConnected):
@@ -262,7 +262,7 @@ def _describe_counts(exchanges: list[HttpExchange], count: int) -> str:
 
 
 def find_prompt_parameter(form: RequestForm) -> str:
-    """Returns the field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
+    """Return the field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
     for name, value in form.query:
         if _MARK in _mark_prompt(value):
             return _mark_prompt(name)
@@ -274,5 +274,5 @@ def find_prompt_parameter(form: RequestForm) -> str:
 
 
 def _mark_prompt(template: RequestTemplate) -> str:
-    """Returns the template with a mark in place of its prompt."""
+    """Return the template with a mark in place of its prompt."""
     return "".join(p if isinstance(p, str) else p.write(_MARK if p.name == "prompt" else "x") for p in template.parts)

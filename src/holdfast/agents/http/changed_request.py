@@ -27,12 +27,12 @@ _KEY = "holdfast_extra"
 
 
 def change_body(body: bytes, form: str, size: int) -> bytes:
-    """Rewrites the body in this form, a name of FORMS, within the size limit of the form."""
+    """Rewrite the body in this form, a name of FORMS, within the size limit of the form."""
     return FORMS[form](body, max(0, size))
 
 
 def _add_extra(body: bytes, value: bytes) -> bytes:
-    """Returns the body with one unexpected element: a key of an object, an item of a list, else text."""
+    """Return the body with one unexpected element: a key of an object, an item of a list, else text."""
     kind = _find_json_type(body)
     text = body.strip()
     if kind is dict:
@@ -45,7 +45,7 @@ def _add_extra(body: bytes, value: bytes) -> bytes:
 
 
 def _find_json_type(body: bytes) -> type | None:
-    """Returns dict or list if the body is a JSON object or list; None otherwise."""
+    """Return dict or list if the body is a JSON object or list; None otherwise."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def _find_json_type(body: bytes) -> type | None:
 
 
 def _read_pairs(body: bytes) -> list[tuple[str, str]]:
-    """Returns the body as names and values; a body that is not an object is the value of `input`."""
+    """Return the body as names and values; a body that is not an object is the value of `input`."""
     try:
         value: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -65,7 +65,7 @@ def _read_pairs(body: bytes) -> list[tuple[str, str]]:
 
 
 def _pack(body: bytes, size: int, wbits: int) -> bytes:
-    """Returns the body after so many spaces, compressed."""
+    """Return the body after so many spaces, compressed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     blanks = min(size, UNPACKED_LIMIT)
     return packer.compress(b" " * blanks) + packer.compress(body) + packer.flush()
@@ -83,7 +83,7 @@ def _quote_attribute(text: str) -> str:
 
 
 def _write_entities(body: bytes, size: int) -> bytes:
-    """Returns XML whose entities grow tenfold at each level."""
+    """Return XML whose entities grow tenfold at each level."""
     levels = min(size, 9)
     grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels + 1))
     head = f'<?xml version="1.0"?><!DOCTYPE request [<!ENTITY e0 "x">{grown}]>'
@@ -108,7 +108,7 @@ def _encode_utf16(body: bytes, size: int) -> bytes:
 
 
 def _add_fields(body: bytes, size: int) -> bytes:
-    """Returns an object with so many keys."""
+    """Return an object with so many keys."""
     return _add_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
 
 
@@ -121,7 +121,7 @@ def _nest(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _repeat_keys(body: bytes, size: int) -> bytes:
-    """Returns a JSON object with every key repeated with the value null: readers differ on which one counts."""
+    """Return a JSON object with every key repeated with the value null: readers differ on which one counts."""
     again = (
         ",".join(f"{json.dumps(name)}:null" for name, _ in _read_pairs(body)) if _find_json_type(body) is dict else ""
     )
@@ -174,7 +174,7 @@ class WireRequest(Struct, frozen=True):
 def build_wire_request(
     change: RequestChange, url: HttpUrl, lines: tuple[bytes, ...], request: HttpRequest, cookie: str, parameter: str
 ) -> WireRequest:
-    """Returns the changed request; `lines` are the agent's headers, `parameter` is the field of its prompt."""
+    """Return the changed request; `lines` are the agent's headers, `parameter` is the field of its prompt."""
     method = request.method
     if change.method:
         method = change.method if change.method != method else "PATCH"
@@ -198,7 +198,7 @@ def _change_target(change: RequestChange, url: HttpUrl, target: str, parameter: 
 
 
 def _change_headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]:
-    """Yields the agent's headers with those of the change, and a connection that is not kept open."""
+    """Yield the agent's headers with those of the change, and a connection that is not kept open."""
     replaced = {name.lower() for name, _ in change.headers}
     gone = {*replaced, *change.without, "connection"}
     for line in lines:
@@ -215,7 +215,7 @@ def _change_headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator
 
 
 def _frame(change: RequestChange, method: str, body: bytes | None) -> tuple[list[bytes], bytes]:
-    """Returns the headers that give the body's length, and the body as sent."""
+    """Return the headers that give the body's length, and the body as sent."""
     if body is None and method not in _WITH_BODY and change.framing == "length":
         return [], b""
     data = body or b""
@@ -232,7 +232,7 @@ def _frame(change: RequestChange, method: str, body: bytes | None) -> tuple[list
 
 
 def _split_chunks(data: bytes) -> Iterator[bytes]:
-    """Yields the data in chunks of odd sizes; every second one has an extension and leading zeros."""
+    """Yield the data in chunks of odd sizes; every second one has an extension and leading zeros."""
     at = n = 0
     while at < len(data):
         piece = data[at : at + _CHUNKS[n % len(_CHUNKS)]]

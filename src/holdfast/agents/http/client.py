@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def make_unreachable_error(
     kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float
 ) -> AgentUnavailable:
-    """Builds the error of a trial whose agent accepted no connection, with the system's message."""
+    """Build the error of a trial whose agent accepted no connection, with the system's message."""
     why, hint = _explain_failure(kind, error, url, timeout_s)
     return AgentUnavailable(f"cannot reach the agent at {url.display_text}: {why}", code="agent-unreachable", hint=hint)
 
@@ -114,13 +114,13 @@ class HttpClient:
         self._time = asyncio.get_running_loop().time
 
     def make_cookie_jar(self) -> CookieJar:
-        """Returns a cookie jar for the requests of one trial."""
+        """Return a cookie jar for the requests of one trial."""
         return CookieJar(self.url, self.head.cookie)
 
     async def send(
         self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: WasAccepted = bool
     ) -> HttpExchange:
-        """Sends the request, within `limit_s` if that is less than the usual time.
+        """Send the request, within `limit_s` if that is less than the usual time.
 
         Raises AgentUnavailable if no connection or no request could be made.
         """
@@ -148,7 +148,7 @@ class HttpClient:
     async def _ask(
         self, request: OutgoingRequest, deadline: float, accepted: WasAccepted
     ) -> tuple[CollectedReply, bool]:
-        """Waits for a free connection and sends the request; returns whether it needed a second connection."""
+        """Wait for a free connection and send the request; return whether it needed a second connection."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._turns.acquire()
@@ -167,7 +167,7 @@ class HttpClient:
 
 
 def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:
-    """Returns the exchange for a complete or partial reply."""
+    """Return the exchange for a complete or partial reply."""
     ending, detail = _classify_ending(reply, limit_s)
     if reply.status is None:
         return HttpExchange(ending, detail)
@@ -192,7 +192,7 @@ def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:
 
 
 def _classify_ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
-    """Returns how the exchange ended."""
+    """Return how the exchange ended."""
     if reply.late:
         return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
     failure = reply.failure
@@ -207,7 +207,7 @@ def _classify_ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind,
 
 
 def load_certificates() -> SSLContext:
-    """Returns the certificates to check servers against: the system's, or those that the user's variables name.
+    """Return the certificates to check servers against: the system's, or those that the user's variables name.
 
     Slow to load.
     """
@@ -252,7 +252,7 @@ class FixedHead:
         self._lines = b"".join([line + b"\r\n" for line in rest])
 
     def write_request(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
-        """Returns a complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
+        """Return a complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
         if method not in _WITH_BODY and not _METHOD.fullmatch(method):
             raise ValueError(f"not an HTTP method: {method[:80]!r}")
         first = f"{method} {target} HTTP/1.1\r\n".encode()

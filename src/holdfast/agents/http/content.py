@@ -21,7 +21,7 @@ class UnreadableBody(Exception):
 
 
 def read_content_type(fields: RawFields) -> tuple[str, str | None]:
-    """Returns the type and charset of a body."""
+    """Return the type and charset of a body."""
     return _parse_content_type(find_header(fields, "content-type"))
 
 
@@ -39,7 +39,7 @@ def _parse_content_type(header: str | None) -> tuple[str, str | None]:
 
 
 def unpack_body(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> bytes:
-    """Decompresses a body, up to one byte over `limit`; raises Unpackable if it cannot.
+    """Decompress a body, up to one byte over `limit`; raise Unpackable if it cannot.
 
     A body that is not `whole` is read as far as possible.
     """

@@ -31,7 +31,7 @@ class CookieJar:
         self._stored: dict[tuple[str, str], Cookie] = {}
 
     def store(self, fields: RawFields) -> None:
-        """Stores the cookies that a reply sets."""
+        """Store the cookies that a reply sets."""
         for name, value in fields:
             if name.lower() == b"set-cookie":
                 self._store_line(value.decode("utf-8", "replace"))
@@ -65,7 +65,7 @@ class CookieJar:
 
 
 def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Yields the `name=value` pairs; a part without a value is a name."""
+    """Yield the `name=value` pairs; a part without a value is a name."""
     for piece in text.split(";"):
         name, _, value = piece.partition("=")
         if name.strip():
@@ -77,7 +77,7 @@ def _is_within(path: str, request_path: str) -> bool:
 
 
 def _compute_expiry(attributes: dict[str, str]) -> float:
-    """Returns when a cookie expires; without an expiry, never within a trial."""
+    """Return when a cookie expires; without an expiry, never within a trial."""
     try:
         return time.time() + int(attributes["max-age"])
     except (KeyError, ValueError):

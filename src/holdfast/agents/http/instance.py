@@ -36,7 +36,7 @@ class Ports:
         self._next = os.getpid() * 37 % COUNT  # concurrent runs start at different ports
 
     def pick_port(self) -> int:
-        """Returns a port that nobody listens on now."""
+        """Return a port that nobody listens on now."""
         for _ in range(COUNT):
             port = FIRST + self._next
             self._next = (self._next + 1) % COUNT
@@ -46,7 +46,7 @@ class Ports:
 
 
 def check_port_free(host: str, port: int) -> None:
-    """Raises AgentUnavailable if something already listens on the agent's port."""
+    """Raise AgentUnavailable if something already listens on the agent's port."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
@@ -71,7 +71,7 @@ def _make_port_error(port: int) -> AgentUnavailable:
 
 
 def _is_free(port: int) -> bool:
-    """Returns whether a program can listen there on all addresses, without SO_REUSEADDR."""
+    """Return whether a program can listen there on all addresses, without SO_REUSEADDR."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind(("", port))
@@ -106,7 +106,7 @@ class Instance:
     async def start(
         cls, written: AgentSpec, port: int, place: Place, root: Path, printed: Tail | None = None
     ) -> Instance:
-        """Starts a copy on this port and waits until it is ready; raises AgentUnavailable if it does not become ready.
+        """Start a copy on this port and wait until it is ready; raise AgentUnavailable if it does not become ready.
 
         Ending the instance closes the place; a failed start closes it immediately. `printed` stores its output.
         """
@@ -130,7 +130,7 @@ class Instance:
         return self
 
     async def _await_ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
-        """Waits until it is ready; returns its client."""
+        """Wait until it is ready; return its client."""
         if forward is None:
             agent, can_connect = self._agent, None
         else:
@@ -147,7 +147,7 @@ class Instance:
         return not self._program.ended
 
     async def perform(self, task: Task, world: World) -> Answer:
-        """Runs one trial: resets the agent, if the spec names a reset, then asks turn after turn."""
+        """Run one trial: reset the agent, if the spec names a reset, then ask turn after turn."""
         await self._http.reset(world)
         if not self.is_for_trial:
             self._pipes.drain()
@@ -164,14 +164,14 @@ class Instance:
         return Answer(answer.turns, output=self._printed.text, notes=notes)
 
     async def end(self, grace_s: float | None = None) -> tuple[str, ...]:
-        """Ends the instance; returns notes for the reader."""
+        """End the instance; return notes for the reader."""
         if grace_s is not None:
             await self._program.end(grace_s)
         await self._parts.aclose()
         return self._program.notes
 
     async def _describe_end(self) -> tuple[EndingKind, str]:
-        """Returns how an agent ended that was ready before and now gave no answer or no connection."""
+        """Return how an agent ended that was ready before and now gave no answer or no connection."""
         if await self._program.wait_for_end(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
@@ -184,12 +184,12 @@ def _quote_last_error(printed: Tail) -> str:
 
 
 def _select_port_variables(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
-    """Returns the variables of the section that contain its port."""
+    """Return the variables of the section that contain its port."""
     return {name: value for name, value in agent.env.items() if value != written.env[name]}
 
 
 def _replace_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
-    """Returns the section with the forwarded port in place of the agent's own."""
+    """Return the section with the forwarded port in place of the agent's own."""
 
     def move_url(url: str) -> str:
         return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)

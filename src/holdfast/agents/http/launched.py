@@ -56,7 +56,7 @@ class LaunchedHttpAgent:
     async def open_on_machine(
         cls, agent: AgentSpec, root: Path, limit: int, open_place: OpenPlace
     ) -> LaunchedHttpAgent:
-        """Starts the first instance and waits until it is ready.
+        """Start the first instance and wait until it is ready.
 
         Raises AgentUnavailable if it does not become ready.
         """
@@ -85,7 +85,7 @@ class LaunchedHttpAgent:
         return self
 
     async def run(self, task: Task, world: World) -> Answer:
-        """Asks a separate instance. If it dies, that is a result; raises AgentUnavailable if none can be started."""
+        """Ask a separate instance. If it dies, that is a result; raise AgentUnavailable if none can be started."""
         if self._slot is None:
             return await self._run(task, world)
         async with self._slot:
@@ -130,22 +130,22 @@ class Instances(Protocol):
     """Lends an instance for each trial."""
 
     async def open(self) -> None:
-        """Starts the first one; raises AgentUnavailable if that fails."""
+        """Start the first one; raise AgentUnavailable if that fails."""
         ...
 
     async def acquire(self, world: World) -> Instance:
-        """Returns an instance that no other trial uses; raises NotReadyInTime if the trial's time ends first.
+        """Return an instance that no other trial uses; raise NotReadyInTime if the trial's time ends first.
 
         Raises AgentUnavailable if none can be started.
         """
         ...
 
     async def release(self, instance: Instance) -> tuple[str, ...]:
-        """Returns an instance after its trial; returns notes about its end."""
+        """Take an instance back after its trial; return notes about its end."""
         ...
 
     async def close(self) -> None:
-        """Ends all instances that are not in use."""
+        """End all instances that are not in use."""
         ...
 
 
@@ -181,7 +181,7 @@ class SpareInstances:
         await await_all(one.end() for one in ended if isinstance(one, Instance))
 
     async def _await_spare(self, spare: asyncio.Task[Instance]) -> Instance | None:
-        """Returns the spare when it is ready; None if it could not be started or has ended since."""
+        """Return the spare when it is ready; None if it could not be started or has ended since."""
         try:
             instance = await asyncio.shield(spare)
         except asyncio.CancelledError:
@@ -239,7 +239,7 @@ class WorldInstances:
         self._begin = begin
 
     async def open(self) -> None:
-        """Does nothing: an instance needs a world."""
+        """Do nothing: an instance needs a world."""
 
     async def acquire(self, world: World) -> Instance:
         limit_s, printed = time_left_s(world), Tail()
@@ -257,4 +257,4 @@ class WorldInstances:
         return await instance.end()
 
     async def close(self) -> None:
-        """Does nothing: every instance ended with its trial."""
+        """Do nothing: every instance ended with its trial."""

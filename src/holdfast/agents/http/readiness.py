@@ -45,7 +45,7 @@ class OutOfMemoryAtStart(AgentUnavailable):
 async def await_ready(
     agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, place: Place, accepts: Accepts | None = None
 ) -> None:
-    """Returns when the agent is ready; raises AgentUnavailable with its output if it ends first or is too slow.
+    """Return when the agent is ready; raise AgentUnavailable with its output if it ends first or is too slow.
 
     `place` is where it runs. `accepts` tests a port that is not one of this machine's.
     """
@@ -95,7 +95,7 @@ async def _poll(probe: Probe) -> None:
 
 
 def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
-    """Returns the condition that is waited for, in words, and a function that tests it."""
+    """Return the condition that is waited for, in words, and a function that tests it."""
     ready = (agent.ready or "port").strip()
     if ready.startswith(("http://", "https://")):
         return f"{ready} gives no answer below 500", lambda: _is_answering(ready)
@@ -109,7 +109,7 @@ def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str,
 
 
 def parse_address(endpoint: str) -> tuple[str, int]:
-    """Returns the host and port of a URL; raises AgentUnavailable (config) if it has none."""
+    """Return the host and port of a URL; raise AgentUnavailable (config) if it has none."""
     try:
         parts = urlsplit(endpoint)
         host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]

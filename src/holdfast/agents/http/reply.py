@@ -36,7 +36,7 @@ class ReplyReader(Struct, frozen=True):
     path: str = ""
 
     def read(self, exchange: HttpExchange, notes: list[str]) -> HttpAnswer:
-        """Returns the answer; a note is added to `notes` if it was cut."""
+        """Return the answer; a note is added to `notes` if it was cut."""
         if exchange.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
         answer = self._read(exchange)._replace(cut=exchange.cut)
@@ -73,7 +73,7 @@ class ReplyReader(Struct, frozen=True):
         return HttpAnswer(text or None, exchange.ending, exchange.detail)
 
     def _find_text(self, exchange: HttpExchange, text: str) -> str | None:
-        """Returns the answer if there is one, else the body: the text of a bad reply is judged, too."""
+        """Return the answer if there is one, else the body: the text of a bad reply is judged, too."""
         try:
             return self._find_answer(exchange, text).text or text or None
         except RecursionError:
@@ -122,7 +122,7 @@ class ReplyReader(Struct, frozen=True):
 
 
 def _decode(exchange: HttpExchange) -> tuple[str, str]:
-    """Returns the body as text, and the error if it does not match its declared encoding."""
+    """Return the body as text, and the error if it does not match its declared encoding."""
     charset = exchange.charset or "utf-8"
     try:
         return exchange.body.decode(charset).removeprefix("\ufeff"), ""
@@ -137,7 +137,7 @@ def _decode(exchange: HttpExchange) -> tuple[str, str]:
 
 
 def _parse_json(text: str, content_type: str) -> Any:
-    """Returns the reply as JSON. If its type is not JSON, only an object or a list is accepted."""
+    """Return the reply as JSON. If its type is not JSON, only an object or a list is accepted."""
     declared = content_type.endswith("json")
     if not declared and not text.lstrip().startswith(("{", "[")):
         return MISSING
@@ -148,7 +148,7 @@ def _parse_json(text: str, content_type: str) -> Any:
 
 
 def _find_failure(value: Any) -> str:
-    """Returns the error message in a body; empty if there is none."""
+    """Return the error message in a body; empty if there is none."""
     if not isinstance(value, dict):
         return ""
     error = value.get("error")
@@ -181,7 +181,7 @@ class Stream(NamedTuple):
 
 
 def read_stream(text: str, find: Find | None = None) -> Stream:
-    """Returns the answer in an event stream: the matching parts of its JSON events, else its plain data."""
+    """Return the answer in an event stream: the matching parts of its JSON events, else its plain data."""
     all_data = [event.decode("utf-8", "surrogatepass") for event in list_data(text.encode("utf-8", "surrogatepass"))]
     data = [event for event in all_data if event.strip() != "[DONE]"]
     events = _parse_events(data)
@@ -196,7 +196,7 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
 
 
 def _parse_events(data: list[str]) -> list[dict[str, Any]]:
-    """Returns the events as objects; empty if one of them is not an object. The last one may be cut off."""
+    """Return the events as objects; empty if one of them is not an object. The last one may be cut off."""
     events: list[dict[str, Any]] = []
     for n, event in enumerate(data, 1):
         try:
@@ -217,7 +217,7 @@ def _join(parts: list[Any], *, unwrap: bool = True) -> str | None:
 
 
 def _find_delta(event: dict[str, Any]) -> Any:
-    """Returns the text in a chunk of the common model APIs."""
+    """Return the text in a chunk of the common model APIs."""
     choices = event.get("choices")
     if not isinstance(choices, list):
         return _find_content(event.get("delta"))

@@ -48,7 +48,7 @@ class RequestForm(Struct, frozen=True):
     """Whether it has a placeholder for the conversation so far."""
 
     def fill(self, prompt: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
-        """Returns the request for `prompt`, which is `turn` or an attack's version of it, in a conversation."""
+        """Return the request for `prompt`, which is `turn` or an attack's version of it, in a conversation."""
         source = (turn, prompt) if self.structured else ()
         if dialogue is None:
             fields = TemplateFields(prompt, source)
@@ -67,12 +67,12 @@ class RequestForm(Struct, frozen=True):
         return HttpRequest(self.method, target, body)
 
     def is_attack_dropped(self, prompt: str, turn: str) -> bool:
-        """Returns whether the template drops what an attack added to the prompt."""
+        """Return whether the template drops what an attack added to the prompt."""
         return prompt != turn and not self.takes_messages and self.fill(prompt, turn) == self.fill(turn, turn)
 
 
 def build_request_form(agent: AgentSpec) -> RequestForm:
-    """Returns the form of an agent's requests; raises AgentUnavailable if the section is not usable."""
+    """Return the form of an agent's requests; raise AgentUnavailable if the section is not usable."""
     method = agent.method.upper()
     headers = _check_headers(agent.headers)
     declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
@@ -95,7 +95,7 @@ def build_request_form(agent: AgentSpec) -> RequestForm:
 
 
 def parse_endpoint(endpoint: str) -> HttpUrl:
-    """Returns the endpoint as a URL; raises AgentUnavailable if it is invalid."""
+    """Return the endpoint as a URL; raise AgentUnavailable if it is invalid."""
     try:
         return read_url(endpoint)
     except ValueError:
@@ -115,7 +115,7 @@ def _build_query(template: RequestTemplate, text: str) -> list[tuple[RequestTemp
 
 
 def _parse_json_pairs(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
-    """Turns each key of an object into a parameter; a value that is not text is sent as JSON."""
+    """Turn each key of an object into a parameter; a value that is not text is sent as JSON."""
     bare = "".join(p if isinstance(p, str) else _quote(p.sample, p.name) for p in make_body_template(text).parts)
     value = json.loads(bare)
     if not isinstance(value, dict):
@@ -128,7 +128,7 @@ def _make_value_template(value: object) -> RequestTemplate:
 
 
 def _quote(sample: str, name: str) -> str:
-    """Returns the placeholder as JSON text again: in quotes if it was outside a string."""
+    """Return the placeholder as JSON text again: in quotes if it was outside a string."""
     return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
 
 

@@ -44,7 +44,7 @@ class Reset:
     env: dict[str, str]
 
     async def __call__(self) -> None:
-        """Resets the agent; raises HarnessError if it cannot."""
+        """Reset the agent; raise HarnessError if it cannot."""
         if self.url is not None and self.wire is not None:
             await _post_reset(self.wire, self.url)
         if self.function:
@@ -56,7 +56,7 @@ class Reset:
 
 
 def open_reset(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
-    """Returns the agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
+    """Return the agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
         url = _resolve_reset_url(endpoint, agent.reset_endpoint)
@@ -102,7 +102,7 @@ async def _call_function(function: str, root: Path, env: dict[str, str]) -> None
 
 
 async def _run_child(function: str, root: Path, env: dict[str, str], output: IO[bytes]) -> int | None:
-    """Runs the child and everything it starts; returns its exit code, None if Holdfast had to kill it."""
+    """Run the child and everything it starts; return its exit code, None if Holdfast had to kill it."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-c", _CALL, str(root), function),
         stdin=asyncio.subprocess.DEVNULL,

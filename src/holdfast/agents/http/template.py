@@ -93,7 +93,7 @@ class TemplateFields:
 
 
 def parse_fields(text: str) -> dict[str, str]:
-    """Returns the `key: value` lines of a prompt; a line without a key continues the value above it."""
+    """Return the `key: value` lines of a prompt; a line without a key continues the value above it."""
     fields: dict[str, str] = {}
     key = ""
     for line in text.splitlines():
@@ -112,7 +112,7 @@ def normalize_key(name: str) -> str:
 
 
 def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
-    """Returns a template for a body: JSON if it is JSON apart from its placeholders, else text."""
+    """Return a template for a body: JSON if it is JSON apart from its placeholders, else text."""
     parts = _join(_split_json(text))
     sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:
@@ -124,17 +124,17 @@ def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
 
 
 def make_text_template(text: str) -> RequestTemplate:
-    """Returns a template for one value of the query."""
+    """Return a template for one value of the query."""
     return RequestTemplate(_join(_split_text(text, replace_surrogates, keep_unknown=False)))
 
 
 def replace_surrogates(value: str) -> str:
-    """Returns the value with lone surrogates replaced, which UTF-8 cannot encode."""
+    """Return the value with lone surrogates replaced, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
 
 def _join(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
-    """Joins adjacent literal parts."""
+    """Join adjacent literal parts."""
     joined: list[str | Slot] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -169,7 +169,7 @@ def _split_text(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[
 
 
 def _keep_json(value: str) -> str:
-    """Returns text that is JSON already."""
+    """Return text that is JSON already."""
     return value
 
 

@@ -46,12 +46,12 @@ class HttpUrl(Struct, frozen=True):
         return "Basic " + b64encode(user.encode("utf-8", "replace")).decode()
 
     def join(self, other: str) -> HttpUrl:
-        """Resolves another URL, which may be relative to this one; raises ValueError if it is invalid."""
+        """Resolve another URL, which may be relative to this one; raise ValueError if it is invalid."""
         return read_url(urljoin(self.text, other))
 
 
 def read_url(text: str) -> HttpUrl:
-    """Parses a URL; raises ValueError if HTTP cannot request it. Spaces in its path are quoted."""
+    """Parse a URL; raise ValueError if HTTP cannot request it. Spaces in its path are quoted."""
     parts = urlsplit(text)
     path, query = (_SPACES.sub(lambda match: quote(match[0]), part) for part in (parts.path, parts.query))
     address = parts._replace(path=path, query=query, fragment="").geturl()

@@ -27,7 +27,7 @@ Take = Callable[[str], None]
 
 
 async def settle(value: Any, take: Take) -> Any:
-    """Awaits an awaitable; joins the parts of a streamed answer and passes each of them to `take`."""
+    """Await an awaitable; join the parts of a streamed answer and pass each of them to `take`."""
     if inspect.isawaitable(value):
         value = await value
     if isinstance(value, AsyncIterator):
@@ -40,7 +40,7 @@ async def settle(value: Any, take: Take) -> Any:
 
 
 def settle_plain(value: Any, take: Take) -> Any:
-    """Joins the parts of a generator."""
+    """Join the parts of a generator."""
     if not isinstance(value, Iterator):
         return value
     pieces = StreamedAnswer(take)
@@ -51,7 +51,7 @@ def settle_plain(value: Any, take: Take) -> Any:
 
 
 def needs_loop(value: Any) -> bool:
-    """Returns whether the value needs an event loop."""
+    """Return whether the value needs an event loop."""
     return inspect.isawaitable(value) or isinstance(value, AsyncIterator)
 
 
@@ -64,7 +64,7 @@ class StreamedAnswer:
         self._size = 0
 
     def add(self, piece: Any) -> bool:
-        """Adds one part; returns True if that is enough."""
+        """Add one part; return True if that is enough."""
         text = to_text(piece)
         if text:
             self._parts.append(text)
@@ -77,7 +77,7 @@ class StreamedAnswer:
 
 
 def to_text(value: Any, prompt: str = "") -> str | None:
-    """Returns the answer's text; None if there is no answer.
+    """Return the answer's text; None if there is no answer.
 
     It is the text itself, the model's last message since `prompt` in a list of messages, or the usual content field of
     a dict or object.
@@ -113,18 +113,18 @@ def to_text(value: Any, prompt: str = "") -> str | None:
 
 
 def _find_messages(value: Any) -> list[Any] | None:
-    """Returns the messages that this is or contains, like the state of a graph."""
+    """Return the messages that this is or contains, like the state of a graph."""
     messages = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
     return messages if are_messages(messages) or (messages == [] and messages is not value) else None
 
 
 def _has_own_text(kind: type) -> bool:
-    """Returns whether a class defines its own text form."""
+    """Return whether a class defines its own text form."""
     return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 
 
 def _join(pieces: list[Any]) -> str:
-    """Joins the text of a list of content blocks; any other list becomes JSON."""
+    """Join the text of a list of content blocks; any other list becomes JSON."""
     blocks = [p if isinstance(p, str) else p["text"] for p in pieces if isinstance(p, str) or _is_block(p)]
     return (
         "".join(blocks) if blocks and len(blocks) == len(pieces) and any(map(_is_block, pieces)) else _to_json(pieces)
@@ -143,12 +143,12 @@ def _to_json(value: Any) -> str:
 
 
 def are_messages(value: Any) -> bool:
-    """Returns whether this is a list of chat messages: objects, dicts or pairs of role and content."""
+    """Return whether this is a list of chat messages: objects, dicts or pairs of role and content."""
     return isinstance(value, list) and bool(value) and all(_find_role(item) for item in value)
 
 
 def find_last_reply(messages: list[Any], prompt: str) -> str | None:
-    """Returns the text of the last AI message; None if there is none since `prompt`."""
+    """Return the text of the last AI message; None if there is none since `prompt`."""
     for message in reversed(messages):
         role = _find_role(message)
         if role in _AI:
@@ -159,12 +159,12 @@ def find_last_reply(messages: list[Any], prompt: str) -> str | None:
 
 
 def is_ai_message(value: Any) -> bool:
-    """Returns whether this is a message of a model."""
+    """Return whether this is a message of a model."""
     return not isinstance(value, tuple) and _find_role(value) in _AI and isinstance(_get_content(value), str | list)
 
 
 def read_content(content: Any) -> str:
-    """Returns the text of a message: its content, or the text parts of it."""
+    """Return the text of a message: its content, or the text parts of it."""
     if isinstance(content, str):
         return str.__str__(content)
     parts = content if isinstance(content, list) else []
@@ -177,7 +177,7 @@ def _read_text_part(part: Any) -> str:
 
 
 def _find_role(message: Any) -> str:
-    """Returns the role of a message; empty if this is not a message."""
+    """Return the role of a message; empty if this is not a message."""
     if isinstance(message, tuple):
         role = message[0] if len(message) == 2 else ""
     elif isinstance(message, dict):

@@ -51,13 +51,13 @@ class TrialOrder(NamedTuple):
 
 
 def receive_order(control: socket.socket) -> TrialOrder | None:
-    """Waits for the next trial to run; None when it is over."""
+    """Wait for the next trial to run; None when it is over."""
     data, fds, _, _ = socket.recv_fds(control, 8, 2)
     return TrialOrder(int.from_bytes(data, "big"), fds[0], fds[1]) if data else None
 
 
 def perform_work(line: int, agent: LoadedAgent) -> None:
-    """Runs the trial that arrives on this line."""
+    """Run the trial that arrives on this line."""
     request = _read_request(read_frame(line))
     wire = protocol.TrialSocket(line)
     try:
@@ -67,13 +67,13 @@ def perform_work(line: int, agent: LoadedAgent) -> None:
 
 
 def redirect(output: int) -> None:
-    """Sends the agent's output to the trial's pipe."""
+    """Send the agent's output to the trial's pipe."""
     os.dup2(output, 1)
     os.dup2(output, 2)
 
 
 def settle_streams() -> None:
-    """Keeps earlier output out of later trials; lines are flushed immediately, because a crash loses the rest."""
+    """Keep earlier output out of later trials; lines are flushed immediately, because a crash loses the rest."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -101,7 +101,7 @@ _REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), 
 
 
 def rehearse(*, is_async: bool) -> None:
-    """Runs an empty trial as a warm-up: afterwards the memory pages that a trial writes to are already copied."""
+    """Run an empty trial as a warm-up: afterwards the memory pages that a trial writes to are already copied."""
     perform(_read_request(_REHEARSAL), _ECHO[is_async], None, _Silent())
 
 
@@ -135,7 +135,7 @@ class Zygote(SpareChild):
         self._children.add(pid)
 
     def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Reports the end of a child once everything it left behind has ended, too."""
+        """Report the end of a child once everything it left behind has ended, too."""
         if pid not in self._children:
             return
         self._children.discard(pid)
@@ -146,7 +146,7 @@ class Zygote(SpareChild):
         send_message(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
 
     def on_fork_refused(self) -> None:
-        """Rejects the next trial, if one arrives soon."""
+        """Reject the next trial, if one arrives soon."""
         if select.select([self.control], [], [], 0.05)[0] and (work := receive_order(self.control)) is not None:
             send_message(
                 self.control.fileno(), protocol.ForkRefused(work.ticket, "the machine allows no more processes")
@@ -159,7 +159,7 @@ class Zygote(SpareChild):
         rehearse(is_async=False)  # creating and closing a loop takes longer than it saves
 
     def serve(self) -> int:
-        """Waits for a trial, runs it, and exits."""
+        """Wait for a trial, run it, and exit."""
         # The child was forked before its trial was known, so the fork costs the trial no time. It reports its pid
         # before any code of the agent runs: from then on Holdfast knows which process a connection belongs to.
         work = receive_order(self.control)
@@ -175,7 +175,7 @@ class Zygote(SpareChild):
 
 
 def main() -> None:
-    """Runs until the control socket closes."""
+    """Run until the control socket closes."""
     control = socket.socket(fileno=move_high(int(sys.argv[1])))
     del sys.argv[1:]
     die_with_parent()
@@ -194,7 +194,7 @@ def main() -> None:
 
 
 def main_in_sandbox() -> None:
-    """Runs one trial in a sandbox; its line to Holdfast is its standard input, a socket."""
+    """Run one trial in a sandbox; its line to Holdfast is its standard input, a socket."""
     line = move_high(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     agent = _import_agent(line, create_decoder(protocol.HostSetup).decode(read_frame(line)))
@@ -204,7 +204,7 @@ def main_in_sandbox() -> None:
 
 
 def _import_agent(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
-    """Imports the agent, and reports success or why it cannot be used."""
+    """Import the agent, and report success or why it cannot be used."""
     try:
         prepare(setup.scenarios)
         sys.path.insert(0, setup.root)

@@ -130,7 +130,7 @@ class ReportLine(Protocol):
     def send(self, message: Message) -> None: ...
 
     def receive_turn(self) -> str | None:
-        """Returns the next turn; None if there is no other."""
+        """Return the next turn; None if there is no other."""
         ...
 
 
@@ -202,7 +202,7 @@ class TrialSocket:
         self._lock = Lock()
 
     def send(self, message: Message) -> None:
-        """Sends a message, or ends the process: what cannot be reported must not happen."""
+        """Send a message, or end the process: what cannot be reported must not happen."""
         if os.getpid() != self._owner and not isinstance(
             message, Fault | FunctionCalls | RecordingUsed | HarnessFailure
         ):
@@ -220,7 +220,7 @@ class TrialSocket:
             os._exit(LOST)
 
     def receive_turn(self) -> str | None:
-        """Returns the next turn; None if there is no other."""
+        """Return the next turn; None if there is no other."""
         return _turns.decode(read_frame(self._fd))
 
 
@@ -232,7 +232,7 @@ class MessageFrames:
         self._on_message = on_message
 
     def feed(self, data: bytes) -> None:
-        """Adds bytes and returns every complete message."""
+        """Add bytes and return every complete message."""
         buffer = self._buffer
         buffer += data
         at = 0
@@ -252,7 +252,7 @@ _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unu
 
 
 async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
-    """Returns a host's first message after the import; None if it closes the connection first."""
+    """Return a host's first message after the import; None if it closes the connection first."""
     got: list[bytes] = []
     frames = MessageFrames(got.append)
     while not got:
@@ -264,24 +264,24 @@ async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready |
 
 
 def add_length(data: bytes) -> bytes:
-    """Returns a message with its length in front."""
+    """Return a message with its length in front."""
     return len(data).to_bytes(HEAD, "big") + data
 
 
 def send_message(fd: int, message: Any) -> None:
-    """Sends one message on a blocking descriptor."""
+    """Send one message on a blocking descriptor."""
     write_all(fd, add_length(encode(make_storable(message))))
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Writes all of it to a blocking descriptor."""
+    """Write all of it to a blocking descriptor."""
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, data[written:])
 
 
 def read_frame(fd: int) -> bytes:
-    """Reads one message from a blocking descriptor; raises EOFError if the other side is gone."""
+    """Read one message from a blocking descriptor; raise EOFError if the other side is gone."""
     return _read_exactly(fd, int.from_bytes(_read_exactly(fd, HEAD), "big"))
 
 
@@ -296,7 +296,7 @@ def _read_exactly(fd: int, size: int) -> bytes:
 
 
 def move_high(fd: int) -> int:
-    """Duplicates the descriptor under a high number, closed in programs the agent starts."""
+    """Duplicate the descriptor under a high number, closed in programs the agent starts."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     except OSError:  # a low limit on open files

@@ -72,7 +72,7 @@ class HostedTrial:
         self._until: Callable[[], bool] = bool
 
     async def wait(self, until: Callable[[], bool], limit_s: float) -> bool:
-        """Waits until the condition is true or the process has ended; returns False if the time ran out."""
+        """Wait until the condition is true or the process has ended; return False if the time ran out."""
         if self.exited or until():
             return True
         waiter: asyncio.Future[bool] = self._loop.create_future()
@@ -86,17 +86,17 @@ class HostedTrial:
             self._waiter = None
 
     async def wait_for_turns(self, limit_s: float) -> bool:
-        """Waits for the end of all turns or of the process; returns False if the time or a limit is exceeded."""
+        """Wait for the end of all turns or of the process; return False if the time or a limit is exceeded."""
         return await run_until_limit(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
-        """Records the end of the process: its waitpid status, or the system's report that it ran out of memory."""
+        """Record the end of the process: its waitpid status, or the system's report that it ran out of memory."""
         if not self.exited:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
             self._wake_waiter()
 
     def fail(self, why: str, code: str) -> None:
-        """Records a harness error; the first one counts."""
+        """Record a harness error; the first one counts."""
         if not self.broke:
             self.broke, self._broke_code = why, code
 
@@ -106,7 +106,7 @@ class HostedTrial:
         return self.done is not None or len(self.turns) >= len(self.asked)
 
     async def send_next_turn(self, task: Task, say: SendBytes) -> bool:
-        """Sends the next turn and returns True; if there is none, tells a waiting process so and returns False."""
+        """Send the next turn and return True; if there is none, tell a waiting process so and return False."""
         if self.exited or self.done or self.turns[-1].ending != "answered":
             return False
         text = await self._context.turns.choose_next(task, self.turns)
@@ -146,7 +146,7 @@ class HostedTrial:
         self._wake_waiter()
 
     def _add_calls(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
-        """Adds a call to the trace when it has ended."""
+        """Add a call to the trace when it has ended."""
         for call in calls:
             key = (call.pid, call.number)
             if call.event.phase == "unfinished":
@@ -157,7 +157,7 @@ class HostedTrial:
                 self._context.sink.add(call.event)
 
     def _mark_late_fault(self, met: FaultMet) -> FaultMet:
-        """Marks a fault that acted after the last answer as not met.
+        """Mark a fault that acted after the last answer as not met.
 
         A later one, in a leftover thread or task, did not affect it.
         """
@@ -187,7 +187,7 @@ class HostedTrial:
             waiter.set_result(True)
 
     def build_answer(self, timeout_s: float) -> Answer:
-        """Returns the result of the trial; raises HarnessError, with the answers so far, for a harness error."""
+        """Return the result of the trial; raise HarnessError, with the answers so far, for a harness error."""
         while self._calls:  # its process ended, and they with it
             event = self._calls.pop(next(iter(self._calls)))
             self._context.sink.add(replace(event, duration_ms=(self._context.sink.now() - event.ts) * 1000))
@@ -207,7 +207,7 @@ class HostedTrial:
         return answer
 
     def _end_open_turn(self, timeout_s: float) -> Turn:
-        """Returns the turn that never ended, with the parts of its answer."""
+        """Return the turn that never ended, with the parts of its answer."""
         prompt = self.asked[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
         cut = self._partial_size > PARTIAL_KEPT
@@ -252,17 +252,17 @@ class TrialPipes:
         return self._their_line.fileno(), self._output.child_end
 
     def close_child_ends(self) -> None:
-        """Closes the other ends after they were handed over. A caller still waits for the host's first message."""
+        """Close the other ends after they were handed over. A caller still waits for the host's first message."""
         self._their_line.close()
         self._output.close_child_end()
 
     def listen(self) -> None:
-        """Closes the other ends after they were handed over, and starts reading the trial's messages."""
+        """Close the other ends after they were handed over, and start reading the trial's messages."""
         self.close_child_ends()
         self._loop.add_reader(self._line.fileno(), self._read_line)
 
     def send_some(self, data: bytes) -> bytes:
-        """Sends as much as fits immediately, before anything listens; returns the rest."""
+        """Send as much as fits immediately, before anything listens; return the rest."""
         try:
             return data[self._line.send(data) :]
         except BlockingIOError:
@@ -273,14 +273,14 @@ class TrialPipes:
             await self._loop.sock_sendall(self._line, data)
 
     async def receive(self) -> bytes:
-        """Returns the next bytes on the line, before anything listens; b"" at its end."""
+        """Return the next bytes on the line, before anything listens; b"" at its end."""
         try:
             return await self._loop.sock_recv(self._line, 1 << 16)
         except OSError:
             return b""
 
     def drain(self) -> None:
-        """Reads what arrived before the end and was not read yet."""
+        """Read what arrived before the end and was not read yet."""
         drain(self._line.fileno(), self._hosted.frames.feed)
         self._output.drain()
 

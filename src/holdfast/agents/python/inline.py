@@ -66,7 +66,7 @@ class Guard:
             self._handlers = {n: signal.signal(n, self._on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
 
     def guard_call(self, ask: AskFunction) -> AskFunction:
-        """Wraps a call so that a signal ends it even while it blocks.
+        """Wrap a call so that a signal ends it even while it blocks.
 
         A plain agent may run its own event loop: it must not see that Holdfast's loop calls it.
         """
@@ -84,7 +84,7 @@ class Guard:
         return call_guarded
 
     def close(self) -> None:
-        """Restores the process to its original state."""
+        """Restore the process to its original state."""
         os._exit = self._exit  # type: ignore[assignment]  # it was read from there
         for number, before in self._handlers.items():
             signal.signal(number, signal.SIG_DFL if before is None else before)
@@ -128,7 +128,7 @@ class InlineAgent:
 
     @classmethod
     async def open(cls, agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> InlineAgent:
-        """Imports the agent here, with the spec's folder first on the path and as working directory."""
+        """Import the agent here, with the spec's folder first on the path and as working directory."""
         prepare(scenarios)
         place, guard = InlineFolder(root, agent.env), Guard()
         try:
@@ -176,7 +176,7 @@ class InlineAgent:
         return answer
 
     async def _converse(self, task: Task, context: TrialContext) -> tuple[list[Turn], list[str]]:
-        """Asks turn by turn, until all are asked or one ends badly."""
+        """Ask turn by turn, until all are asked or one ends badly."""
         turns: list[Turn] = []
         notes: list[str] = []
         dialogue = None
@@ -211,7 +211,7 @@ class InlineAgent:
             text = following
 
     async def _await_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
-        """Runs a turn, which can be cancelled at its limit whenever the agent awaits something."""
+        """Run a turn, which can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
@@ -233,7 +233,7 @@ class InlineAgent:
         return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
 
     async def _call_reset(self, reset: ResetFunction) -> None:
-        """Resets the agent; raises HarnessError if it cannot."""
+        """Reset the agent; raise HarnessError if it cannot."""
         try:
             with self._folder:
                 result = reset()
@@ -253,4 +253,4 @@ class InlineAgent:
 
 
 def _drop(text: str) -> None:
-    """Ignores parts of an answer: an inline agent that hangs cannot be reported anyway."""
+    """Ignore parts of an answer: an inline agent that hangs cannot be reported anyway."""

@@ -36,7 +36,7 @@ class Output(io.TextIOBase):
         return len(text)
 
     def collect(self) -> tuple[str, tuple[str, ...]]:
-        """Returns the end of the output since the last call, and a note if there was more."""
+        """Return the end of the output since the last call, and a note if there was more."""
         if not self._parts:
             return "", ()
         text = "".join(self._parts)[-OUTPUT_KEPT:]
@@ -71,7 +71,7 @@ class InlineFolder:
             os.fchdir(self._here)
 
     def check(self) -> None:
-        """Rejects a module next to the spec that hides a library which Holdfast needs."""
+        """Reject a module next to the spec that hides a library which Holdfast needs."""
         sys.path.remove(self._root)
         sys.path.append(self._root)
         for name in self._list_own_modules():
@@ -83,7 +83,7 @@ class InlineFolder:
                 )
 
     def close(self) -> None:
-        """Restores the process to its original state."""
+        """Restore the process to its original state."""
         if self._root in sys.path:
             sys.path.remove(self._root)
         for name in self._list_own_modules():

@@ -39,7 +39,7 @@ class CallableAgent:
 
 
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
-    """Imports everything that the faults need, before the spec's folder can hide a library from Holdfast."""
+    """Import everything that the faults need, before the spec's folder can hide a library from Holdfast."""
     injections = [injection for scenario in scenarios for injection in scenario.injections]
     for injection in injections:
         make_fault(injection)
@@ -52,7 +52,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
 def load(
     agent: AgentSpec, scenarios: tuple[Scenario, ...]
 ) -> tuple[CallableAgent, ResetFunction | None, InstalledHooks]:
-    """Imports the agent; returns it with its reset and the hooks on its tools."""
+    """Import the agent; return it with its reset and the hooks on its tools."""
     loaded = load_agent(agent.endpoint, agent.input)
     reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
     if reset is not None and not callable(reset):
@@ -69,7 +69,7 @@ def load(
 
 
 def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent:
-    """Loads a function, a coroutine function, or an object with ainvoke, invoke or __call__.
+    """Load a function, a coroutine function, or an object with ainvoke, invoke or __call__.
 
     `input_setting` is agent.input.
     """
@@ -115,7 +115,7 @@ def _resolve(key: str, path: str) -> Any:
 
 
 def _can_take_messages(endpoint: str, target: Callable[..., Any]) -> bool:
-    """Returns whether the function's first parameter is called `messages`.
+    """Return whether the function's first parameter is called `messages`.
 
     Raises for a function that cannot be called with the prompt alone: that is a wiring error, not behaviour.
     """
@@ -146,12 +146,12 @@ def _make_instance(endpoint: str, cls: type) -> Any:
 
 
 def _wrap_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any]) -> AskFunction:
-    """Wraps `invoke` to pass the prompt, or the messages, in the required form."""
+    """Wrap `invoke` to pass the prompt, or the messages, in the required form."""
     return lambda agent_input: invoke(form(agent_input))
 
 
 def describe_import_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
-    """Describes why the import failed, with the key of the spec and a suggestion for a mistyped name."""
+    """Describe why the import failed, with the key of the spec and a suggestion for a mistyped name."""
     return make_storable(_describe_error(broken, root, agent))
 
 
@@ -178,7 +178,7 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
 
 
 def _find_key(module: str, agent: AgentSpec) -> str:
-    """Returns the key that names the module; the endpoint's own imports belong to the endpoint."""
+    """Return the key that names the module; the endpoint's own imports belong to the endpoint."""
     from holdfast.agents.python.source_check import list_references  # few agents cannot be imported
 
     keys = (key for key, path in list_references(agent) if path.partition(":")[0].partition(".")[0] == module)
@@ -200,7 +200,7 @@ def _list_own_frames(broken: BaseException, root: str) -> list[str]:
 
 
 def _format_frames(broken: BaseException, own: list[str]) -> str:
-    """Formats the frames in the user's own files, if there are several, and the exception."""
+    """Format the frames in the user's own files, if there are several, and the exception."""
     import traceback
 
     raised = "".join(traceback.format_exception_only(broken)).rstrip()

@@ -56,7 +56,7 @@ class MachineHosts:
         environ: Mapping[str, str],
         site_planes: SitePlanes | None = None,
     ) -> MachineHosts:
-        """Imports the agent in a separate process; raises AgentUnavailable if it cannot."""
+        """Import the agent in a separate process; raise AgentUnavailable if it cannot."""
         place = agent.isolation == "worker" or sys.platform != "linux"
         opened = cls(HostSetup(agent, str(root), scenarios, "place" if place else "fork"), environ, site_planes)
         try:
@@ -108,7 +108,7 @@ class MachineHosts:
 
     @contextmanager
     def _serve(self, host: PythonHost, context: TrialContext) -> Iterator[OnStarted | None]:
-        """Serves the trial's calls while this is open: at the shared address, or at its host's own."""
+        """Serve the trial's calls while this is open: at the shared address, or at its host's own."""
         if host in self._addresses:
             with self._addresses[host].serve_trial(context):
                 yield None

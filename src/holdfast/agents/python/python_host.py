@@ -75,7 +75,7 @@ class PythonHost:
 
     @classmethod
     async def start(cls, setup: protocol.HostSetup, environ: Mapping[str, str]) -> PythonHost:
-        """Starts the interpreter and waits until the agent is imported."""
+        """Start the interpreter and wait until the agent is imported."""
         ours, theirs = socket.socketpair()
         mark = os.urandom(8).hex()
         try:
@@ -101,7 +101,7 @@ class PythonHost:
         return cls(process, ours, news, setup, mark)
 
     async def perform(self, context: TrialContext, task: Task, begun: OnStarted | None = None) -> Answer:
-        """Runs one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
+        """Run one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
         hosted = HostedTrial(self._loop, context)
         hosted.asked.append(context.injector.rewrite_turn(task.turns[0]))
         ends = TrialPipes(self._loop, hosted)
@@ -139,7 +139,7 @@ class PythonHost:
                 return
 
     async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
-        """Waits for the end, turn by turn; stops a turn that takes too long."""
+        """Wait for the end, turn by turn; stop a turn that takes too long."""
         await self._await_start(hosted)
         most = task.max_turns
         while not hosted.broke:
@@ -155,7 +155,7 @@ class PythonHost:
             await self._stop(hosted)
 
     async def _is_arriving(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
-        """Returns whether an answer that was given in time is still arriving: Holdfast may have been busy."""
+        """Return whether an answer that was given in time is still arriving: Holdfast may have been busy."""
         hosted.limit_ms = self._timeout_s * 1000
         ends.drain()
         if not hosted.all_turns_ended and len(hosted.frames):
@@ -171,7 +171,7 @@ class PythonHost:
         raise HarnessError(f"{what} within {limit_s:g} s", code="agent-not-started")
 
     async def _stop(self, hosted: HostedTrial) -> None:
-        """Sends SIGTERM to the trial's group, waits a grace period, then sends SIGKILL."""
+        """Send SIGTERM to the trial's group, wait a grace period, then send SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             kill_group(hosted.pid, number)
             if await hosted.wait(lambda: hosted.exited, GRACE_S):
@@ -216,7 +216,7 @@ class PythonHost:
             hosted.pid = notice.pid
 
     def _on_lost(self) -> None:
-        """Handles the loss of the host.
+        """Handle the loss of the host.
 
         In place mode the agent itself ended it; otherwise any trial, or none, may have.
         """
@@ -240,7 +240,7 @@ class PythonHost:
         return self.alive and not self._hosted
 
     def close(self) -> None:
-        """Ends the host and everything it runs."""
+        """End the host and everything it runs."""
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
         if self._forks:  # the host cleans up when its control socket closes
@@ -263,7 +263,7 @@ def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Po
 
 
 async def _set_up_host(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready | protocol.Unusable:
-    """Sends the host its setup and waits until the agent is imported."""
+    """Send the host its setup and wait until the agent is imported."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
     try:
@@ -295,7 +295,7 @@ async def _set_up_host(ours: socket.socket, setup: protocol.HostSetup) -> protoc
 
 
 def _end(process: subprocess.Popen[bytes], mark: str, *, tidies: bool = False) -> None:
-    """Ends a host; processes that it did not clean up are found by its mark."""
+    """End a host; processes that it did not clean up are found by its mark."""
     tidy = tidies and process.poll() == 0
     if process.poll() is None:
         kill_group(process.pid, signal.SIGKILL)

@@ -29,7 +29,7 @@ class InputForm:
     dicts: bool = False
 
     def __call__(self, agent_input: str | list[AgentMessage]) -> Any:
-        """Builds the input with this prompt or these messages."""
+        """Build the input with this prompt or these messages."""
         if not self.key:
             return agent_input
         if not self.messages:
@@ -48,7 +48,7 @@ TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", m
 
 
 def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
-    """Returns how this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
+    """Return how this runnable takes a prompt; raise UserError if that is unknown or contradicts `agent.input`."""
     asks = read_input_schema(target)
     if by_hand is not None:
         return _choose_by_setting(endpoint, asks, by_hand)
@@ -66,7 +66,7 @@ def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputF
 
 
 def _choose_by_schema(asks: InputSchema) -> InputForm | None:
-    """Chooses `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
+    """Choose `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
     if not asks.keys:
         return TEXT if asks.is_text else None
     if asks.keys.get("messages", AcceptedInput()).messages:
@@ -129,7 +129,7 @@ class InputSchema:
 
 
 def read_input_schema(target: Any) -> InputSchema | None:
-    """Returns the input that this runnable describes; None for an object without a schema."""
+    """Return the input that this runnable describes; None for an object without a schema."""
     inner = _find_inner(target)
     builder = getattr(inner, "builder", None)
     for name in ("input_schema", "input", "schema"):  # the current name in LangGraph, and the earlier one
@@ -156,7 +156,7 @@ _INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "Run
 
 
 def _find_inner(target: Any) -> Any:
-    """Returns the inner runnable that receives the input."""
+    """Return the inner runnable that receives the input."""
     for _ in range(20):
         kinds = _list_class_names(target)
         inner = next((attribute for name, attribute in _INNER.items() if name in kinds), "")
@@ -167,7 +167,7 @@ def _find_inner(target: Any) -> Any:
 
 
 def _list_class_names(target: Any) -> set[str]:
-    """Returns the names of its classes: the libraries themselves are not imported here."""
+    """Return the names of its classes: the libraries themselves are not imported here."""
     return {kind.__name__ for kind in type(target).__mro__}
 
 
@@ -179,7 +179,7 @@ def _read_graph_schema(state: Any, channels: Mapping[str, Any], managed: Mapping
 
 
 def _read_type_schema(kind: Any, description: str) -> InputSchema:
-    """Returns the input of a runnable that names a type and has no other schema."""
+    """Return the input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: infer_accepted(hint) for name, hint in _get_type_hints(kind).items()}
         return InputSchema(keys, _find_required_keys(kind, keys), description=_describe(keys))
@@ -187,7 +187,7 @@ def _read_type_schema(kind: Any, description: str) -> InputSchema:
 
 
 def _find_input_type(target: Any) -> Any:
-    """Returns the type that a runnable or its function declares; annotations may be text."""
+    """Return the type that a runnable or its function declares; annotations may be text."""
     function = getattr(target, "func", None) or getattr(target, "afunc", None)
     hints = [hint for name, hint in _get_type_hints(function).items() if name != "return"] if function else []
     return hints[0] if hints else getattr(target, "InputType", None)
@@ -205,7 +205,7 @@ def _get_type_hints(kind: Any) -> dict[str, Any]:
 
 
 def _find_required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
-    """Returns the keys without a default."""
+    """Return the keys without a default."""
     if _is_typed_dict(kind):
         required: Iterable[str] = kind.__required_keys__
     elif is_dataclass(kind):

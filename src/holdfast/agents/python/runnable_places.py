@@ -26,7 +26,7 @@ ANYTHING = AcceptedInput(text=True, messages=True)
 
 
 def infer_accepted(hint: Any) -> AcceptedInput:
-    """Returns what a field of this type accepts."""
+    """Return what a field of this type accepts."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         reduced = any("add_messages" in getattr(extra, "__name__", "") for extra in args[1:])
@@ -50,7 +50,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _infer_from_items(items: tuple[Any, ...]) -> AcceptedInput:
-    """Returns what a list of these accepts: messages in some form, or something else."""
+    """Return what a list of these accepts: messages in some form, or something else."""
     if not items or items[0] is Any or isinstance(items[0], typing.TypeVar):
         return AcceptedInput(messages=True)
     kinds = [items[0]]
@@ -79,7 +79,7 @@ def has_type(schema: Mapping[str, Any]) -> bool:
 
 
 def infer_from_schema(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> AcceptedInput:
-    """Returns what a field of this schema accepts."""
+    """Return what a field of this schema accepts."""
     schema = resolve_ref(schema, defs)
     accepted = AcceptedInput()
     for arm in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
@@ -96,7 +96,7 @@ def infer_from_schema(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Acc
 
 
 def _can_hold_messages(items: Any, defs: Mapping[str, Any]) -> bool:
-    """Returns whether these items can be messages: any type, plain objects, or objects with content and a type."""
+    """Return whether these items can be messages: any type, plain objects, or objects with content and a type."""
     items = resolve_ref(items, defs) if isinstance(items, Mapping) else {}
     arms = (*items.get("anyOf", ()), *items.get("oneOf", ()))
     if arms:

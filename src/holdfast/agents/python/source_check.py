@@ -60,7 +60,7 @@ class SourceProblem(Struct, frozen=True):
 
 
 def find_source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem]:
-    """Yields what is wrong with the references of the section, each key once."""
+    """Yield what is wrong with the references of the section, each key once."""
     python_path = agent.env.get("PYTHONPATH", "")
     more = [str(root / folder) for folder in python_path.split(os.pathsep) if folder]
     modules = _Modules([str(root), *more, *filter(None, sys.path)], root)
@@ -73,7 +73,7 @@ def find_source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem
 
 
 def list_references(agent: AgentSpec) -> Iterator[tuple[str, str]]:
-    """Yields every `module:attribute` of the section, with its key."""
+    """Yield every `module:attribute` of the section, with its key."""
     if agent.is_python:
         yield "agent.endpoint", agent.endpoint
         yield from ((f"agent.tools[{at}]", ref.path) for at, ref in enumerate(agent.tools))
@@ -110,7 +110,7 @@ class _Modules:
         return SourceProblem(key, message, _suggest_name(near), near)
 
     def find(self, name: str) -> ModuleSpec | None:
-        """Finds a module as an import would. `importlib.util.find_spec` would import the packages above it."""
+        """Find a module as an import would. `importlib.util.find_spec` would import the packages above it."""
         folders: Sequence[str] | None = None
         whole, spec = "", None
         for part in name.split("."):
@@ -130,7 +130,7 @@ class _Modules:
         return None
 
     def _read_own_files(self, name: str) -> dict[str, _File]:
-        """Returns the module, the packages around it, and all modules of the user's own that these import."""
+        """Return the module, the packages around it, and all modules of the user's own that these import."""
         files = dict[str, _File]()
         waiting = [name[: dot.start()] for dot in re.finditer(r"\.|$", name)]
         while waiting and len(files) < _FILES_READ:
@@ -148,7 +148,7 @@ class _Modules:
         return files
 
     def _find_missing_import(self, key: str, files: Mapping[str, _File]) -> SourceProblem | None:
-        """Returns the first absolute import at the top of a file for which there is nothing to import."""
+        """Return the first absolute import at the top of a file for which there is nothing to import."""
         if any({"path", "addsitedir", *_FILLS_NAMES} & file.words for file in files.values()):
             return None  # it may change where modules are found
         for file in files.values():
@@ -177,7 +177,7 @@ class _Modules:
 
 
 def _list_imports(node: ast.AST, package: str) -> list[str]:
-    """Returns the modules that a statement may import; relative ones only if the package is known."""
+    """Return the modules that a statement may import; relative ones only if the package is known."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom) or (node.level and not package):
@@ -187,7 +187,7 @@ def _list_imports(node: ast.AST, package: str) -> list[str]:
 
 
 def _list_bound_names(table: symtable.SymbolTable) -> Iterator[str]:
-    """Yields the names of the module that any statement binds, at its top or by `global`."""
+    """Yield the names of the module that any statement binds, at its top or by `global`."""
     for symbol in table.get_symbols():
         is_bound = symbol.is_assigned() or symbol.is_imported() if table.get_type() == "module" else False
         if is_bound or symbol.is_declared_global():
@@ -197,7 +197,7 @@ def _list_bound_names(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _find_wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> SourceProblem | None:
-    """Returns an endpoint that looks like a value, or like a function that cannot be called with the prompt alone."""
+    """Return an endpoint that looks like a value, or like a function that cannot be called with the prompt alone."""
     bound = [
         node
         for node in ast.walk(tree)

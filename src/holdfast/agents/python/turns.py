@@ -51,7 +51,7 @@ _environment: dict[str, str] = {}
 
 
 def set_environment(trial: Trial) -> None:
-    """Sets the variables of this trial and removes those of the last one; writes only the differences."""
+    """Set the variables of this trial and remove those of the last one; write only the differences."""
     global _environment
     wanted = build_trial_variables(trial)
     for name in _environment:
@@ -63,7 +63,7 @@ def set_environment(trial: Trial) -> None:
 
 
 def clear_environment() -> None:
-    """Removes the variables."""
+    """Remove the variables."""
     while _environment:
         os.environ.pop(_environment.popitem()[0], None)
 
@@ -71,7 +71,7 @@ def clear_environment() -> None:
 def perform(
     request: protocol.TrialRequest, agent: CallableAgent, reset: ResetFunction | None, line: protocol.ReportLine
 ) -> None:
-    """Runs the trial and sends its events as they happen."""
+    """Run the trial and send its events as they happen."""
     set_environment(request.trial)
     if reset is not None and not _run_reset(reset, line):
         return
@@ -105,7 +105,7 @@ class _CallReporter:
         self._lock = Lock()
 
     def report(self, number: int, event: TraceEvent) -> None:
-        """Records a call that started or ended."""
+        """Record a call that started or ended."""
         pid = os.getpid()
         call = protocol.FunctionCall(pid, number, event)
         if pid != self._pid:  # a process that the agent forked: nothing will be sent for it later
@@ -117,7 +117,7 @@ class _CallReporter:
                 self._send()
 
     def flush(self) -> None:
-        """Sends all calls that have ended."""
+        """Send all calls that have ended."""
         with self._lock:
             if self._ended:
                 self._send()
@@ -141,7 +141,7 @@ class _LazyLoop:
         return self._runner.run(coroutine)
 
     async def settle(self, value: Any, take: Take) -> Any:
-        """Returns the settled value; blocks the calling process, as the agent's own call would."""
+        """Return the settled value; blocks the calling process, as the agent's own call would."""
         if not needs_loop(value):
             return settle_plain(value, take)
         return self.run(settle(value, take))
@@ -176,7 +176,7 @@ async def _converse(
     settle: Settle,
     reporter: _CallReporter,
 ) -> None:
-    """Asks turn by turn, until all are asked or one ends badly."""
+    """Ask turn by turn, until all are asked or one ends badly."""
     prompt: str | None = request.asked
     dialogue = make_dialogue(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:
@@ -208,7 +208,7 @@ async def take_turn(
     *,
     agent_input: AgentInput | None = None,
 ) -> tuple[Turn, tuple[str, ...]]:
-    """Runs one turn of an agent; returns it with a note if its answer was cut. An exception is its result.
+    """Run one turn of an agent; return it with a note if its answer was cut. An exception is its result.
 
     `agent_input` is the agent's input if it is more than the question.
     """
@@ -243,7 +243,7 @@ async def take_turn(
 
 
 def _find_canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
-    """Returns the canaries in the fields of the result, except those that only repeat the agent's input."""
+    """Return the canaries in the fields of the result, except those that only repeat the agent's input."""
     own = {key: value for key, value in returned.items() if key != "messages" and not _is_repeated(value, inputs)}
     return ReadValues(own).canaries
 
@@ -261,7 +261,7 @@ def _build_answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Tur
 
 
 def build_raised_turn(prompt: str, started: float, raised: BaseException, partial: str = "") -> Turn:
-    """Returns the turn of an agent that raised, also by SystemExit. Its answer so far counts."""
+    """Return the turn of an agent that raised, also by SystemExit. Its answer so far counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
     others = 0
@@ -273,7 +273,7 @@ def build_raised_turn(prompt: str, started: float, raised: BaseException, partia
 
 
 def _find_place(raised: BaseException) -> str:
-    """Returns the last line of the agent's own code in the traceback; a fault is raised in Holdfast's code."""
+    """Return the last line of the agent's own code in the traceback; a fault is raised in Holdfast's code."""
     place, trace = "", raised.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -63,7 +63,7 @@ class WorldHosts:
         return hosted.build_answer(limit_s)
 
     async def close(self) -> None:
-        """Does nothing: every process ended with its trial."""
+        """Do nothing: every process ended with its trial."""
 
     async def _perform(
         self,
@@ -74,7 +74,7 @@ class WorldHosts:
         world: World,
         setup: HostSetup,
     ) -> float:
-        """Runs the trial; returns the time limit of the last turn."""
+        """Run the trial; return the time limit of the last turn."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
             if not await self._set_up_host(program, hosted, ends, setup, time_left_s(world)):
@@ -94,7 +94,7 @@ class WorldHosts:
     async def _set_up_host(
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
     ) -> bool:
-        """Sends the program its setup and waits until the agent is imported.
+        """Send the program its setup and wait until the agent is imported.
 
         False if it runs out of time or memory first.
         """
@@ -119,7 +119,7 @@ class WorldHosts:
         return True
 
     async def _run_turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
-        """Asks turn after turn until one takes too long; returns the time limit of the last turn."""
+        """Ask turn after turn until one takes too long; return the time limit of the last turn."""
         limit_s = compute_turn_limit_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
             if not await hosted.wait_for_turns(limit_s):
@@ -132,7 +132,7 @@ class WorldHosts:
 
 
 async def _check_memory(program: Started, hosted: HostedTrial) -> None:
-    """Raises AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
+    """Raise AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
     await program.wait_for_end(GRACE_S)
     if not program.out_of_memory:
         message = "the agent's process died while it imported the agent"

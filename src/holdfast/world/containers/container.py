@@ -65,7 +65,7 @@ class Container:
         self.id = ""
 
     async def open(self) -> None:
-        """Starts the container and waits for its first process.
+        """Start the container and wait for its first process.
 
         Raises HarnessError with the engine's message on failure.
         """
@@ -85,7 +85,7 @@ class Container:
         return self._line
 
     async def listen(self, host: str, port: int) -> socket.socket:
-        """Opens a listening socket in the container's network."""
+        """Open a listening socket in the container's network."""
         value = int(ipaddress.IPv4Address(host)) << 16 | port
         try:
             return _take_socket(await self.line.ask(LISTEN, value))
@@ -95,24 +95,24 @@ class Container:
             ) from refused
 
     async def connect(self, port: int) -> socket.socket:
-        """Connects to a port in the container; raises ConnectionRefusedError while nothing listens there."""
+        """Connect to a port in the container; raise ConnectionRefusedError while nothing listens there."""
         return await await_connected((await self.line.ask(wire.CONNECT, port)).fds[0])
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
     ) -> Program:
-        """Starts a program of the agent or of Holdfast; raises OSError if it cannot be executed."""
+        """Start a program of the agent or of Holdfast; raise OSError if it cannot be executed."""
         folder = os.path.normpath(os.path.join(WORKSPACE, cwd))
         words = [str(len(argv)), str(len(env)), folder, *argv, *(f"{name}={value}" for name, value in env.items())]
         order = wire.make_memory_file(b"".join(os.fsencode(word) + b"\0" for word in words))
         return await self.programs.start(argv[0], order, stdio, agents=agents)
 
     async def end_everything(self) -> int:
-        """Kills every process except the first; returns how many there were."""
+        """Kill every process except the first; return how many there were."""
         return (await self.line.ask(wire.FREEZE)).value
 
     async def close(self) -> None:
-        """Removes the container, also from the engine."""
+        """Remove the container, also from the engine."""
         self.programs.closing = True
         if self._line is not None:
             await self._line.close()
@@ -125,7 +125,7 @@ class Container:
 
 
 def build_options(shape: Shape) -> list[str]:
-    """Returns the options of `docker run`, in order."""
+    """Return the options of `docker run`, in order."""
     folder, limits = shape.folder, shape.resources
     mounts = [
         *(_mount(folder / "workspace", path, writable=True) for path in (WORKSPACE, *shape.workdirs)),
@@ -152,7 +152,7 @@ def build_options(shape: Shape) -> list[str]:
 async def run_docker(
     *words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None, merged: bool = False
 ) -> str:
-    """Runs the docker client and returns its output; raises HarnessError with its last lines if it fails.
+    """Run the docker client and return its output; raise HarnessError with its last lines if it fails.
 
     `merged` adds stderr to the output. The client inherits `fds` and gets `env` in addition to Holdfast's own
     variables.
@@ -187,7 +187,7 @@ async def run_docker(
 
 
 async def run_container(*words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None) -> str:
-    """Runs `docker run` and returns the container's id.
+    """Run `docker run` and return the container's id.
 
     If cancelled, it waits for the engine and removes the container that it started.
     """
@@ -202,14 +202,14 @@ async def run_container(*words: str, fds: Sequence[int] = (), env: Mapping[str, 
 
 
 def _mount(source: Path, target: str, *, writable: bool = False) -> str:
-    """Returns a mount in the format of the client: one line of comma-separated values."""
+    """Return a mount in the format of the client: one line of comma-separated values."""
     fields = ("type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",)))
     return ",".join('"' + field.replace('"', '""') + '"' for field in fields)
 
 
 @contextlib.contextmanager
 def _listen_in(folder: Path) -> Iterator[socket.socket]:
-    """Opens a listening socket in that folder, for the first process only."""
+    """Open a listening socket in that folder, for the first process only."""
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         with open_socket_path(folder, _SOCKET) as address:
@@ -235,7 +235,7 @@ async def _accept(waiting: socket.socket) -> socket.socket:
 
 
 async def remove_container(container: str, known_by: str = "id") -> None:
-    """Waits until the engine has removed the container, found by its `id` or `name`."""
+    """Wait until the engine has removed the container, found by its `id` or `name`."""
     query = f"{known_by}={container if known_by == 'id' else f'^/{container}$'}"
     until = asyncio.get_running_loop().time() + _GONE_S
     while True:
@@ -255,7 +255,7 @@ def _take_socket(message: SupervisorMessage) -> socket.socket:
 
 
 def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = lambda name, target: None) -> None:
-    """Makes the container's folders, owned by its user; `fill` fills each of them by name."""
+    """Make the container's folders, owned by its user; `fill` fills each of them by name."""
     for name in ("workspace", "home", "tmp"):
         target = shape.folder / name
         target.mkdir()
@@ -276,7 +276,7 @@ def _set_owner(folder: Path, uid: int, gid: int) -> None:
 
 
 async def compile_first_process() -> Path:
-    """Compiles the first process of containers for this machine; raises UserError if that is impossible."""
+    """Compile the first process of containers for this machine; raise UserError if that is impossible."""
     try:
         return await asyncio.to_thread(compile_source, SOURCE, _FLAGS, (), lambda _: None)
     except CannotCompile as why:

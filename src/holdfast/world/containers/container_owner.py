@@ -16,12 +16,12 @@ _LIMIT_S = 10.0
 
 
 def identify_owner() -> str:
-    """Identifies this process: machine, boot time, pid namespace, pid, start time."""
+    """Identify this process: machine, boot time, pid namespace, pid, start time."""
     return "/".join((*_identify_machine(), str(os.getpid()), _read_start_time(os.getpid())))
 
 
 def is_gone(owner_label: str) -> bool:
-    """Returns whether an owner is certainly gone: one on another machine or in another container may still be alive."""
+    """Return whether an owner is certainly gone: one on another machine or in another container may still be alive."""
     parts = owner_label.split("/")
     if len(parts) != 5:
         return False
@@ -33,7 +33,7 @@ def is_gone(owner_label: str) -> bool:
 
 
 def sweep() -> list[str]:
-    """Removes the containers of dead owners and returns their names; none without an engine."""
+    """Remove the containers of dead owners and return their names; none without an engine."""
     left = [name for name, owner_label in _list_containers() if is_gone(owner_label)]
     return [name for name in left if _run_docker("rm", "--force", "--volumes", name) is not None]
 
@@ -46,7 +46,7 @@ def _list_containers() -> Iterator[tuple[str, str]]:
 
 
 def _run_docker(*words: str) -> str | None:
-    """Returns the output of the client; None if it is not installed or fails."""
+    """Return the output of the client; None if it is not installed or fails."""
     client = shutil.which("docker")
     if client is None:
         return None
@@ -65,7 +65,7 @@ def _identify_machine() -> tuple[str, str, str]:
 
 
 def _read_start_time(pid: int) -> str:
-    """Returns the start time of a process in ticks since boot; empty if there is no such process."""
+    """Return the start time of a process in ticks since boot; empty if there is no such process."""
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before them may contain anything
     return fields[19] if fields else ""
 

@@ -38,7 +38,7 @@ _PROBE = "/bin/sh"
 
 
 def explain_refusal(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
-    """Returns the error for a machine that refuses a sandbox; Holdfast never falls back to a weaker one silently."""
+    """Return the error for a machine that refuses a sandbox; Holdfast never falls back to a weaker one silently."""
     for name, forbids, allow in _SETTINGS:
         if _read_setting(settings / name) == forbids:
             return make_unavailable_error("namespaces-forbidden", why=refusal, setting=allow)
@@ -61,7 +61,7 @@ class Bubblewrap:
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None = None) -> Bubblewrap:
-        """Opens the backend and tests it on this machine; raises UserError with the command that fixes the problem.
+        """Open the backend and test it on this machine; raise UserError with the command that fixes the problem.
 
         It has no images: a sandbox shows this machine's own system.
         """
@@ -92,7 +92,7 @@ class Bubblewrap:
         return self._isolation
 
     async def probe(self) -> None:
-        """Opens a sandbox and runs a command in it; raises UserError with the command that fixes the problem."""
+        """Open a sandbox and run a command in it; raise UserError with the command that fixes the problem."""
         limits.sweep()
         ends: list[CommandEnd] = []
         # Opening a sandbox is not enough: some machines allow the namespaces and refuse the mounts or the exec. The
@@ -192,7 +192,7 @@ class Bubblewrap:
         )
 
     def _find_executable(self, sources: Sources) -> str:
-        """Returns where a supervisor finds bubblewrap, with its bundled libraries if it is not the system's."""
+        """Return where a supervisor finds bubblewrap, with its bundled libraries if it is not the system's."""
         if system.is_in_system(str(self._bwrap)):
             return str(self._bwrap)
         packages = self._bwrap.parents[2]
@@ -200,7 +200,7 @@ class Bubblewrap:
 
 
 def _refuse_hidden(paths: Iterable[str]) -> None:
-    """Raises UserError for a path below the workspace that the sandbox could not show."""
+    """Raise UserError for a path below the workspace that the sandbox could not show."""
     for path in paths:
         if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
             raise make_unavailable_error("workspace-hides", path=path, workspace=WORKSPACE)
@@ -225,7 +225,7 @@ class Sources:
         """Copies to remove when the sandbox is closed."""
 
     def add(self, path: Path, *, writable: bool = False) -> int:
-        """Adds a source and returns its number; `writable` means that the user must own its files."""
+        """Add a source and return its number; `writable` means that the user must own its files."""
         try:
             real = path.resolve(strict=True)
             self.folders.append(real.is_dir())

@@ -55,7 +55,7 @@ class BubblewrapSandbox(OpenSandbox):
         """Process ids of the supervisor and its own helpers."""
 
     async def open(self, line: SupervisorConnection) -> None:
-        """Waits until the supervisor has made the sandbox; raises HarnessError if it cannot."""
+        """Wait until the supervisor has made the sandbox; raise HarnessError if it cannot."""
         self.programs.line = line
         line.expect(0)
         message = await line.await_reply(0)
@@ -68,7 +68,7 @@ class BubblewrapSandbox(OpenSandbox):
         self._ours = {self._supervisor, *map(int, message.text.split())}
 
     async def connect(self, port: int) -> socket.socket:
-        """Connects to a port inside; raises ConnectionRefusedError while nothing listens there."""
+        """Connect to a port inside; raise ConnectionRefusedError while nothing listens there."""
         try:
             message = await self.programs.line.ask(wire.CONNECT, port, text=b"4")
             return await await_connected(message.fds[0])
@@ -138,7 +138,7 @@ class BubblewrapSandbox(OpenSandbox):
         return None if resolved is None else self.view() / resolved
 
     def view(self) -> Path:
-        """Returns the workspace through a file descriptor: only the supervisor's namespace has the mount."""
+        """Return the workspace through a file descriptor: only the supervisor's namespace has the mount."""
         return Path(f"/proc/{os.getpid()}/fd/{self._view}")
 
     def home_view(self) -> Path:
@@ -158,7 +158,7 @@ class BubblewrapSandbox(OpenSandbox):
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
     def handle_notice(self, message: SupervisorMessage) -> None:
-        """Handles a message that the supervisor sends on its own: a program ended, a command started or ended."""
+        """Handle a message that the supervisor sends on its own: a program ended, a command started or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
             self._commands[message.ticket] = self._sandbox_spec.commands(_decode_command(message.text))
         elif message.what == wire.HIT:
@@ -196,7 +196,7 @@ class BubblewrapSandbox(OpenSandbox):
         return list_family([self._supervisor])
 
     def _read_pieces(self, reader_fd: int) -> Iterator[bytes]:
-        """Reads what the supervisor's child writes, and keeps serving the supervisor's messages meanwhile."""
+        """Read what the supervisor's child writes, and keep serving the supervisor's messages meanwhile."""
         poll = select.poll()
         poll.register(reader_fd, select.POLLIN)
         poll.register(self.programs.line.fileno(), select.POLLIN)
@@ -214,7 +214,7 @@ class BubblewrapSandbox(OpenSandbox):
 
 
 def _decode_changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
-    """Decodes the list of changes: path, operation, bytes; an empty path ends it."""
+    """Decode the list of changes: path, operation, bytes; an empty path ends it."""
     buffer = b""
     for piece in pieces:
         *words, buffer = (buffer + piece).split(b"\0")

@@ -71,11 +71,11 @@ class CommandRecorder:
         os.close(notifications)
 
     def settle(self, ticket: int) -> None:
-        """Reports the end of each command and then completes this order; call it when no program runs any more."""
+        """Report the end of each command and then completes this order; call it when no program runs any more."""
         wire.send(self._orders, wire.FREEZE, ticket)
 
     def watch(self, ticket: int, number: int, order: int, upper: str) -> None:
-        """Starts watching a file fault and completes this order; `order` is a descriptor of its description."""
+        """Start watching a file fault and completes this order; `order` is a descriptor of its description."""
         wire.send(self._orders, wire.WATCH, ticket, number, text=os.fsencode(upper), fds=[order])
 
 
@@ -99,7 +99,7 @@ class _RecorderLoop:
         self._lives = Lifetimes(self._poll, self._add_end, most)
 
     def run(self) -> None:
-        """Runs forever. It handles dead processes first, because a new process may reuse the pid of one of them."""
+        """Run forever. It handles dead processes first, because a new process may reuse the pid of one of them."""
         while True:
             ready = [fd for fd, _ in self._poll.poll()]
             # Ends first, then calls, then orders: a freeze must not be answered before every end that is already known
@@ -111,7 +111,7 @@ class _RecorderLoop:
                 self._handle_order()
 
     def _handle_call(self) -> None:
-        """Takes the next call, reports it, and only then lets it continue."""
+        """Take the next call, report it, and only then let it continue."""
         buffer = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self._notifications, _RECEIVE, buffer)
@@ -142,7 +142,7 @@ class _RecorderLoop:
             self._lives.on_exec(pid, self._number, exec_attempt.image)
 
     def _add_end(self, end: wire.CommandEndMessage) -> None:
-        """Queues the end of a command.
+        """Queue the end of a command.
 
         Each message takes processor time from the sandbox, so ends are reported in batches.
         """
@@ -200,7 +200,7 @@ class Lifetimes:
         self._most = most
 
     def on_exec(self, pid: int, number: int, before: ExecImage) -> None:
-        """Records that a process, or one of its threads, is about to execute a command in place of `before`."""
+        """Record that a process, or one of its threads, is about to execute a command in place of `before`."""
         # Any thread may call exec, and the process goes on under the number of its first one.
         pid, pidfd = self._open_leader(pid)
         process = self._processes.get(pid)
@@ -217,7 +217,7 @@ class Lifetimes:
         process.commands.append(_StartedCommand(number, time.monotonic_ns(), before))
 
     def on_exit(self, pid: int, code: int) -> None:
-        """Records that a process is about to exit: all its commands end with this code."""
+        """Record that a process is about to exit: all its commands end with this code."""
         # `exit_group` may come from any thread; the commands belong to the leader.
         if pid not in self._processes:
             pid, pidfd = self._open_leader(pid)
@@ -231,7 +231,7 @@ class Lifetimes:
             self._end_all(process, code)
 
     def on_death(self, pidfd: int) -> bool:
-        """Ends the process of a pidfd that became readable; returns False if it is not one of the watched pidfds."""
+        """End the process of a pidfd that became readable; return False if it is not one of the watched pidfds."""
         pid = self._watched.get(pidfd)
         process = None if pid is None else self._forget(pid)
         if process is not None:
@@ -239,14 +239,14 @@ class Lifetimes:
         return pid is not None
 
     def close(self) -> None:
-        """Closes all descriptors."""
+        """Close all descriptors."""
         for pid in list(self._processes):
             process = self._forget(pid)
             if process is not None:
                 self._end_all(process, None)
 
     def _drop_refused(self, process: _Process, now: ExecImage) -> None:
-        """Drops the last command if its exec failed: the process still has the memory image from before it."""
+        """Drop the last command if its exec failed: the process still has the memory image from before it."""
         # The kernel does not report whether an exec succeeded. But it puts new random bytes into the memory of each
         # program it executes, so the image tells: the same one as before the exec means that the exec failed.
         if process.commands and process.commands[-1].before == now:
@@ -261,7 +261,7 @@ class Lifetimes:
         self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
 
     def _open_leader(self, pid: int) -> tuple[int, int]:
-        """Returns the process of a thread, and a pidfd if the thread is its first one."""
+        """Return the process of a thread, and a pidfd if the thread is its first one."""
         try:
             return pid, os.pidfd_open(pid)
         except OSError:  # not the first thread of its process, or gone, or too many descriptors are open
@@ -274,7 +274,7 @@ class Lifetimes:
             return pid
 
     def _watch(self, pid: int, pidfd: int) -> int:
-        """Watches a pidfd, if there is one; without it, the end is reported with all others."""
+        """Watch a pidfd, if there is one; without it, the end is reported with all others."""
         if pidfd < 0:
             try:
                 pidfd = os.pidfd_open(pid)

@@ -39,13 +39,13 @@ def readlink(path: str) -> str:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Opens a file for reading."""
+    """Open a file for reading."""
     with _walk_to(path) as (name, folder):
         return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
 
 
 def read_attribute(path: str, name: str) -> bytes:
-    """Returns an extended attribute of a folder; raises OSError if it has none."""
+    """Return an extended attribute of a folder; raise OSError if it has none."""
     with _walk_to(path) as (last, folder):
         if folder is None:
             return os.getxattr(last, name, follow_symlinks=False)
@@ -58,7 +58,7 @@ def read_attribute(path: str, name: str) -> bytes:
 
 @contextmanager
 def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
-    """Opens the folder that a long path ends in; yields the last part of the path and the descriptor.
+    """Open the folder that a long path ends in; yield the last part of the path and the descriptor.
 
     For a short path it yields the complete path and None.
     """
@@ -79,7 +79,7 @@ def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
 
 
 def _split_path(path: str) -> Iterator[str]:
-    """Splits a path into parts that are each short enough for one system call; a name has at most 255 bytes."""
+    """Split a path into parts that are each short enough for one system call; a name has at most 255 bytes."""
     piece, size = "/" if path.startswith("/") else "", 0
     for name in filter(None, path.split("/")):
         length = len(os.fsencode(name)) + 1
@@ -106,12 +106,12 @@ class Difference(NamedTuple):
 
 
 def find_differences(upper: str, before: str) -> Iterator[Difference]:
-    """Yields all differences, sorted by path."""
+    """Yield all differences, sorted by path."""
     yield from _compare_folder(upper, before, "", False)
 
 
 def _compare_folder(upper: str, before: str, at: str, hidden: bool) -> Iterator[Difference]:
-    """Yields the differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
+    """Yield the differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
     # The upper layer holds only what was written. A folder that was removed and made again is marked opaque: then
     # nothing below it is visible any more, and whatever was there before and is not in the upper layer is deleted.
     names = {name: f"{upper}/{at}{name}" for name in _list_names(f"{upper}/{at}")}
@@ -149,7 +149,7 @@ def _compare_file(
 def _list_tree(
     root: str, path: str, status: os.stat_result | None, op: Literal["created", "deleted"]
 ) -> Iterator[Difference]:
-    """Adds a file, or all files below a folder."""
+    """Add a file, or all files below a folder."""
     if status is None:
         return
     if not stat.S_ISDIR(status.st_mode):
@@ -183,7 +183,7 @@ def _has_same_content(here: str, there: str) -> bool:
 
 
 def _make_sort_key(name: str, *paths: str) -> str:
-    """Returns the sort key of a name: a folder sorts like its contents."""
+    """Return the sort key of a name: a folder sorts like its contents."""
     folder = any(stat.S_ISDIR(status.st_mode) for path in paths if (status := _read_status(path)))
     return f"{name}/" if folder else name
 

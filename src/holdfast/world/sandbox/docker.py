@@ -50,7 +50,7 @@ class DockerBackend:
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None) -> DockerBackend:
-        """Opens the backend and tests it on this machine; raises UserError with what to do if it cannot work."""
+        """Open the backend and test it on this machine; raise UserError with what to do if it cannot work."""
         if not image:
             raise UserError(
                 "the docker backend needs an image",
@@ -103,7 +103,7 @@ class DockerBackend:
         return await open_sandbox(sandbox)
 
     async def close(self) -> None:
-        """Does nothing: every trial has closed its container."""
+        """Do nothing: every trial has closed its container."""
 
 
 class DockerSandbox(FolderSandbox):
@@ -130,7 +130,7 @@ class DockerSandbox(FolderSandbox):
 
     @contextlib.asynccontextmanager
     async def _open_starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
-        """Starts a throwaway command in a container of its own, with copies of the workspace and /tmp."""
+        """Start a throwaway command in a container of its own, with copies of the workspace and /tmp."""
         if throwaway:
             async with self._open_copy() as copy:
                 yield copy.start
@@ -145,14 +145,14 @@ class DockerSandbox(FolderSandbox):
         return self._container.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """Changes the limits; raises HarnessError with the engine's message if it cannot."""
+        """Change the limits; raise HarnessError with the engine's message if it cannot."""
         size = [] if memory is None else ["--memory", str(memory), "--memory-swap", str(memory)]
         share = [] if cpu is None else ["--cpus", f"{cpu:g}"]
         if size or share:
             await run_docker("update", *size, *share, self._container.id)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        """Returns None: Holdfast cannot read the engine's control groups."""
+        """Return None: Holdfast cannot read the engine's control groups."""
         return None
 
     @property
@@ -185,7 +185,7 @@ class DockerSandbox(FolderSandbox):
 
 
 def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
-    """Returns what every container enforces, according to the engine."""
+    """Return what every container enforces, according to the engine."""
     filtered = any("seccomp" in str(one) for one in _to_list(about.get("SecurityOptions")))
     missing = {DISK: build_missing("engine-disk"), **({} if filtered else {NESTED: build_missing("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
@@ -202,7 +202,7 @@ def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
 
 
 def fill_folders(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[str, str]) -> None:
-    """Makes the folders that a container sees and copies the sources into them, by name."""
+    """Make the folders that a container sees and copy the sources into them, by name."""
 
     def fill(name: str, target: Path) -> None:
         for source in sources.get(name, ()):

@@ -34,7 +34,7 @@ class ExecAttempt(NamedTuple):
 
 
 def read_attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAttempt | None:
-    """Reads the attempt; None if it is `own` or the file does not exist.
+    """Read the attempt; None if it is `own` or the file does not exist.
 
     Raises OSError if the process is gone or a pointer is invalid.
     """
@@ -53,7 +53,7 @@ def read_attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> Exe
 
 
 def is_executing(pid: int, image: ExecImage) -> bool:
-    """Returns whether a process, which is stopped, still has that image."""
+    """Return whether a process, which is stopped, still has that image."""
     try:
         auxiliary = _read_auxiliary(pid)
         # This suffices nearly always: the kernel loads each program at another address.
@@ -69,7 +69,7 @@ def is_executing(pid: int, image: ExecImage) -> bool:
 
 
 def find_leader(pid: int) -> int:
-    """Returns the process that a thread belongs to; raises OSError if it is gone."""
+    """Return the process that a thread belongs to; raise OSError if it is gone."""
     with open(f"/proc/{pid}/status", "rb") as status:
         return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
 
@@ -94,7 +94,7 @@ def _read_random(memory: int, auxiliary: bytes) -> bytes:
 
 
 def _has_file(pid: int, folder: int, name: bytes) -> bool:
-    """Returns whether a file of that name exists; a link counts, because it cannot be followed from here."""
+    """Return whether a file of that name exists; a link counts, because it cannot be followed from here."""
     if not name:
         return True  # by descriptor
     if name.startswith(b"/"):
@@ -117,7 +117,7 @@ def _read_words(memory: int, at: int) -> list[bytes]:
 
 
 def read_string(memory: int, at: int, limit: int) -> bytes:
-    """Reads a string of another process page by page, because the next page may not exist."""
+    """Read a string of another process page by page, because the next page may not exist."""
     text = bytearray()
     while len(text) < limit:
         piece = os.pread(memory, min(_PAGE - at % _PAGE, limit - len(text)), at)

@@ -112,20 +112,20 @@ _FIXED: Mapping[str, FileUse] = {
 
 @cache
 def list_path_calls(machine: str = "") -> Mapping[int, tuple[_PathForm, ...]]:
-    """Returns the paths of every call that has one, by the call's number on this machine."""
+    """Return the paths of every call that has one, by the call's number on this machine."""
     at = _get_column(machine)
     return {number: call.paths for call in _CALLS.values() if (number := call.numbers[at]) is not None}
 
 
 @cache
 def list_write_calls(machine: str = "") -> Mapping[int, str]:
-    """Returns the names of the calls that write to a descriptor, by number."""
+    """Return the names of the calls that write to a descriptor, by number."""
     at = _get_column(machine)
     return {numbers[at]: name for name, numbers in _WRITES.items()}
 
 
 def list_reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
-    """Returns the numbers of the calls that must be reported, for faults of `paths` or of the `disk`."""
+    """Return the numbers of the calls that must be reported, for faults of `paths` or of the `disk`."""
     at = _get_column(machine)
     numbers = set(list_path_calls(machine)) if "paths" in watched else set()
     if "disk" in watched:
@@ -136,7 +136,7 @@ def list_reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[
 
 
 def list_uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
-    """Yields what a call needs from each of its paths."""
+    """Yield what a call needs from each of its paths."""
     for form in list_path_calls().get(call, ()):
         more = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
         folder = AT_CWD if form.folder == _HERE else arguments[form.folder] & 0xFFFFFFFF

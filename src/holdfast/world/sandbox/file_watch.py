@@ -50,7 +50,7 @@ class WatchedFault:
 
     @classmethod
     def from_order(cls, number: int, order: WatchOrder, upper: str = "") -> WatchedFault:
-        """Reads the description of a fault; `upper` is the layer with the files that changed."""
+        """Read the description of a fault; `upper` is the layer with the files that changed."""
         return cls(number, order.kind, _map_inside(order.path), frozenset(map(_map_inside, order.spared)), upper)
 
 
@@ -65,11 +65,11 @@ class FileWatch:
         self._writes = list_write_calls()
 
     def add(self, number: int, order: WatchOrder, upper: str) -> None:
-        """Watches for a fault."""
+        """Watch for a fault."""
         self._watches.append(WatchedFault.from_order(number, order, upper))
 
     def find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[int]:
-        """Returns the numbers of the faults that this call hits for the first time."""
+        """Return the numbers of the faults that this call hits for the first time."""
         if not self._watches:
             return []
         try:
@@ -97,7 +97,7 @@ class FileWatch:
         return hits
 
     def _is_agent_process(self, pid: int) -> bool:
-        """Returns whether it is a process of the agent, not the supervisor, bubblewrap or Holdfast's command."""
+        """Return whether it is a process of the agent, not the supervisor, bubblewrap or Holdfast's command."""
         if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _read_identity(f"/proc/{pid}/exe") == self._own:
             return False
         with open(f"/proc/{pid}/environ", "rb") as file:
@@ -105,7 +105,7 @@ class FileWatch:
 
 
 def is_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    """Returns whether the fault makes this use of the target fail."""
+    """Return whether the fault makes this use of the target fail."""
     if watch.kind == "full":
         return _is_copy_blocked(watch, use, target, view)
     if not _is_within(watch.path, target):
@@ -127,7 +127,7 @@ def _is_write_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: In
 
 
 def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> bool:
-    """Returns whether all these permissions are missing there, and were not before the fault."""
+    """Return whether all these permissions are missing there, and were not before the fault."""
     status = view.lstat(path)
     return (
         status is not None
@@ -138,7 +138,7 @@ def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: In
 
 
 def _is_copy_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    """Returns whether a full disk prevents the copy that opening an original file for writing needs."""
+    """Return whether a full disk prevents the copy that opening an original file for writing needs."""
     if not use.keeps or not _is_within(_TOP, target):
         return False
     status = view.lstat(target)
@@ -173,7 +173,7 @@ class InsideView:
         os.close(self._root)
 
     def find_target(self, use: FileUse) -> bytes | None:
-        """Returns the path argument of a call with links resolved; None if it is not one of the agent's own files."""
+        """Return the path argument of a call with links resolved; None if it is not one of the agent's own files."""
         memory = os.open(f"{self._at}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
             name = read_string(memory, use.name, _LONGEST_PATH)
@@ -185,7 +185,7 @@ class InsideView:
         return self.resolve(start + b"/" + name, follows=use.follows)
 
     def resolve(self, path: bytes, *, follows: bool = True) -> bytes | None:
-        """Returns the real path: the existing part resolved, then the rest as written."""
+        """Return the real path: the existing part resolved, then the rest as written."""
         # The kernel resolves the longest part that exists, inside the caller's root and following links. What is left
         # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
         # follows such a link too, so it is followed here, and the search starts again.
@@ -199,14 +199,14 @@ class InsideView:
         return None
 
     def lstat(self, path: bytes) -> os.stat_result | None:
-        """Returns the status of a resolved path; None if it does not exist."""
+        """Return the status of a resolved path; None if it does not exist."""
         try:
             return os.lstat(os.fsencode(f"{self._at}/root") + path)
         except OSError:
             return None
 
     def _find_existing(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
-        """Returns the longest existing part of a path, and the rest."""
+        """Return the longest existing part of a path, and the rest."""
         parts = [part for part in path.split(b"/") if part not in (b"", b".")]
         depth = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1
         while depth:
@@ -222,7 +222,7 @@ class InsideView:
         return b"/", parts
 
     def _read_link(self, there: bytes, rest: list[bytes]) -> bytes | None:
-        """Returns the target of a dangling link."""
+        """Return the target of a dangling link."""
         try:
             return os.readlink(os.fsencode(f"{self._at}/root") + there + b"/" + rest[0])
         except OSError:
@@ -240,7 +240,7 @@ class _Write(NamedTuple):
 
 
 def is_out_of_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
-    """Returns whether a write needs more pages than are free. Raises OSError if that is unknown."""
+    """Return whether a write needs more pages than are free. Raises OSError if that is unknown."""
     write = _parse_write(pid, name, arguments)
     at = f"/proc/{pid}/fd/{write.fd}"
     status = os.stat(at)
@@ -251,13 +251,13 @@ def is_out_of_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
 
 
 def count_needed_pages(status: os.stat_result, begin: int, size: int) -> int:
-    """Returns how many pages a file needs for a write; pages in its holes are not counted."""
+    """Return how many pages a file needs for a write; pages in its holes are not counted."""
     allocated = max(status.st_blocks * 512 // _PAGE, _count_pages(status.st_size), begin // _PAGE)
     return _count_pages(begin + size) - allocated
 
 
 def count_free_pages(path: str) -> int:
-    """Returns how many pages are free on the file system of a file."""
+    """Return how many pages are free on the file system of a file."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize // _PAGE
 
@@ -284,7 +284,7 @@ def _parse_write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
 
 
 def _sum_sizes(pid: int, at: int, count: int) -> int:
-    """Returns the total size of all buffers."""
+    """Return the total size of all buffers."""
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         listed = os.pread(memory, _PIECE.size * min(count, _VECTORS), at)
@@ -294,7 +294,7 @@ def _sum_sizes(pid: int, at: int, count: int) -> int:
 
 
 def _count_left(pid: int, source: int, most: int) -> int:
-    """Returns the maximum number of bytes that a copy can take from a plain file, from its position on.
+    """Return the maximum number of bytes that a copy can take from a plain file, from its position on.
 
     Unknown for other sources.
     """
@@ -312,7 +312,7 @@ def _find_begin(pid: int, write: _Write, size: int) -> int:
 
 
 def _read_state(pid: int, fd: int) -> tuple[int, int]:
-    """Returns the position and flags of a descriptor."""
+    """Return the position and flags of a descriptor."""
     with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as file:
         position, flags = file.read().split(b"\n", 2)[:2]
     return int(position.split()[1]), int(flags.split()[1], 8)

@@ -54,7 +54,7 @@ class SandboxHost(SpareChild):
         time.sleep(0.05)
 
     def _prepare_supervisor(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
-        """Prepares a supervisor and returns the function that serves an order with its line, layout and descriptors."""
+        """Prepare a supervisor and return the function that serves an order with its line, layout and descriptors."""
         try:
             mounts = supervisor.prepare_sandbox(self._machine)
         except OSError as refused:
@@ -64,7 +64,7 @@ class SandboxHost(SpareChild):
 
 
 def drop_root(uid: int, gid: int) -> None:
-    """Changes from root to an unprivileged user; does nothing without root."""
+    """Change from root to an unprivileged user; do nothing without root."""
     if os.getuid() == 0:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
@@ -73,7 +73,7 @@ def drop_root(uid: int, gid: int) -> None:
 
 
 def make_owner_namespace(uid: int, gid: int) -> int:
-    """Returns a user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
+    """Return a user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
     pipe, tell = os.pipe()
     try:
         pid = os.fork()
@@ -102,7 +102,7 @@ def make_owner_namespace(uid: int, gid: int) -> int:
 
 
 def main() -> None:
-    """Runs until the control socket closes. Arguments: control, user, group."""
+    """Run until the control socket closes. Arguments: control, user, group."""
     fd, uid, gid = sys.argv[1:4]
     control = socket.socket(fileno=int(fd))
     control.set_inheritable(False)  # no child may hold it open

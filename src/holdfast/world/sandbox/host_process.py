@@ -40,7 +40,7 @@ class HostProcess:
         return self._process.poll() is None
 
     def receive_owner_mapping(self) -> int:
-        """Receives the descriptor that maps file owners, which a root host sends first; -1 if there is none."""
+        """Receive the descriptor that maps file owners, which a root host sends first; -1 if there is none."""
         message = wire.receive(self._control)
         if message is None:
             raise SandboxFailed("the sandbox host ended immediately")
@@ -53,7 +53,7 @@ class HostProcess:
         notice: Callable[[SupervisorMessage], None],
         lost: Callable[[], None],
     ) -> SupervisorConnection:
-        """Hands a layout to the next supervisor; raises HarnessError if the host is gone."""
+        """Hand a layout to the next supervisor; raise HarnessError if the host is gone."""
         ours, theirs = wire.make_pair()
         written = wire.write_order(layout)
         try:
@@ -67,7 +67,7 @@ class HostProcess:
         return SupervisorConnection(ours, notice, lost)
 
     async def close(self) -> None:
-        """Ends the host and all its supervisors."""
+        """End the host and all its supervisors."""
         self._control.close()
         try:
             await asyncio.to_thread(self._process.wait, KILL_S)

@@ -28,7 +28,7 @@ _PER_NAMESPACE = (5, 14)
 
 
 def list_machine_isolation(*, commands: bool) -> tuple[Isolation, ...]:
-    """Returns what every sandbox here enforces; `commands`: the kernel reported the test command."""
+    """Return what every sandbox here enforces; `commands`: the kernel reported the test command."""
     grouped = limits.find_parents()
     scopes = {
         FAMILIES: "",
@@ -51,7 +51,7 @@ def list_machine_isolation(*, commands: bool) -> tuple[Isolation, ...]:
 def list_sandbox_isolation(
     machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
 ) -> tuple[Isolation, ...]:
-    """Returns what one sandbox enforces: a limit that is not set is not enforced, unless there is a default."""
+    """Return what one sandbox enforces: a limit that is not set is not enforced, unless there is a default."""
     unset = {MEMORY: resources.memory is None, CPU: resources.cpu is None, DISK: resources.disk is None}
     defaults = {DISK: f"{disk >> 20:,} MiB" if disk else "", PIDS: str(pids) if resources.pids is None else ""}
 

@@ -54,42 +54,42 @@ def _call_kernel(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_ch
 
 
 def unshare(flags: int) -> None:
-    """Moves this process into new namespaces of these kinds."""
+    """Move this process into new namespaces of these kinds."""
     _check(_load_libc().unshare(flags), "unshare")
 
 
 def map_self(uid: int, gid: int) -> None:
-    """Maps this user and group to themselves in a new user namespace; there are no others."""
+    """Map this user and group to themselves in a new user namespace; there are no others."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    """mount(2)."""
+    """Call mount(2)."""
     encoded = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
     done = _load_libc().mount(*encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
     _check(done, f"mount {kind or 'bind'} at {target}")
 
 
 def unmount(target: str) -> None:
-    """Detaches a mount immediately; the kernel drops it when nobody uses it any more."""
+    """Detach a mount immediately; the kernel drops it when nobody uses it any more."""
     _check(_load_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
 
 
 def clone_tree(path: str) -> int:
-    """Returns a detached mount of this path; the caller closes it. Needs root."""
+    """Return a detached mount of this path; the caller closes it. Needs root."""
     return _check(_call_kernel(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
 
 
 def change_owner(tree: int, mapping: int) -> None:
-    """Maps the owners of a cloned tree's files by a user namespace, and makes the tree read-only."""
+    """Map the owners of a cloned tree's files by a user namespace, and make the tree read-only."""
     attributes = struct.pack("=QQQQ", _ATTR_IDMAP | _ATTR_RDONLY, 0, 0, mapping)
     _check(_call_kernel(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
 
 
 def seal(path: str, *, below: bool = False, links: bool = True) -> None:
-    """Makes a mount read-only, without devices or setuid, with all mounts `below` it; `links` follows links."""
+    """Make a mount read-only, without devices or setuid, with all mounts `below` it; `links` follows links."""
     flags = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV | (0 if links else _ATTR_NOSYMFOLLOW)
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
     _check(
@@ -99,39 +99,39 @@ def seal(path: str, *, below: bool = False, links: bool = True) -> None:
 
 
 def place_tree(tree: int, target: str) -> None:
-    """Mounts a cloned tree."""
+    """Mount a cloned tree."""
     _check(_call_kernel(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH), target)
 
 
 def open_in_root(root: int, path: bytes) -> int:
-    """Opens a path as seen from that root, with O_PATH; the caller closes the descriptor."""
+    """Open a path as seen from that root, with O_PATH; the caller closes the descriptor."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT)
     return _check(_call_kernel(_OPENAT2, root, path, how, len(how)), "openat2")
 
 
 def raise_loopback() -> None:
-    """Brings `lo` up in this network namespace."""
+    """Bring `lo` up in this network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP_RUNNING))
 
 
 def make_dumpable() -> None:
-    """Makes this process's /proc entries accessible again after a change of user."""
+    """Make this process's /proc entries accessible again after a change of user."""
     _load_libc().prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def forgo_privileges() -> None:
-    """Keeps this process and its children from gaining privileges by executing a program."""
+    """Keep this process and its children from gaining privileges by executing a program."""
     _check(_load_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def filter_calls(program: bytes) -> None:
-    """Installs a filter on this process and its children."""
+    """Install a filter on this process and its children."""
     _filter(program, 0)
 
 
 def listen_to_calls(program: bytes) -> int:
-    """Installs a filter and returns the descriptor that reports the calls it selects.
+    """Install a filter and return the descriptor that reports the calls it selects.
 
     From Linux 5.19 on, a signal does not interrupt a call while it is examined; it may do so before that.
     """
@@ -201,13 +201,13 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
 
 
 def can_filter(machine: str = "") -> bool:
-    """Returns whether filters can be built for this architecture."""
+    """Return whether filters can be built for this architecture."""
     return (machine or platform.machine()) in NUMBERS
 
 
 @cache
 def build_guard(machine: str = "") -> bytes:
-    """Returns the filter of every sandbox: native calls only, no banned ones, sockets of the usual families."""
+    """Return the filter of every sandbox: native calls only, no banned ones, sockets of the usual families."""
     machine = machine or platform.machine()
     numbers = NUMBERS[machine]
     return b"".join(
@@ -240,13 +240,13 @@ def build_guard(machine: str = "") -> bytes:
 
 
 def get_program_calls(machine: str = "") -> tuple[int, int, int]:
-    """Returns the numbers of execve, execveat and exit_group."""
+    """Return the numbers of execve, execveat and exit_group."""
     numbers = NUMBERS[machine or platform.machine()]
     return numbers["execve"], numbers["execveat"], numbers["exit_group"]
 
 
 def build_report_filter(machine: str = "", more: Collection[int] = ()) -> bytes:
-    """Returns a filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
+    """Return a filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
     machine = machine or platform.machine()
     numbers = sorted({*get_program_calls(machine), *more})
     return b"".join(
@@ -264,7 +264,7 @@ def build_report_filter(machine: str = "", more: Collection[int] = ()) -> bytes:
 
 
 def _filter_families() -> list[bytes]:
-    """Filters sockets by family, the first argument; netlink is limited to asking for addresses."""
+    """Filter sockets by family, the first argument; netlink is limited to asking for addresses."""
     steps = [_encode_step(_LOAD, _FIRST_AT)]
     for family in FAMILIES:
         steps += [_encode_step(_EQUAL, family, yes=0, no=1), _encode_step(_RETURN, _ALLOW)]

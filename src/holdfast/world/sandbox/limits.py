@@ -43,7 +43,7 @@ class ControlGroup:
         return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders.values()]
 
     def limit(self, controller: str, limit: float | None, everybody: Callable[[], Iterable[int]]) -> bool:
-        """Sets or lifts a limit at runtime; returns False if the programs already use more memory than that.
+        """Set or lift a limit at runtime; return False if the programs already use more memory than that.
 
         Raises OSError or KeyError if the machine cannot. `everybody` returns the processes to limit.
         """
@@ -61,7 +61,7 @@ class ControlGroup:
         return True
 
     def count_hits(self, controller: str) -> int | None:
-        """Returns how often the limit was hit, by the kernel's count; None if there is no such group or count."""
+        """Return how often the limit was hit, by the kernel's count; None if there is no such group or count."""
         folder = self._folders.get(controller)
         if folder is None:
             return None
@@ -71,7 +71,7 @@ class ControlGroup:
         return _read_count(folder / file, name)
 
     def count_memory_kills(self) -> int:
-        """Returns how many processes the kernel killed because together they exceeded the memory limit."""
+        """Return how many processes the kernel killed because together they exceeded the memory limit."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
@@ -87,7 +87,7 @@ class ControlGroup:
         return _read_count(folder / ("memory.current" if _is_unified(folder) else "memory.usage_in_bytes"), "") or 0
 
     async def close(self) -> None:
-        """Removes the groups. Waits for the last process, as the supervisor closes its line slightly before it ends."""
+        """Remove the groups. Waits for the last process, as the supervisor closes its line slightly before it ends."""
         until = time.monotonic() + KILL_S
         while not self._remove():
             if time.monotonic() > until:
@@ -107,7 +107,7 @@ class ControlGroup:
             (folder / file).write_text(value)
 
     def _gather(self, folder: Path, everybody: Callable[[], Iterable[int]]) -> None:
-        """Moves all processes into the group, including those that start meanwhile."""
+        """Move all processes into the group, including those that start meanwhile."""
         there: set[int] = set()
         # Children inherit the group of their parent, so only those that were forked before their parent moved are
         # missed. Each round finds them, until one finds nobody new.
@@ -127,7 +127,7 @@ class ControlGroup:
 
 
 def build_settings(resources: Resources) -> dict[str, dict[str, str]]:
-    """Returns the values to write for these limits, as far as the machine supports them."""
+    """Return the values to write for these limits, as far as the machine supports them."""
     values: dict[str, dict[str, str]] = {}
     limits = {
         name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None
@@ -141,7 +141,7 @@ def build_settings(resources: Resources) -> dict[str, dict[str, str]]:
 
 
 def find_parents() -> dict[str, Path]:
-    """Returns Holdfast's own control group by controller, where groups can be created below it."""
+    """Return Holdfast's own control group by controller, where groups can be created below it."""
     own = _read_own_groups()
     groups: dict[str, Path] = {}
     # Both versions may be mounted together: each controller is then in exactly one of them. In version 2 a controller
@@ -160,7 +160,7 @@ def find_parents() -> dict[str, Path]:
 
 
 def sweep() -> tuple[str, ...]:
-    """Removes the groups of killed runs and returns their names."""
+    """Remove the groups of killed runs and return their names."""
     removed = []
     for parent in set(find_parents().values()):
         for folder in parent.glob(f"{PREFIX}*-*"):
@@ -188,7 +188,7 @@ def _list_settings(controller: str, limit: float | None, *, unified: bool) -> It
 
 
 def _read_own_groups() -> dict[str, str]:
-    """Returns Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
+    """Return Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
     groups: dict[str, str] = {}
     for line in _read_lines(_OWN):
         _, controllers, path = line.split(":", 2)

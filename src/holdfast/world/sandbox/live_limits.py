@@ -25,7 +25,7 @@ Everybody = Callable[[], Iterable[int]]
 
 
 def list_family(pids: Iterable[int]) -> Iterator[int]:
-    """Yields these processes and all their descendants."""
+    """Yield these processes and all their descendants."""
     waiting = [*pids]
     while waiting:
         pid = waiting.pop()
@@ -54,7 +54,7 @@ class LiveLimits:
         """How many programs were killed because they exceeded the memory limit."""
 
     async def limit(self, memory: int | None, cpu: float | None, too_big: Callable[[], object]) -> None:
-        """Sets limits; `too_big` kills programs that already use more memory.
+        """Set limits; `too_big` kills programs that already use more memory.
 
         Raises HarnessError if this machine cannot.
         """
@@ -63,7 +63,7 @@ class LiveLimits:
         await self.reapply(too_big)
 
     async def reapply(self, too_big: Callable[[], object]) -> None:
-        """Applies the same limits to programs that have started since."""
+        """Apply the same limits to programs that have started since."""
         can = find_parents() if self._now else {}
         if "cpu" in self._now and "cpu" not in can:
             raise HarnessError(NO_GROUP, code="limits-failed")
@@ -74,12 +74,12 @@ class LiveLimits:
                 _limit_each(int(limit), self._everybody)
 
     def count_hits(self, controller: str) -> int | None:
-        """Returns how often the limit was hit so far; None if that is not counted."""
+        """Return how often the limit was hit so far; None if that is not counted."""
         counted = self._group.count_hits(controller)
         return counted if counted is None or controller != "memory" else counted + self._ended
 
     def make_memory_end(self) -> MemoryEnd:
-        """Returns a function for a program that starts now; called at its end, it says whether memory was the cause."""
+        """Return a function for a program that starts now; called at its end, it says whether memory was the cause."""
         killed, ended = self._group.count_memory_kills(), self._ended
 
         def describe_end(status: int | None, by_us: bool) -> str:
@@ -96,7 +96,7 @@ class LiveLimits:
         return f"used more than its {format_size(int(size or 0))} of memory ({source})"
 
     def lift(self) -> None:
-        """Restores the usual limits, so that neither they nor cached files of the agent affect checks."""
+        """Restore the usual limits, so that neither they nor cached files of the agent affect checks."""
         can = find_parents() if self._now else {}
         with contextlib.suppress(OSError):
             for controller in self._now:
@@ -134,7 +134,7 @@ def format_size(size: int) -> str:
 
 
 def _limit_each(size: int | None, everybody: Everybody) -> None:
-    """Limits the address space of each process, which its children inherit; None restores the original limit."""
+    """Limit the address space of each process, which its children inherit; None restores the original limit."""
     if size is not None and size < LEAST:
         raise HarnessError(
             f"Holdfast cannot create control groups here, and a single process needs at least {LEAST} bytes",

@@ -56,7 +56,7 @@ class SandboxMounts:
     """The file systems of one sandbox. `layer` is where programs work; changes count from the last `snapshot`."""
 
     def __init__(self, system: System) -> None:
-        """Makes everything that is the same for every sandbox, ahead of the first order."""
+        """Make everything that is the same for every sandbox, ahead of the first order."""
         # A slave of the host's mounts: what the host unmounts disappears here, too, and nothing mounted here is visible
         # on the host. TOP must be a new file system, because everything below it is made as an unprivileged user.
         kernel.unshare(kernel.NEWNS)
@@ -76,7 +76,7 @@ class SandboxMounts:
         self.upper = ""
 
     def mount_layout(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
-        """Adds what belongs to this sandbox only; returns a read-only view of its workspace."""
+        """Add what belongs to this sandbox only; return a read-only view of its workspace."""
         self._size = _format_size(layout.disk)
         self._lower = [f"{SOURCES}/{n}" for n in reversed(layout.layers)]
         # The order matters. Sources first, since visible paths are bound from them. Then the tree is sealed read-only,
@@ -95,7 +95,7 @@ class SandboxMounts:
         return self.snapshot()
 
     def _mount_home(self, source: int) -> None:
-        """Makes the home a folder on the sandbox's disk, above its initial content."""
+        """Make the home a folder on the sandbox's disk, above its initial content."""
         if source < 0:
             os.mkdir(_OWN_HOME)
         else:
@@ -105,13 +105,13 @@ class SandboxMounts:
         _bind(_OWN_HOME, f"{ROOT}{HOME}")
 
     def open_home_view(self) -> int:
-        """Returns a read-only view of the home."""
+        """Return a read-only view of the home."""
         _bind(_OWN_HOME, HOME_VIEW)
         kernel.seal(HOME_VIEW, links=False)
         return os.open(HOME_VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _show_again(self, layout: SandboxLayout) -> None:
-        """Mounts paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
+        """Mount paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
         sources = {_replace_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
         self._visible_again = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._visible_again:
@@ -125,7 +125,7 @@ class SandboxMounts:
         return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_HOME, _OWN_TMP, _OWN_SHM, self._visible_again)
 
     def snapshot(self) -> int:
-        """Counts changes from the current state on; returns a new read-only view of the workspace."""
+        """Count changes from the current state on; return a new read-only view of the workspace."""
         # The upper layer so far becomes the topmost lower one, and a new, empty upper layer takes what is written from
         # now on: reading the changes is then a walk through that layer alone, however large the workspace is. BEFORE is
         # the workspace without it.
@@ -143,7 +143,7 @@ class SandboxMounts:
         return os.open(VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def open_throwaway(self) -> tuple[str, WritableLayer]:
-        """Returns a layer whose changes are discarded, and the key to pass to `forget`."""
+        """Return a layer whose changes are discarded, and the key to pass to `forget`."""
         self._asides += 1
         aside = f"{_ASIDE}/{self._asides}"
         # The current workspace, home and /tmp become lower layers of new overlays, whose upper layers are on a tmpfs of
@@ -165,7 +165,7 @@ class SandboxMounts:
 
 
 def _mount_sources(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
-    """Mounts the sources where this user can reach them."""
+    """Mount the sources where this user can reach them."""
     coming = iter(trees)
     for n, (path, folder) in enumerate(zip(layout.sources, layout.folders, strict=True)):
         target = f"{SOURCES}/{n}"
@@ -179,7 +179,7 @@ def _mount_sources(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
 
 
 def _build(system: System) -> None:
-    """Builds the part of the tree that comes from this machine."""
+    """Build the part of the tree that comes from this machine."""
     kernel.mount("tmpfs", ROOT, "tmpfs", _PLAIN, "mode=0755,size=64m")
     for folder in _FOLDERS:
         os.makedirs(f"{ROOT}{folder}")
@@ -199,7 +199,7 @@ def _build(system: System) -> None:
 
 
 def _add_files(layout: SandboxLayout) -> None:
-    """Adds what only this sandbox sees."""
+    """Add what only this sandbox sees."""
     for path, text in layout.files.items():
         _write(path, text.encode())
     for inside, n in sorted(layout.visible.items()):  # a folder before its contents
@@ -210,7 +210,7 @@ def _add_files(layout: SandboxLayout) -> None:
 
 
 def _link(links: Mapping[str, str]) -> None:
-    """Makes links, last, so that no mount is made through one."""
+    """Make links, last, so that no mount is made through one."""
     for path, says in links.items():
         if not os.path.lexists(f"{ROOT}{path}"):
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
@@ -218,7 +218,7 @@ def _link(links: Mapping[str, str]) -> None:
 
 
 def _replace_tmp_link(path: str) -> str:
-    """Returns the path inside, without the link that leads to /tmp."""
+    """Return the path inside, without the link that leads to /tmp."""
     return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 
 
@@ -228,7 +228,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _make_mount_point(target: str, folder: bool) -> None:
-    """Makes the mount point."""
+    """Make the mount point."""
     if folder:
         os.makedirs(target, exist_ok=True)
     elif not os.path.lexists(target):
@@ -240,7 +240,7 @@ def _bind(source: str, target: str) -> None:
 
 
 def _show(source: str, target: str) -> None:
-    """Mounts read-only immediately: mount points made below it later must not be made on the host."""
+    """Mount read-only immediately: mount points made below it later must not be made on the host."""
     _bind(source, target)
     kernel.seal(target, below=True)
 

@@ -36,7 +36,7 @@ class ProcessBackend:
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None = None) -> ProcessBackend:
-        """Opens the backend; `folder` holds its workspaces. It has no images."""
+        """Open the backend; `folder` holds its workspaces. It has no images."""
         return cls(folder)
 
     def __init__(self, folder: Path) -> None:
@@ -82,12 +82,12 @@ class ProcessSandbox(FolderSandbox):
         await self.snapshot()
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """Returns the listener's own port: all sandboxes of this backend share one network."""
+        """Return the listener's own port: all sandboxes of this backend share one network."""
         real = self._listeners[host, port].getsockname()
         return str(real[0]), int(real[1])
 
     def inside(self, path: str) -> str:
-        """Returns the original path: this backend cannot place a file at another one."""
+        """Return the original path: this backend cannot place a file at another one."""
         return str(self._sandbox_spec.visible[path].resolve())
 
     async def connect(self, port: int) -> socket.socket:
@@ -107,7 +107,7 @@ class ProcessSandbox(FolderSandbox):
         return program
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
-        """Ignores `throwaway`: this backend cannot isolate such a command, as `isolation` reports."""
+        """Ignore `throwaway`: this backend cannot isolate such a command, as `isolation` reports."""
         return nullcontext(self._start)
 
     async def freeze(self) -> None:
@@ -115,11 +115,11 @@ class ProcessSandbox(FolderSandbox):
         await await_all(program.end(0.0) for program in self._programs)
 
     async def kill(self) -> int:
-        """Kills without waiting: a program's own waiter may learn of its end after this returns."""
+        """Kill without waiting: a program's own waiter may learn of its end after this returns."""
         return self._kill()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """Limits memory and CPU.
+        """Limit memory and CPU.
 
         Where the machine limits all programs together, memory that a program already uses does not count.
         """

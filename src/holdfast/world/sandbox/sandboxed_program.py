@@ -33,7 +33,7 @@ class ProgramLookup:
         self._mounts = mounts
 
     def find_refusal(self, name: str, path: str | None, cwd: str) -> int:
-        """Returns the errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
+        """Return the errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
         if "/" in name:
             return self._check_executable(posixpath.join(cwd, name))
         errors = [self._check_executable(posixpath.join(cwd, folder or ".", name)) for folder in _split_path(path)]
@@ -42,7 +42,7 @@ class ProgramLookup:
         return errno.EACCES if errno.EACCES in errors else errno.ENOENT
 
     def map_outside(self, path: str) -> str | None:
-        """Returns the path outside, links followed; None if unknown. Raises OSError if it does not exist."""
+        """Return the path outside, links followed; None if unknown. Raises OSError if it does not exist."""
         left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         at, links = "/", 0
         while left:
@@ -118,7 +118,7 @@ class SandboxedProgram:
         return time.monotonic_ns() - self._began
 
     def signal(self, number: int) -> None:
-        """Sends a signal to the program's group; SIGKILL goes to everything inside."""
+        """Send a signal to the program's group; SIGKILL goes to everything inside."""
         init = self._read_report("child-pid")
         if number == signal.SIGKILL or init is None:
             self.killed = True
@@ -129,7 +129,7 @@ class SandboxedProgram:
         kill_group(init, number)  # the first process of a pid namespace ignores it, and leads the program's group
 
     def has_run(self) -> bool:
-        """Returns whether the program was executed at all; call it after its end."""
+        """Return whether the program was executed at all; call it after its end."""
         return self.killed or self._read_report("exit-code") is not None
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ def start(
     *,
     nested: bool = False,
 ) -> tuple[int, int]:
-    """Starts a program in these groups; returns bubblewrap's pid and the pipe on which it reports."""
+    """Start a program in these groups; return bubblewrap's pid and the pipe on which it reports."""
     status_fd, tell = os.pipe()
     options = make_memory_file(
         b"".join(os.fsencode(word) + b"\0" for word in build_options(order, instead, nested=nested))
@@ -185,7 +185,7 @@ def _spawn(bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
 
 
 def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
-    """Starts it inside control groups. Raises OSError if it cannot enter them or cannot be executed."""
+    """Start it inside control groups. Raises OSError if it cannot enter them or cannot be executed."""
     # posix_spawn cannot enter a control group, so this forks. The close-on-exec pipe tells failure from success: exec
     # closes it without a byte, an error writes its errno.
     failed, low = os.pipe()
@@ -216,7 +216,7 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
 
 
 def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
-    """Returns all options of bubblewrap, passed as a file because the environment holds secrets.
+    """Return all options of bubblewrap, passed as a file because the environment holds secrets.
 
     `nested` lets the program create its own user namespaces.
     """
@@ -229,7 +229,7 @@ def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: b
 
 
 def list_replaced_mounts(layer: WritableLayer | None) -> dict[str, str]:
-    """Returns the mounts that a throwaway layer replaces; none for the usual layer."""
+    """Return the mounts that a throwaway layer replaces; none for the usual layer."""
     if layer is None:
         return {}
     return {WORKSPACE: layer.workspace, HOME: layer.home, TMP: layer.tmp, SHM: layer.shm}

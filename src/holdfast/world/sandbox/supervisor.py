@@ -32,7 +32,7 @@ _DEPTH = 10_000
 
 
 def prepare_sandbox(machine: System) -> SandboxMounts:
-    """Leaves the host's users, network and mounts and prepares a sandbox ahead of its order.
+    """Leave the host's users, network and mounts and prepares a sandbox ahead of its order.
 
     Raises OSError if it cannot.
     """
@@ -81,7 +81,7 @@ class Supervisor:
         }
 
     def run(self, layout: SandboxLayout, fds: tuple[int, ...]) -> None:
-        """Serves requests until the line closes; then ends everything."""
+        """Serve requests until the line closes; then end everything."""
         gc.disable()  # nothing here makes reference cycles
         # SIGCHLD wakes the poll below through this pipe: one loop then handles requests and dead programs, without
         # races between a signal and the wait.
@@ -181,7 +181,7 @@ class Supervisor:
             self._clerk.settle(ticket)
 
     def _handle_end(self, program: SandboxedProgram, status: int) -> None:
-        """Handles the end of a program.
+        """Handle the end of a program.
 
         Bubblewrap may end before its child, which then becomes a child of this process.
         """
@@ -224,14 +224,14 @@ class Supervisor:
         os.close(view)
 
     def _watch(self, message: SupervisorMessage) -> None:
-        """Forwards the request to the recorder, which replies."""
+        """Forward the request to the recorder, which replies."""
         (order,) = message.fds
         if self._clerk is not None:
             self._clerk.watch(message.ticket, message.value, order, self._mounts.upper)
         os.close(order)
 
     def _connect(self, message: SupervisorMessage) -> None:
-        """Hands over a connection that may still be in progress: a program inside cannot block this process."""
+        """Hand over a connection that may still be in progress: a program inside cannot block this process."""
         family = socket.AF_INET6 if message.text == b"6" else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as way:
             way.setblocking(False)
@@ -242,7 +242,7 @@ class Supervisor:
             self._report(wire.DONE, message.ticket, fds=[way.fileno()])
 
     def _send_changes(self, message: SupervisorMessage) -> None:
-        """Reads changes in a child process: with permission for every file here, and at the speed of its reader."""
+        """Read changes in a child process: with permission for every file here, and at the speed of its reader."""
         # A fork, because walking a large layer takes seconds and this process must keep answering. The child inherits
         # the mounts, and a slow reader blocks only the child.
         reader = os.fork()
@@ -281,7 +281,7 @@ def _make_lookup(layer: WritableLayer | None) -> ProgramLookup:
 
 
 def _limit(layout: SandboxLayout) -> None:
-    """Limits this process and so every program: the kernel counts them per user namespace."""
+    """Limit this process and so every program: the kernel counts them per user namespace."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (layout.pids, layout.pids))
     if layout.memory is not None:

@@ -38,7 +38,7 @@ class System:
 
 
 def find_shared() -> System:
-    """Finds out once what this machine has."""
+    """Find out once what this machine has."""
     top = [path for path in (*_TOP, *_LIBRARIES) if os.path.isdir(path) and not os.path.islink(path)]
     etc = [f"/etc/{name}" for name in _ETC_FOLDERS if os.path.isdir(f"/etc/{name}")]
     links = {path: os.readlink(path) for path in _LIBRARIES if os.path.islink(path)}
@@ -46,7 +46,7 @@ def find_shared() -> System:
 
 
 def build_own_files(hosts: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files that Holdfast writes for the sandbox."""
+    """Return the files that Holdfast writes for the sandbox."""
     return {
         "/etc/hosts": format_hosts_file(hosts),
         "/etc/passwd": f"{USER}:x:{ID}:{ID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
@@ -58,18 +58,18 @@ def build_own_files(hosts: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_interpreters() -> dict[str, Path]:
-    """Returns the folders of the Python that runs Holdfast, where they are outside the system's."""
+    """Return the folders of the Python that runs Holdfast, where they are outside the system's."""
     folders = select_mounts([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
     return {path: real for path, real in folders.items() if not is_in_system(path)}
 
 
 def list_interpreter_links() -> dict[str, str]:
-    """Returns the links to the Python that runs Holdfast, which finds its own folders by following them."""
+    """Return the links to the Python that runs Holdfast, which finds its own folders by following them."""
     return {at: says for at, says, _ in list_links(sys.executable)} if os.path.exists(sys.executable) else {}
 
 
 def select_mounts(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
-    """Returns the paths to mount, each with its source.
+    """Return the paths to mount, each with its source.
 
     A missing path is left out: a Python may list folders that do not exist. A path that is a link, or behind one, is
     also mounted where the link leads, so that links to it work inside. A path within another one, or within `without`,
@@ -86,19 +86,19 @@ def select_mounts(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str
 
 
 def is_in_system(path: str) -> bool:
-    """Returns whether every sandbox sees this path already."""
+    """Return whether every sandbox sees this path already."""
     linked = [path for path in _TOP if os.path.islink(path)]  # unlike the libraries, these are not shown as links
     return _is_within(path, (*_TOP, *_LIBRARIES)) and not _is_within(path, linked)
 
 
 def _list_places(path: str) -> Iterator[str]:
-    """Yields the path without dots, and every other path that its links lead through."""
+    """Yield the path without dots, and every other path that its links lead through."""
     yield os.path.abspath(path)
     yield from (os.path.abspath(beyond) for _, _, beyond in list_links(path))
 
 
 def list_links(path: str) -> Iterator[tuple[str, str, str]]:
-    """Yields each link on the way to a path: its location, its target, and the complete path after following it."""
+    """Yield each link on the way to a path: its location, its target, and the complete path after following it."""
     place, at = os.path.abspath(path), ""
     for name in place.split("/")[1:]:
         at = f"{at}/{name}"
@@ -111,7 +111,7 @@ def list_links(path: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _read_public(name: str) -> bytes:
-    """Returns a file of /etc that everybody may read; empty if there is none."""
+    """Return a file of /etc that everybody may read; empty if there is none."""
     try:
         with open(f"/etc/{name}", "rb") as file:
             return file.read() if os.fstat(file.fileno()).st_mode & stat.S_IROTH else b""

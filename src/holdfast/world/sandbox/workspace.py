@@ -60,7 +60,7 @@ class OpenSandbox:
             return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
-        """Returns the function that starts a Holdfast command inside.
+        """Return the function that starts a Holdfast command inside.
 
         `throwaway` discards its changes if the backend can.
         """
@@ -108,7 +108,7 @@ class FolderSandbox(OpenSandbox):
         return None if resolved is None else self._root / resolved
 
     def view(self) -> Path:
-        """Returns a copy, made once, so that scripts cannot change the workspace."""
+        """Return a copy, made once, so that scripts cannot change the workspace."""
         if self._copy is None:
             copy = self._folder / "view"
             copy_tree(self._root, copy)
@@ -123,7 +123,7 @@ S = TypeVar("S", bound=FolderSandbox)
 
 
 async def open_sandbox(sandbox: S) -> S:
-    """Opens a sandbox, and closes it again on failure; raises HarnessError if its workspace cannot be made."""
+    """Open a sandbox, and close it again on failure; raise HarnessError if its workspace cannot be made."""
     try:
         await sandbox.open()
     except BaseException as broken:
@@ -135,12 +135,12 @@ async def open_sandbox(sandbox: S) -> S:
 
 
 def make_unavailable_error(code: str, **values: object) -> UserError:
-    """Returns the error for a machine on which a backend does not work, with what to do."""
+    """Return the error for a machine on which a backend does not work, with what to do."""
     return UserError(format_reason(code, **values), code=code, hint=format_remedy(code, **values))
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder of an agent, even if the agent removed its own permissions."""
+    """Remove a folder of an agent, even if the agent removed its own permissions."""
     for at, folders, _ in os.walk(folder):
         for name in folders:
             if not os.path.islink(os.path.join(at, name)):
@@ -154,7 +154,7 @@ _LINKS = 40
 
 
 def resolve(root: int, workspace: str, path: str) -> str | None:
-    """Resolves all links of a path, relative to the open folder `root`; None if it does not exist.
+    """Resolve all links of a path, relative to the open folder `root`; None if it does not exist.
 
     `workspace` is the folder's path inside. Raises OutsideError if the path leaves it or is neither a regular file nor
     a folder.
@@ -186,7 +186,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
 
 
 def _split_parts(path: str, workspace: str, original: str) -> list[str]:
-    """Returns the parts of a path, last first; an absolute path must begin with the workspace."""
+    """Return the parts of a path, last first; an absolute path must begin with the workspace."""
     parts = PurePosixPath(path).parts
     if path.startswith("/"):
         base = PurePosixPath(workspace).parts
@@ -235,7 +235,7 @@ class TreeEntry(NamedTuple):
 
 
 def list_entries(root: str) -> Iterator[TreeEntry]:
-    """Yields all entries of a folder, sorted by path, without following links. Only empty folders are listed."""
+    """Yield all entries of a folder, sorted by path, without following links. Only empty folders are listed."""
     waiting = [*_list_names(root, "")]
     while waiting:
         path = waiting.pop()
@@ -250,7 +250,7 @@ def list_entries(root: str) -> Iterator[TreeEntry]:
 
 
 def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
-    """Yields the differences between two sorted lists."""
+    """Yield the differences between two sorted lists."""
     was, new = next(before, None), next(now, None)
     while was is not None or new is not None:
         if new is None or (was is not None and was.path < new.path):
@@ -267,12 +267,12 @@ def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iter
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copies files, folders and links over existing ones; skips everything else."""
+    """Copy files, folders and links over existing ones; skip everything else."""
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=_list_odd_files, copy_function=_copy_file)
 
 
 def _list_names(root: str, at: str) -> Iterator[str]:
-    """Yields the names in a folder, last first; a folder sorts like its contents."""
+    """Yield the names in a folder, last first; a folder sorts like its contents."""
     try:
         names = listdir(f"{root}/{at}")
     except (PermissionError, FileNotFoundError):
@@ -303,7 +303,7 @@ def _list_odd_files(folder: str, names: list[str]) -> set[str]:
 
 
 def _copy_file(source: str, target: str) -> None:
-    """Copies a file and replaces an existing one instead of writing to it: it may be a link."""
+    """Copy a file and replace an existing one instead of writing to it: it may be a link."""
     if os.path.lexists(target):
         os.unlink(target)
     shutil.copy2(source, target, follow_symlinks=False)

@@ -13,7 +13,7 @@ from holdfast.protocols.service import ServiceKeeper, ServicePlace
 
 
 async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) -> ServiceKeeper:
-    """Opens the keeper of one service, which provides a fresh server for every trial.
+    """Open the keeper of one service, which provides a fresh server for every trial.
 
     References in the spec are replaced by values. With `docker`, a service that no server of this machine can provide
     runs as a container. Raises UserError with what is missing and how to get it.
@@ -28,7 +28,7 @@ async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) 
 
 
 async def _open_instead(spec: ServiceSpec, place: ServicePlace, missing: UserError) -> ServiceKeeper:
-    """Opens the service as a container, because no server of this machine can provide it."""
+    """Open the service as a container, because no server of this machine can provide it."""
     container = service_kinds.build_kind(replace(spec, kind=CONTAINER, settings={}))
     try:
         return await container.open_keeper(spec, place)

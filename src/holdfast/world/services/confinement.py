@@ -32,7 +32,7 @@ class User:
 
 
 def find_server_user(*names: str) -> User | None:
-    """Returns the first account of these that the machine has, else nobody; None if Holdfast may not change users."""
+    """Return the first account of these that the machine has, else nobody; None if Holdfast may not change users."""
     if os.geteuid() != 0:
         return None
     for name in (*names, "nobody"):
@@ -45,7 +45,7 @@ def find_server_user(*names: str) -> User | None:
 
 
 def is_readable(path: Path, user: User | None) -> bool:
-    """Returns whether that user may read a file or folder, judging by its mode and those of its parents."""
+    """Return whether that user may read a file or folder, judging by its mode and those of its parents."""
     if user is None:
         return os.access(path, os.R_OK)
     path = path.resolve()
@@ -62,7 +62,7 @@ def _has_permission(path: Path, user: User, bit: int) -> bool:
 
 
 def change_owner(path: Path, user: User | None) -> None:
-    """Changes the owner to that user."""
+    """Change the owner to that user."""
     if user is not None:
         os.chown(path, user.uid, user.gid)
 
@@ -77,7 +77,7 @@ _MOST = 4 << 30
 
 @lru_cache(maxsize=8)
 def find_confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
-    """Returns the confinement that this machine can give that user; without it, the reason why not."""
+    """Return the confinement that this machine can give that user; without it, the reason why not."""
     if sys.platform != "linux":
         return None, "only Linux has the namespaces for it"
     program = find_bwrap()
@@ -101,7 +101,7 @@ class ServerConfinement:
         return build_user_options(self._user)
 
     def wrap_command(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
-        """Wraps a command so that it runs confined; it may write to `binds` and read `sees`."""
+        """Wrap a command so that it runs confined; it may write to `binds` and read `sees`."""
         visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
         return [
             str(self._program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
@@ -114,7 +114,7 @@ class ServerConfinement:
         ]  # fmt: skip
 
     def find_refusal(self) -> str:
-        """Returns why the machine refuses confinement; empty if it does not."""
+        """Return why the machine refuses confinement; empty if it does not."""
         tried = subprocess.run(  # noqa: S603
             self.wrap_command(["/bin/sh", "-c", ":"], {}, {}),
             stdin=subprocess.DEVNULL,
@@ -126,18 +126,18 @@ class ServerConfinement:
 
 
 def make_unconfined_note(service: str, user: User | None) -> tuple[str, ...]:
-    """Returns a note for a service that runs without confinement."""
+    """Return a note for a service that runs without confinement."""
     raised, why = find_confinement(user)
     return () if raised else (f"service {service}: its server runs unconfined: {why}",)
 
 
 def build_user_options(user: User | None) -> dict[str, Any]:
-    """Returns the arguments that start a process as that user."""
+    """Return the arguments that start a process as that user."""
     return {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": []}
 
 
 def compute_data_limit() -> int:
-    """Returns half of the memory, at most four gibibytes."""
+    """Return half of the memory, at most four gibibytes."""
     return min(_MOST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 
 
@@ -152,7 +152,7 @@ def _list_system_options() -> list[str]:
 
 
 def _copy_for_everyone(program: Path) -> Path:
-    """Copies a program with its libraries to where every user can run it, for the lifetime of this process.
+    """Copy a program with its libraries to where every user can run it, for the lifetime of this process.
 
     Root's environment is often below a home that only root can read, where a server's user could not load them.
     """

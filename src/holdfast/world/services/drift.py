@@ -67,7 +67,7 @@ class Table(Struct, frozen=True):
         return [n for n, column in enumerate(self.columns) if not column.keyed and not column.made]
 
     def write_update(self, row: int, column: int, value: Any) -> str:
-        """Returns the statement that sets one value."""
+        """Return the statement that sets one value."""
         d = self.dialect
         keys = " AND ".join(
             f"{cast_to_text(key.name, d)} = {quote_value(self.rows[row][n], d)}"
@@ -112,7 +112,7 @@ def _parse_column(row: Sequence[Any]) -> Column:
 
 
 def cast_to_text(name: str, dialect: Dialect) -> str:
-    """Selects a column as text that can be written back unchanged."""
+    """Select a column as text that can be written back unchanged."""
     return f"CAST({quote_name(name, dialect)} AS {'text' if dialect == 'postgres' else 'char'})"
 
 
@@ -126,7 +126,7 @@ def quote_table(table: str, dialect: Dialect) -> str:
 
 
 def quote_value(value: Any, dialect: Dialect) -> str:
-    """Returns a value as SQL text; text for a number or date column becomes a number or date."""
+    """Return a value as SQL text; text for a number or date column becomes a number or date."""
     if value is None:
         return "NULL"
     text = str(value).replace("'", "''")
@@ -134,7 +134,7 @@ def quote_value(value: Any, dialect: Dialect) -> str:
 
 
 async def damage_table(database: Database, table: str, rate: float, kinds: Sequence[DriftKind], rng: Random) -> int:
-    """Damages about `rate` of the rows, one kind each in turn; returns how many. A kind that fails is skipped.
+    """Damage about `rate` of the rows, one kind each in turn; return how many. A kind that fails is skipped.
 
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
     a row the value of the one before it · duplicate writes a row again under a new key.
@@ -153,7 +153,7 @@ async def damage_table(database: Database, table: str, rate: float, kinds: Seque
 
 
 async def _try(database: Database, statement: str) -> bool:
-    """Executes the statement; returns False if the table's constraints forbid it."""
+    """Execute the statement; return False if the table's constraints forbid it."""
     try:
         await database.execute(statement)
     except QueryFailed:
@@ -206,7 +206,7 @@ def _make_older(value: str) -> str:
 
 
 def _write_duplicate(table: Table, row: int, rng: Random) -> str:
-    """Inserts the row again. A key that the database does not fill in is counted up from its maximum."""
+    """Insert the row again. A key that the database does not fill in is counted up from its maximum."""
     names, values = [], []
     for n, column in enumerate(table.columns):
         if column.made:

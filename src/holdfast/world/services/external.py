@@ -47,7 +47,7 @@ class External:
         return (f"service {self.spec.name} {SHARED}",)
 
     async def close(self) -> None:
-        """Does nothing: the service is not Holdfast's."""
+        """Do nothing: the service is not Holdfast's."""
 
 
 class ExternalSql(SqlService, External):
@@ -70,7 +70,7 @@ def open_external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
 
 
 def open_external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
-    """Opens an external MySQL or MariaDB."""
+    """Open an external MySQL or MariaDB."""
     (host, port), database = _read_address(spec, url), unquote(url.path[1:])
     login: dict[str, Any] = {"host": host, "port": port, "database": database or None}
     login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}
@@ -86,7 +86,7 @@ class ExternalKeeper:
         self._url = url
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
-        """Provides the service. Faults act on connections to it, never on the server."""
+        """Provide the service. Faults act on connections to it, never on the server."""
         name = service_kinds.find_by_url(self._url.geturl())
         kind = None if name is None else service_kinds.build_kind(ServiceSpec(self._spec.name, name))
         if isinstance(kind, ReachableKind):
@@ -94,11 +94,11 @@ class ExternalKeeper:
         return External(self._spec, self._url)
 
     async def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 async def open_external(spec: ServiceSpec) -> ServiceKeeper:
-    """Validates the URL; the first trial is the first to connect."""
+    """Validate the URL; the first trial is the first to connect."""
     url = urlsplit(service_kinds.get_url(spec))
     _read_address(spec, url)
     return ExternalKeeper(spec, url)

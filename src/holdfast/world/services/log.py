@@ -58,7 +58,7 @@ class ServerLog:
         return self._ended.is_set()
 
     async def wait_for_text(self, text: bytes) -> bool:
-        """Waits for a line with this text; returns False if the log ends first."""
+        """Wait for a line with this text; return False if the log ends first."""
         self._awaited = text
         if any(text in line for line in self._tail.text.encode().splitlines()):
             return True
@@ -66,7 +66,7 @@ class ServerLog:
         return not self._ended.is_set()
 
     async def wait_for_end(self, within_s: float) -> None:
-        """Waits until the server is gone; raises TimeoutError if it is not."""
+        """Wait until the server is gone; raise TimeoutError if it is not."""
         try:
             async with asyncio.timeout(within_s):
                 await self._ended.wait()
@@ -77,7 +77,7 @@ class ServerLog:
                 raise
 
     def drain(self, reads: int = DRAINS) -> None:
-        """Reads what was printed so far."""
+        """Read what was printed so far."""
         for _ in range(reads):
             data = None if self._closed else read_now(self._fd)
             if data is None:

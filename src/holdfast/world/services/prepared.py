@@ -50,7 +50,7 @@ class PreparedData(Struct, frozen=True):
 
 
 async def prepare_data(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
-    """Returns the data of that kind and settings, and makes it if needed; `sees` is its programs' folder."""
+    """Return the data of that kind and settings, and make it if needed; `sees` is its programs' folder."""
     return await asyncio.to_thread(_prepare, kind, made_of, user, sees, make)
 
 

@@ -57,7 +57,7 @@ class Programs:
         skip: int = 0,
         to: Path | None = None,
     ) -> None:
-        """Runs a program with an input file and an output file; raises HarnessError with its last message if it fails.
+        """Run a program with an input file and an output file; raise HarnessError with its last message if it fails.
 
         It skips the first bytes of the input.
         """
@@ -77,7 +77,7 @@ class Programs:
                 raise ServiceFailed(f"{_get_name(argv)} failed: {_find_last_message(messages) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
-        """Raises HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
+        """Raise HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
         raised, why = find_confinement(self.user)
         if raised is None:
             raise HarnessError(
@@ -118,7 +118,7 @@ def _get_name(argv: Argv) -> str:
 
 
 def _find_last_message(messages: IO[bytes]) -> str:
-    """Returns the last line that mentions an error, else the complete end of the output."""
+    """Return the last line that mentions an error, else the complete end of the output."""
     messages.seek(max(0, os.fstat(messages.fileno()).st_size - _READ))
     lines = [line.strip() for line in messages.read().decode("utf-8", "replace").split("\n") if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
@@ -126,7 +126,7 @@ def _find_last_message(messages: IO[bytes]) -> str:
 
 
 def find_sibling(program: Path, *names: str) -> Path:
-    """Returns a program of one of these names next to the server's; raises HarnessError if there is none."""
+    """Return a program of one of these names next to the server's; raise HarnessError if there is none."""
     real = program.resolve()
     folders = (real.parent, real.parent.parent / "bin", program.parent)
     for path in (folder / name for folder in folders for name in names):
@@ -156,7 +156,7 @@ class ServerProgram(Struct, frozen=True):
 
 
 def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
-    """Yields every program with one of these names, in order of preference."""
+    """Yield every program with one of these names, in order of preference."""
     for name in names:
         on_path = shutil.which(name)
         if on_path:
@@ -172,14 +172,14 @@ def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterab
 
 
 def choose(servers: Sequence[ServerProgram], image: str | None) -> ServerProgram:
-    """Returns the program of the major version that the image names, else the first."""
+    """Return the program of the major version that the image names, else the first."""
     wanted = re.search(r":v?(\d+)", image or "")
     return next((f for f in servers if wanted and f.numbers[:1] == (int(wanted[1]),)), servers[0])
 
 
 @lru_cache(maxsize=64)
 def read_version(program: Path) -> str:
-    """Returns the program's own version text."""
+    """Return the program's own version text."""
     try:
         ran = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
@@ -188,7 +188,7 @@ def read_version(program: Path) -> str:
 
 
 def make_version_note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
-    """Returns a note about the version that is used."""
+    """Return a note about the version that is used."""
     return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
 
 
@@ -215,7 +215,7 @@ _KNOWN = re.compile(
 
 
 async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | None) -> None:
-    """Runs the command until it succeeds, with the service's address in its environment."""
+    """Run the command until it succeeds, with the service's address in its environment."""
     if spec.wait_for is None or _KNOWN.fullmatch(spec.wait_for):
         return
     until = time.monotonic() + WAIT_S

@@ -51,7 +51,7 @@ class Redis(ServerOfTrial):
         return ""
 
     async def restore(self, path: Path) -> None:
-        """Restores by starting a server from the file: a running one cannot load a file."""
+        """Restore by starting a server from the file: a running one cannot load a file."""
         await self._server.close()
         with tempfile.NamedTemporaryFile(dir=self._setup.home.path) as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -62,12 +62,12 @@ class Redis(ServerOfTrial):
         self.upstream = str(self._server.socket_folder / _SOCKET)
 
     def _build_restore_argv(self, sockets: str, files: str) -> list[str]:
-        """Copies the file; a server with an append-only log would start from that log alone."""
+        """Copy the file; a server with an append-only log would start from that log alone."""
         return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
 
 async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
-    """Keeps fresh servers ready for trials; raises UserError if the machine has no Redis."""
+    """Keep fresh servers ready for trials; raise UserError if the machine has no Redis."""
     settings = read_redis_settings(spec)
     user = find_server_user("redis")
     server = _find_server(spec.image, user)
@@ -103,7 +103,7 @@ def _build_launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
 
 
 def write_configuration(settings: RedisSettings) -> str:
-    """Returns the configuration: in memory, no network, the spec's own options last.
+    """Return the configuration: in memory, no network, the spec's own options last.
 
     The password is not in the process list.
     """
@@ -157,7 +157,7 @@ class RedisDump:
         return {"REDISCLI_AUTH": self.password} if self.password else {}
 
     async def write(self, socket_folder: Path, path: Path) -> None:
-        """Writes the file; raises HarnessError also if an agent's compressed values cannot be decompressed."""
+        """Write the file; raise HarnessError also if an agent's compressed values cannot be decompressed."""
         for words, wanted in _PLAIN.items():
             answer = await self._ask(socket_folder, words)
             if answer != wanted and _NO_SUCH_COMMAND not in answer:

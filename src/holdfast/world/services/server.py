@@ -71,7 +71,7 @@ class SocketFolder:
         self.path.chmod(0o711)
 
     def make_socket_folder(self) -> Path:
-        """Makes a folder that belongs to the servers' user alone."""
+        """Make a folder that belongs to the servers' user alone."""
         socket_folder = self.path / str(next(self._numbers))
         socket_folder.mkdir(mode=0o700)
         change_owner(socket_folder, self._user)
@@ -122,13 +122,13 @@ class Server:
         return self._process.pid
 
     def end(self) -> None:
-        """Removes the socket and ends the server; `close` waits for that."""
+        """Remove the socket and end the server; `close` waits for that."""
         kill_group(self._process.pid, self._stop)
         if self._stop == signal.SIGKILL:  # otherwise its data are next to the socket, and it still uses them
             shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     async def close(self) -> None:
-        """Ends the server and removes its process, data and socket."""
+        """End the server and remove its process, data and socket."""
         self.end()
         try:
             await self._end()
@@ -148,7 +148,7 @@ class Server:
 
 
 async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None] | None = None) -> Server:
-    """Starts a server that accepts connections; `line` receives every line of its log."""
+    """Start a server that accepts connections; `line` receives every line of its log."""
     socket_folder = home.make_socket_folder()
     for name, text in launch.files.items():
         (socket_folder / name).write_text(text)
@@ -179,7 +179,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
 
 
 async def _release(server: Server, word: socket.socket, launch: Launch) -> None:
-    """Gives the go-ahead and waits for the server."""
+    """Give the go-ahead and wait for the server."""
     loop = asyncio.get_running_loop()
     word.setblocking(False)
     try:
@@ -215,7 +215,7 @@ def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Calla
 
 
 def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-    """Starts the process confined if possible; otherwise only the kernel ties it to Holdfast."""
+    """Start the process confined if possible; otherwise only the kernel ties it to Holdfast."""
     raised, _ = find_confinement(launch.user)
     sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(socket_folder), str(socket_folder / "data"))
     begins = [data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]

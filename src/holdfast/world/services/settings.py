@@ -66,7 +66,7 @@ class RedisSettings(Struct, frozen=True):
 
 
 def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
-    """Reads POSTGRES_*: a superuser that owns a database of its name."""
+    """Read POSTGRES_*: a superuser that owns a database of its name."""
     known = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
     env, server = _split(spec, ("POSTGRES_",), known)
     user = env.get("USER") or "postgres"
@@ -85,7 +85,7 @@ def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
 
 
 def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
-    """Reads MYSQL_* or MARIADB_*: root, and a user that owns one database."""
+    """Read MYSQL_* or MARIADB_*: root, and a user that owns one database."""
     known = {"ROOT_PASSWORD", "DATABASE", "USER", "PASSWORD"}
     allowed = known | {"ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"}
     env, server = _split(spec, ("MARIADB_", "MYSQL_"), allowed)
@@ -117,7 +117,7 @@ def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
 
 
 def read_redis_settings(spec: ServiceSpec) -> RedisSettings:
-    """Reads REDIS_PASSWORD, and REDIS_ARGS as options of the server."""
+    """Read REDIS_PASSWORD, and REDIS_ARGS as options of the server."""
     env, server = _split(spec, ("REDIS_",), {"PASSWORD", "ARGS"})
     args = tuple(shlex.split(env.get("ARGS", "")))
     password = env.get("PASSWORD", "")
@@ -130,7 +130,7 @@ def read_redis_settings(spec: ServiceSpec) -> RedisSettings:
 def _split(
     spec: ServiceSpec, prefixes: tuple[str, ...], known: Collection[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the image's variables by their short names, the first prefix first, and the rest."""
+    """Return the image's variables by their short names, the first prefix first, and the rest."""
     short_names: dict[str, str] = {}
     for prefix in prefixes:
         for name, value in spec.env.items():
@@ -159,7 +159,7 @@ def _describe_open_login(spec: ServiceSpec, variable: str) -> str:
 
 
 def build_url(scheme: str, user: str, password: str, path: str) -> str:
-    """Returns the URL for the agent, with placeholders {host} and {port}."""
+    """Return the URL for the agent, with placeholders {host} and {port}."""
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
 
@@ -181,7 +181,7 @@ ITERATIONS = 4096
 
 
 def hash_scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
-    """Returns the stored form of a password in PostgreSQL (RFC 5803)."""
+    """Return the stored form of a password in PostgreSQL (RFC 5803)."""
     salted = hashlib.pbkdf2_hmac("sha256", _normalize(password).encode(), salt, iterations)
     stored = hashlib.sha256(_sign(salted, b"Client Key")).digest()
     keys = f"{b64encode(stored).decode()}:{b64encode(_sign(salted, b'Server Key')).decode()}"
@@ -189,7 +189,7 @@ def hash_scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
 
 
 def _normalize(password: str) -> str:
-    """Normalises a password as a client does (RFC 4013); forbidden characters stay."""
+    """Normalise a password as a client does (RFC 4013); forbidden characters stay."""
     mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     normal = unicodedata.normalize("NFKC", mapped)
     right = [stringprep.in_table_d1(c) for c in normal]
@@ -198,7 +198,7 @@ def _normalize(password: str) -> str:
 
 
 def hash_native(password: str) -> str:
-    """Returns the stored form of a password in MariaDB and MySQL (mysql_native_password)."""
+    """Return the stored form of a password in MariaDB and MySQL (mysql_native_password)."""
     if not password:
         return ""
     once = hashlib.sha1(password.encode()).digest()  # noqa: S324  # the server's own format

@@ -36,7 +36,7 @@ class Endings:
         task.add_done_callback(self._on_ended)
 
     async def wait(self) -> None:
-        """Waits until all have ended; raises the first failure."""
+        """Wait until all have ended; raise the first failure."""
         while self._under_way:
             await asyncio.wait(self._under_way)
         if self._failed:
@@ -61,7 +61,7 @@ class ServerSetup:
 
 
 def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
-    """Makes the folder for their sockets and the notes about them."""
+    """Make the folder for their sockets and the notes about them."""
     scratch.sweep()
     all_notes = (
         *make_version_note(spec.image, spec.name, program.version),
@@ -128,7 +128,7 @@ class SpareKeeper(Generic[S]):
         return server
 
     async def close(self) -> None:
-        """Ends all servers."""
+        """End all servers."""
         spares, self._wanted = list(self._waiting), 0
         self._waiting.clear()
         for spare in spares:

@@ -61,7 +61,7 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
 
     def add_own_session(self, number: int) -> None:
-        """Registers a session of Holdfast."""
+        """Register a session of Holdfast."""
         self._ours.add(number)
 
     def add_line(self, line: bytes) -> None:
@@ -73,7 +73,7 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._pending += line
 
     def flush(self) -> None:
-        """Processes the entry, which is complete."""
+        """Process the entry, which is complete."""
         entry = self.entry.match(bytes(self._pending))
         self._pending.clear()
         if entry is not None and int(entry["session"]) not in self._ours:
@@ -81,11 +81,11 @@ class StatementLog(ABC, Generic[AgentSession]):
 
     @abstractmethod
     def read_continuation(self, line: bytes) -> bytes | None:
-        """Returns the text that the line adds to the entry before it; None if it begins a new one."""
+        """Return the text that the line adds to the entry before it; None if it begins a new one."""
 
     @abstractmethod
     def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
-        """Adds up the statements of a session of the agent."""
+        """Add up the statements of a session of the agent."""
 
     def _get_session(self, number: int) -> AgentSession:
         session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
@@ -119,7 +119,7 @@ class SqlService:
         return build_events(self.spec.name, self._read_tally(), counters, time.time())
 
     def _read_tally(self) -> WriteTally:
-        """Returns the statements since the snapshot; only Holdfast's own server logs them."""
+        """Return the statements since the snapshot; only Holdfast's own server logs them."""
         return WriteTally()
 
 
@@ -160,7 +160,7 @@ class RowCollector:
 
 
 def to_json(value: Any) -> Any:
-    """Dates as ISO text, decimals as numbers if exact, bytes as text or hex, other values by their own text."""
+    """Return a value as JSON: dates as ISO text, decimals as numbers if exact, bytes as text or hex, other values by their own text."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -199,7 +199,7 @@ def _decode(value: bytes) -> str:
 
 
 def measure(value: Any) -> int:
-    """Returns the approximate size of a value in bytes."""
+    """Return the approximate size of a value in bytes."""
     if isinstance(value, dict):
         return sum(len(key) + measure(one) for key, one in value.items())
     if isinstance(value, list):

@@ -33,7 +33,7 @@ Tables = dict[str, TableShape]
 
 
 def find_remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) -> dict[str, str]:
-    """Returns the tables that were remade, and by which operation."""
+    """Return the tables that were remade, and by which operation."""
     operations: dict[str, str] = {}
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
@@ -77,7 +77,7 @@ class WriteTally:
         entry.counted = entry.counted and write.counted
 
     def drop(self, write: Write) -> None:
-        """Removes a statement that failed."""
+        """Remove a statement that failed."""
         entry = self._entries.get((write.table, write.op))
         if entry is not None:
             entry.statements -= 1
@@ -104,7 +104,7 @@ class Counters(Struct, frozen=True):
 
 
 def build_events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
-    """Merges log and row counters into one list, in order of time. A statement that changed no row is not a write."""
+    """Merge log and row counters into one list, in order of time. A statement that changed no row is not a write."""
     whole = _Names(counters.tables)
     logged: dict[tuple[str, str], WriteEntry] = {}
     for table, op, entry in tally.list_entries():
@@ -128,7 +128,7 @@ def build_events(service: str, tally: WriteTally, counters: Counters, now: float
 def _list_unlogged(
     logged: Mapping[tuple[str, str], WriteEntry], counters: Counters
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Yields the changes that no logged statement explains: made by a function, a trigger or a cascade."""
+    """Yield the changes that no logged statement explains: made by a function, a trigger or a cascade."""
     for table, changed in counters.changed.items():
         for op, rows in changed.items():
             if rows > 0 and not _is_explained(table, op, logged):
@@ -143,7 +143,7 @@ _COUNTED = ("insert", "update", "delete")
 
 
 def _count_rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
-    """Returns the number of rows, if the counters have it; 0 if the statement changed nothing."""
+    """Return the number of rows, if the counters have it; 0 if the statement changed nothing."""
     table, op = key
     if not logged[key].counted:
         return None
@@ -158,7 +158,7 @@ def _count_rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntr
 
 
 def _is_explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:
-    """Returns whether a logged statement explains these rows."""
+    """Return whether a logged statement explains these rows."""
     ops = {operation for (name, operation), entry in logged.items() if name == table and entry.counted}
     # An operation such as MERGE or COPY may insert, update and delete, so it explains rows of any kind.
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))

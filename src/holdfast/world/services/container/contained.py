@@ -71,7 +71,7 @@ class ContainedSql(SqlService, ContainedService):
 
 
 async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
-    """Opens a PostgreSQL container and creates Holdfast's account in it, which the agent cannot lock."""
+    """Open a PostgreSQL container and creates Holdfast's account in it, which the agent cannot lock."""
     settings = read_postgres_settings(select_login_variables(running.spec, "POSTGRES"))
     session = await _create_observer(running, settings)
     counters = PgCounters(session, settings.database)
@@ -81,7 +81,7 @@ async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, .
 
 
 async def open_contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
-    """Opens a MySQL or MariaDB container."""
+    """Open a MySQL or MariaDB container."""
     settings = read_mysql_settings(select_login_variables(running.spec, "MYSQL", "MARIADB"))
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
     login: dict[str, Any] = {"unix_socket": running.path(get_port(running.spec)), "user": user, "password": password}
@@ -95,7 +95,7 @@ async def open_contained_redis(running: ServiceContainer, notes: tuple[str, ...]
 
 
 def select_login_variables(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
-    """Returns the spec with only the image's login variables; the image itself gets all of them."""
+    """Return the spec with only the image's login variables; the image itself gets all of them."""
     names = {f"{prefix}_{name}" for prefix in prefixes for name in _MINE}
     return replace(spec, env={name: value for name, value in spec.env.items() if name in names})
 

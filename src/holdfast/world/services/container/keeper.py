@@ -89,7 +89,7 @@ class RunningContainer:
         return self._ports.get_socket_path(port)
 
     async def open(self) -> None:
-        """Starts it and waits until it is ready.
+        """Start it and wait until it is ready.
 
         Raises HarnessError with the end of its log if it does not become ready.
         """
@@ -107,7 +107,7 @@ class RunningContainer:
         await self._ports.open(self.spec.ports or (get_port(self.spec),))
 
     async def close(self) -> None:
-        """Removes it, also from the engine."""
+        """Remove it, also from the engine."""
         try:
             await self._ports.close()
             await self._helper.close()
@@ -133,7 +133,7 @@ class RunningContainer:
 
 
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:
-    """Keeps fresh containers ready for trials; raises UserError if the engine lacks the image."""
+    """Keep fresh containers ready for trials; raise UserError if the engine lacks the image."""
     image = await find_image(spec)
     first = await compile_first_process()
     await asyncio.to_thread(sweep)
@@ -158,7 +158,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
 
 
 async def _open_service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
-    """Returns the service for a container, chosen by its image."""
+    """Return the service for a container, chosen by its image."""
     kind = service_kinds.build_kind(running.spec)
     if isinstance(kind, ContainedKind):
         return await kind.contained(running, notes)
@@ -166,7 +166,7 @@ async def _open_service(running: RunningContainer, notes: tuple[str, ...]) -> Wa
 
 
 async def find_image(spec: ServiceSpec) -> EngineImage:
-    """Finds the image that the spec names; raises UserError if the engine does not have it."""
+    """Find the image that the spec names; raise UserError if the engine does not have it."""
     name = spec.image or ""
     try:
         description = json.loads(await run_docker("image", "inspect", "--format", "{{json .}}", name))
@@ -180,12 +180,12 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
 
 
 def format_note(spec: ServiceSpec, image: EngineImage) -> str:
-    """Returns a note about the image that is used."""
+    """Return a note about the image that is used."""
     return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"
 
 
 def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:
-    """Returns the options of `docker run`, in order, without values of the environment, which others could read."""
+    """Return the options of `docker run`, in order, without values of the environment, which others could read."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", spec.name).strip("-")[:63] or "service"
     return [
         *("--detach", "--pull", "never", "--network", "none", "--name", name, *_LOG),
@@ -198,13 +198,13 @@ def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> li
 
 
 def write_env_file(env: Mapping[str, str]) -> int:
-    """Returns the variables that fit on one line each, as a file in memory; the caller closes it."""
+    """Return the variables that fit on one line each, as a file in memory; the caller closes it."""
     lines = "".join(f"{name}={value}\n" for name, value in env.items() if _is_plain_line(name, value))
     return make_memory_file(lines.encode())
 
 
 def select_client_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Returns the other variables, which the client passes on from its own environment."""
+    """Return the other variables, which the client passes on from its own environment."""
     return {name: value for name, value in env.items() if not _is_plain_line(name, value)}
 
 
@@ -239,7 +239,7 @@ class Lifeline:
             os.close(read)
 
     def close(self) -> None:
-        """Ends the shell; the trials have closed their containers."""
+        """End the shell; the trials have closed their containers."""
         kill_group(self._shell.pid, signal.SIGKILL)
         self._shell.wait()
         os.close(self.fd)

@@ -41,11 +41,11 @@ class ContainerPorts:
             self._servers.append(server)
 
     def get_socket_path(self, port: int) -> str:
-        """Returns the socket of a port, named as PostgreSQL clients expect it."""
+        """Return the socket of a port, named as PostgreSQL clients expect it."""
         return str(self._folder / f".s.PGSQL.{port}")
 
     async def close(self) -> None:
-        """Closes all connections, tasks and sockets."""
+        """Close all connections, tasks and sockets."""
         for server in self._servers:
             server.close()
         carried = dict(self._open)
@@ -91,7 +91,7 @@ _LOG_LINES = 20
 
 
 async def await_ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
-    """Waits until it is ready; raises HarnessError with the end of its log if it ends first or is too slow."""
+    """Wait until it is ready; raise HarnessError with the end of its log if it ends first or is too slow."""
     late = f"does not accept connections on port {get_port(spec)}"
     try:
         async with asyncio.timeout(LIMIT_S):
@@ -108,7 +108,7 @@ async def await_ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
 
 
 async def describe_end(name: str) -> str:
-    """Returns how the container ended; empty while it runs."""
+    """Return how the container ended; empty while it runs."""
     form = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}}"
     running, hungry, code = (await run_docker("inspect", "--format", form, name)).split()
     if running == "true":
@@ -117,7 +117,7 @@ async def describe_end(name: str) -> str:
 
 
 async def read_log_tail(name: str) -> str:
-    """Returns the end of its log, formatted to follow a message."""
+    """Return the end of its log, formatted to follow a message."""
     try:
         text = await run_docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
     except HarnessError as refused:

@@ -51,7 +51,7 @@ class Routes:
         self._default = default_response
 
     def reply(self, request: RoutedRequest) -> MockReply:
-        """Returns the response to a request; it counts for the route that gives it."""
+        """Return the response to a request; it counts for the route that gives it."""
         path = unquote(request.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
             if not _is_method_match(route.method.upper(), request.method):
@@ -81,7 +81,7 @@ def _build_reply(route: MockRoute, request: RoutedRequest, path_values: Mapping[
 
 
 def _encode_body(response: Any) -> tuple[str, str]:
-    """Returns the body of a route and its content type; text that is JSON is labelled as JSON."""
+    """Return the body of a route and its content type; text that is JSON is labelled as JSON."""
     if response is None:
         return "", "text/plain"
     if not isinstance(response, str):
@@ -91,7 +91,7 @@ def _encode_body(response: Any) -> tuple[str, str]:
 
 
 def _fill(text: str, request: RoutedRequest, path_values: Mapping[str, str], n: int) -> str:
-    """Replaces `{{ request.body.x }}` and similar placeholders by values of the request; missing ones become empty."""
+    """Replace `{{ request.body.x }}` and similar placeholders by values of the request; missing ones become empty."""
 
     def fill_placeholder(match: re.Match[str]) -> str:
         words = match[1].replace("[", ".").replace("]", "").split(".")
@@ -137,7 +137,7 @@ def _find_body_value(body: str, words: list[str]) -> Any:
 
 
 def _escape(value: Any) -> str:
-    """Returns a value inside a JSON string: escaped, without quotes around it."""
+    """Return a value inside a JSON string: escaped, without quotes around it."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -200,7 +200,7 @@ class PathPattern:
         self._parts = [*_parse_parts(pattern)]
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Returns the values of named segments; None without a match. If ambiguous, the first part takes most."""
+        """Return the values of named segments; None without a match. If ambiguous, the first part takes most."""
         if not self._can_match(path):
             return None
         # Dynamic programming from the end of the path, one row per part. A regex with several `**` could take
@@ -220,7 +220,7 @@ class PathPattern:
         return path_values
 
     def _can_match(self, path: str) -> bool:
-        """Returns whether the path starts like the pattern, which rules most routes out quickly."""
+        """Return whether the path starts like the pattern, which rules most routes out quickly."""
         first = self._parts[0] if self._parts else None
         return path.startswith(first.text) if isinstance(first, _Literal) else True
 
@@ -240,7 +240,7 @@ def _parse_parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
 
 
 def _list_segments(path: str) -> Iterator[tuple[int, int]]:
-    """Yields the start and end of each segment."""
+    """Yield the start and end of each segment."""
     first = 0
     while (end := path.find("/", first)) >= 0:
         yield first, end

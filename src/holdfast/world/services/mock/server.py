@@ -43,7 +43,7 @@ class MockKeeper:
         return await HttpMock.open(self._spec, Routes(self._routes, self._default))
 
     async def close(self) -> None:
-        """Does nothing: trials close their mocks."""
+        """Do nothing: trials close their mocks."""
 
 
 class HttpMock:
@@ -83,7 +83,7 @@ class HttpMock:
         await self._listener.close()
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answers one request by the first route that matches, else by the default response.
+        """Answer one request by the first route that matches, else by the default response.
 
         It counts even if the client disconnects.
         """
@@ -122,7 +122,7 @@ class _Unreadable(Exception):
 
 
 def decode_body(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
-    """Decodes a body as a server would, up to `limit` bytes; `cut` means that the data is incomplete."""
+    """Decode a body as a server would, up to `limit` bytes; `cut` means that the data is incomplete."""
     headers_by_name: dict[str, list[str]] = {}
     for name, value in headers:
         headers_by_name.setdefault(name.lower(), []).append(value)
@@ -135,7 +135,7 @@ def decode_body(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, 
 
 
 def _unpack(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[bytes, bool]:
-    """Removes the content encodings; returns the data and whether there is more."""
+    """Remove the content encodings; return the data and whether there is more."""
     names = [name for one in encodings.split(",") if (name := one.strip().lower()) not in ("", "identity")]
     if len(names) > _LAYERS:
         raise _Unreadable(f"it has {len(names)} content encodings")
@@ -157,7 +157,7 @@ def _inflate(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes,
 
 
 def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
-    """Decompresses every member: gzip may have several in sequence. Never produces more than the limit."""
+    """Decompress every member: gzip may have several in sequence. Never produces more than the limit."""
     output = b""
     while data:
         member = zlib.decompressobj(bits)
@@ -171,7 +171,7 @@ def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tupl
 
 
 def _find_charset(content_type: str, data: bytes) -> str:
-    """Returns the charset that is named; for JSON without one, the one its first bytes suggest."""
+    """Return the charset that is named; for JSON without one, the one its first bytes suggest."""
     message = Message()
     message["content-type"] = content_type or "text/plain"
     charset = message.get_param("charset")

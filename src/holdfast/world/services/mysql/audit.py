@@ -113,7 +113,7 @@ class MyLog(StatementLog[_MysqlAgentSession]):
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
     def _format_table(self, session: _MysqlAgentSession, table: str) -> str:
-        """Returns the table's bare name if it is in the service's database, otherwise `database.table`."""
+        """Return the table's bare name if it is in the service's database, otherwise `database.table`."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
         return table.removeprefix(f"{self._database}.") if self._database else table
@@ -166,7 +166,7 @@ class MyCounters:
 
 
 def _wait_alone(cursor: Any, *, end: bool) -> None:
-    """Waits until other sessions end, so that their counts are complete; `end` ends them."""
+    """Wait until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
     while cursor.execute(_OTHERS):
         numbers = [row[0] for row in cursor.fetchall()]
@@ -191,7 +191,7 @@ def _kill(cursor: Any, number: int) -> None:
 
 
 def list_tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Tables:
-    """Returns every table that the session sees; `name` takes database and table."""
+    """Return every table that the session sees; `name` takes database and table."""
     numbers, columns = _read_numbers(cursor, mariadb=mariadb), _read_columns(cursor)
     cursor.execute(_SHAPES)
     shapes: Tables = {}
@@ -205,7 +205,7 @@ def list_tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) 
 def mark_emptied(
     before: Mapping[str, TableShape], after: Mapping[str, TableShape], changed: Mapping[str, object]
 ) -> Tables:
-    """Returns the tables after the trial.
+    """Return the tables after the trial.
 
     A table truncated in the second in which it was created gets a new file, too.
     """
@@ -218,7 +218,7 @@ def mark_emptied(
 
 
 def _read_numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
-    """Returns the numbers of each table's partitions, in order."""
+    """Return the numbers of each table's partitions, in order."""
     import pymysql
 
     try:
@@ -235,12 +235,12 @@ def _read_numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
 
 
 def _decode_name(name: str) -> str:
-    """Decodes a name from InnoDB's file name encoding."""
+    """Decode a name from InnoDB's file name encoding."""
     return _CHAR.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def _read_columns(cursor: Any) -> dict[_Key, str]:
-    """Returns a fingerprint of each table's columns."""
+    """Return a fingerprint of each table's columns."""
     cursor.execute(_COLUMNS)
     marks: dict[_Key, Any] = {}
     for database, table, *column in cursor.fetchall():

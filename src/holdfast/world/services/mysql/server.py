@@ -85,11 +85,11 @@ class Mysql(SqlServerOfTrial):
         self._dump = dump
 
     async def execute(self, sql: str) -> None:
-        """Executes fixtures as root, so that root owns what they define."""
+        """Execute fixtures as root, so that root owns what they define."""
         await self._own_session.execute(sql, user="root", password=self._settings.root_password)
 
     async def mark(self) -> None:
-        """Takes the snapshot that writes count from, and keeps root from stopping the log or the server."""
+        """Take the snapshot that writes count from, and keep root from stopping the log or the server."""
         await asyncio.to_thread(self._restrict)
         await self._counters.mark()
         self._read_tally().clear()
@@ -101,7 +101,7 @@ class Mysql(SqlServerOfTrial):
         return ""
 
     async def restore(self, path: Path) -> None:
-        """Restores everything except the passwords of the spec's accounts."""
+        """Restore everything except the passwords of the spec's accounts."""
         databases = await asyncio.to_thread(self._list_databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quote_name(name)}" for name in databases])
         with (
@@ -134,7 +134,7 @@ class Mysql(SqlServerOfTrial):
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Turns errors of the server into HarnessError: they are not the agent's failure."""
+    """Turn errors of the server into HarnessError: they are not the agent's failure."""
     import pymysql
 
     try:
@@ -145,7 +145,7 @@ def _convert_errors() -> Iterator[None]:
 
 @contextmanager
 def _pause_events(cursor: Any) -> Iterator[None]:
-    """Turns the event scheduler off: MySQL would run root's events while root still has all privileges."""
+    """Turn the event scheduler off: MySQL would run root's events while root still has all privileges."""
     cursor.execute("SELECT @@GLOBAL.event_scheduler")
     ((before,),) = cursor.fetchall()
     if before != "ON":
@@ -157,7 +157,7 @@ def _pause_events(cursor: Any) -> Iterator[None]:
 
 
 async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
-    """Keeps fresh servers ready for trials; raises UserError if the machine has neither MariaDB nor MySQL."""
+    """Keep fresh servers ready for trials; raise UserError if the machine has neither MariaDB nor MySQL."""
     settings = read_mysql_settings(spec)
     user = find_server_user("mysql")
     server = _find_server(spec.image, user)
@@ -215,7 +215,7 @@ def _build_launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedDat
 
 
 def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
-    """Returns the statements, one per line, that create Holdfast's account, root, and the user of one database.
+    """Return the statements, one per line, that create Holdfast's account, root, and the user of one database.
 
     Passwords appear only as hashes.
     """
@@ -237,7 +237,7 @@ def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> 
 
 
 def _write_account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]:
-    """Creates or changes an account with that password."""
+    """Create or change an account with that password."""
     who = f"{quote_text(name)}@{quote_text(host)}"
     how = f"IDENTIFIED VIA mysql_native_password USING '{hash_native(password)}'"
     if not mariadb:
@@ -246,7 +246,7 @@ def _write_account(name: str, host: str, password: str, *, mariadb: bool) -> lis
 
 
 def write_password_removal(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
-    """Removes passwords from the accounts of the spec, so that no file contains even their hashes."""
+    """Remove passwords from the accounts of the spec, so that no file contains even their hashes."""
     how = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
     accounts = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
     return [f"ALTER USER IF EXISTS {quote_text(name)}@{quote_text(host)} IDENTIFIED {how}" for name, host in accounts]

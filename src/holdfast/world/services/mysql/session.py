@@ -44,7 +44,7 @@ class MySqlSession:
 
     @contextmanager
     def open_session(self, **login: Any) -> Iterator[Any]:
-        """Opens a separate session in autocommit mode; raises HarnessError if the server cannot be reached.
+        """Open a separate session in autocommit mode; raise HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
@@ -63,15 +63,15 @@ class MySqlSession:
             session.close()
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
-        """Runs one statement in a read-only transaction."""
+        """Run one statement in a read-only transaction."""
         return await asyncio.to_thread(self._query, sql, timeout_s, keep)
 
     async def execute(self, sql: str, **login: Any) -> None:
-        """Runs statements one after the other."""
+        """Run statements one after the other."""
         await asyncio.to_thread(self._execute, sql, login)
 
     async def prepare(self, sql: str) -> None:
-        """Lets the server parse the statement without running it."""
+        """Let the server parse the statement without running it."""
         await asyncio.to_thread(self._prepare, sql)
 
     def _query(self, sql: str, timeout_s: float, keep: int) -> Rows:
@@ -116,7 +116,7 @@ class MySqlSession:
 
 
 def _limit(session: Any, timeout_s: float) -> None:
-    """Sets the server's own timeout, by the setting of MariaDB or MySQL."""
+    """Set the server's own timeout, by the setting of MariaDB or MySQL."""
     mariadb = "MariaDB" in session.get_server_info()
     setting = f"max_statement_time = {timeout_s:.3f}" if mariadb else f"max_execution_time = {round(timeout_s * 1000)}"
     with session.cursor() as cursor:
@@ -140,7 +140,7 @@ def _get_code(refused: BaseException) -> int:
 
 
 def format_server_error(refused: BaseException) -> str:
-    """Returns the server's message."""
+    """Return the server's message."""
     text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
     if _get_code(refused) != _NO_DATABASE:
         return text
@@ -152,7 +152,7 @@ def _get_state(refused: BaseException) -> str:
 
 
 def _make_failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
-    """Returns why no session could be opened."""
+    """Return why no session could be opened."""
     text = format_server_error(refused)
     if _get_code(refused) == 1049:
         return QueryFailed(f"service {name}: {text}", state="1049")
@@ -178,7 +178,7 @@ class MyDump:
     mariadb: bool
 
     async def write(self, socket_folder: Path, path: Path, databases: Sequence[str]) -> None:
-        """Writes the script; it includes accounts only from MariaDB, because MySQL's program cannot write them."""
+        """Write the script; it includes accounts only from MariaDB, because MySQL's program cannot write them."""
         if databases:
             whole = ["--single-transaction", "--routines", "--events", "--triggers", "--databases", "--", *databases]
             await self._run(socket_folder, _WRITERS, whole, (OURS, self.password), to=path)
@@ -188,7 +188,7 @@ class MyDump:
             )
 
     async def read(self, socket_folder: Path, path: Path, root_password: str) -> None:
-        """Runs the script as root, because Holdfast's own account may not grant what root has from the start."""
+        """Run the script as root, because Holdfast's own account may not grant what root has from the start."""
         self.programs.refuse_unconfined()
         await self._run(socket_folder, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), script=path)
 

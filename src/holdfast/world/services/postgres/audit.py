@@ -77,7 +77,7 @@ Counts = dict[str, tuple[int, int, int]]
 
 
 def list_tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
-    """Returns a database's tables from the rows of TABLES; `name` takes database, schema and table."""
+    """Return a database's tables from the rows of TABLES; `name` takes database, schema and table."""
     shapes: Tables = {}
     for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
         of = name(database, root_schema, root) if root else ""
@@ -152,11 +152,11 @@ class PgCounters:
         """Rows changed so far in each database, catalogs included: a database with the same sum is not examined."""
 
     async def warm_up(self, session: AsyncConnection[Any]) -> None:
-        """Warms up a session of a fresh server: once it has read the catalogs, it answers faster."""
+        """Warm up a session of a fresh server: once it has read the catalogs, it answers faster."""
         self._sums = await self._read_database(session, self._database, _ServerSnapshot())
 
     async def mark(self, first: Sequence[str] = ()) -> None:
-        """Takes the snapshot after `first` has run in the same session."""
+        """Take the snapshot after `first` has run in the same session."""
         async with self._own_session.open_short() as session:
             first = [*first, *(() if self._shared else _flush(session))]
             self.default = quote_part(await self._own_session.pin(session, first))
@@ -202,26 +202,26 @@ class PgCounters:
     async def _read_database(
         self, session: AsyncConnection[Any], database: str, snapshot: _ServerSnapshot
     ) -> dict[str, int]:
-        """Examines one database, and reads the sums of all."""
+        """Examine one database, and read the sums of all."""
         counts, shapes, sums = await fetch_results(session, [_COUNTS, TABLES, _SUMS])
         snapshot.counts |= {self._format_table(*row[:3]): (row[3], row[4], row[5]) for row in counts}
         snapshot.tables[database] = list_tables(shapes, self._format_table)
         return dict(sums)
 
     def _format_table(self, database: str, schema: str, table: str) -> str:
-        """Returns the table's bare name in the default schema and database, with them otherwise."""
+        """Return the table's bare name in the default schema and database, with them otherwise."""
         if database != self._database:
             return format_name(database, schema, table)
         return quote_part(table) if quote_part(schema) == self.default else format_name(schema, table)
 
 
 def _flush(session: AsyncConnection[Any]) -> list[str]:
-    """Makes the session report its own counts; a new session of an old server has none."""
+    """Make the session report its own counts; a new session of an old server has none."""
     return ["SELECT pg_catalog.pg_stat_force_next_flush()"] if session.info.server_version >= FLUSHES else []
 
 
 async def _wait_alone(session: AsyncConnection[Any], *, end: bool) -> None:
-    """Waits until other sessions end, so that their counts are complete; `end` ends them."""
+    """Wait until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
     while await (await session.execute(f"SELECT 1 {_OTHERS} LIMIT 1")).fetchone():
         if time.monotonic() > until:

@@ -31,7 +31,7 @@ class PgDump:
     """The password of Holdfast's own account."""
 
     async def write(self, socket_folder: Path, path: Path, without: Iterable[str] = ()) -> None:
-        """Writes the script without the databases in `without` and without passwords or their hashes."""
+        """Write the script without the databases in `without` and without passwords or their hashes."""
         program = find_sibling(self.server, "pg_dumpall")
         less = [f"--exclude-database={quote_name(name)}" for name in without]
 
@@ -43,7 +43,7 @@ class PgDump:
         _leave_out_ours(path)
 
     async def read_roles(self, socket_folder: Path, path: Path) -> None:
-        """Runs the server-wide part; nothing in it executes code that an agent wrote."""
+        """Run the server-wide part; nothing in it executes code that an agent wrote."""
         self.programs.refuse_unconfined()
         with tempfile.NamedTemporaryFile() as roles:
             end = _find_globals_end(path)
@@ -53,7 +53,7 @@ class PgDump:
             await self._run(socket_folder, Path(roles.name))
 
     async def read(self, socket_folder: Path, path: Path) -> None:
-        """Runs the rest. Functions that an agent wrote may run with Holdfast's rights, for a constraint or an index."""
+        """Run the rest. Functions that an agent wrote may run with Holdfast's rights, for a constraint or an index."""
         self.programs.refuse_unconfined()
         await self._run(socket_folder, path, skip=_find_globals_end(path))
 
@@ -68,7 +68,7 @@ class PgDump:
 
 
 def _leave_out_ours(path: Path) -> None:
-    """Removes Holdfast's own account: every server has it, and its own session cannot replace it."""
+    """Remove Holdfast's own account: every server has it, and its own session cannot replace it."""
     if not path.stat().st_size:
         return
     end = _find_globals_end(path)
@@ -78,7 +78,7 @@ def _leave_out_ours(path: Path) -> None:
 
 
 def _find_globals_end(path: Path) -> int:
-    """Returns the position at which the parts of the single databases begin."""
+    """Return the position at which the parts of the single databases begin."""
     size = path.stat().st_size
     if not size:
         return 0

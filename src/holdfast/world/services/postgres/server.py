@@ -102,7 +102,7 @@ class Postgres(SqlServerOfTrial):
         self._own_session.wait()
 
     async def mark(self) -> None:
-        """Takes the snapshot that writes count from, and removes superuser rights from the agent's user."""
+        """Take the snapshot that writes count from, and remove superuser rights from the agent's user."""
         user = quote_name(self._settings.user)
         await self._counters.mark([f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
         self._own_session.wait(FORESEEN_S)
@@ -117,7 +117,7 @@ class Postgres(SqlServerOfTrial):
         return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
     async def restore(self, path: Path) -> None:
-        """Restores everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
+        """Restore everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
         socket_folder = self._server.socket_folder
         self._own_session.end()
         async with _convert_errors():
@@ -140,7 +140,7 @@ class Postgres(SqlServerOfTrial):
 
 @asynccontextmanager
 async def _convert_errors() -> AsyncIterator[None]:
-    """Turns errors of the server into HarnessError: they are not the agent's failure."""
+    """Turn errors of the server into HarnessError: they are not the agent's failure."""
     import psycopg
 
     try:
@@ -150,7 +150,7 @@ async def _convert_errors() -> AsyncIterator[None]:
 
 
 async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
-    """Keeps fresh servers ready for trials; raises UserError if the machine has no PostgreSQL."""
+    """Keep fresh servers ready for trials; raise UserError if the machine has no PostgreSQL."""
     settings = read_postgres_settings(spec)
     user = find_server_user("postgres")
     server = _find_server(spec.image, user)
@@ -249,7 +249,7 @@ class PostgresTemplate:
         (data / "pg_hba.conf").write_text(rules)
 
     def _write_sql(self, password: str) -> str:
-        """Returns the statements, one per line, that create a user with its own database."""
+        """Return the statements, one per line, that create a user with its own database."""
         user, database = quote_name(self._settings.user), quote_name(self._settings.database)
         # The password is long and random: stretching it would only cost time.
         ours = hash_scram(password, secrets.token_bytes(16), 1)
@@ -272,14 +272,14 @@ class Powers:
 
 
 async def read_powers(session: AsyncConnection[Any]) -> Powers:
-    """Returns the current privileges."""
+    """Return the current privileges."""
     roles = await (await session.execute(_ROLES, [OURS])).fetchall()
     members = await (await session.execute(_MEMBERS)).fetchall()
     return Powers({name: tuple(has) for name, *has in roles}, tuple(members))
 
 
 async def restore_powers(session: AsyncConnection[Any], before: Powers) -> None:
-    """Restores the privileges of every role; a role that is new loses all of them."""
+    """Restore the privileges of every role; a role that is new loses all of them."""
     now = await read_powers(session)
     for role, member, giver in now.members:
         if (role, member) not in {granted[:2] for granted in before.members}:

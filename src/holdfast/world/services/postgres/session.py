@@ -43,7 +43,7 @@ class KeptSession:
 
     @asynccontextmanager
     async def use(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """Provides a session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
+        """Provide a session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
         session = await self._get_session()
         try:
             yield session
@@ -58,13 +58,13 @@ class KeptSession:
             self.wait()
 
     def wait(self, idle_s: float | None = None) -> None:
-        """Closes the session unless its next use follows soon."""
+        """Close the session unless its next use follows soon."""
         self._cancel_closing()
         self._patient = False
         self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
 
     def end(self) -> None:
-        """Closes the session; the next use logs in again."""
+        """Close the session; the next use logs in again."""
         self._cancel_closing()
         session, self._session = self._session, None
         if session is not None:
@@ -86,7 +86,7 @@ class KeptSession:
 
 
 async def _reset(session: AsyncConnection[Any], *, changed: bool) -> bool:
-    """Resets the session; returns False if the server has ended it, or if a new login would have other settings."""
+    """Reset the session; return False if the server has ended it, or if a new login would have other settings."""
     from psycopg import Error
 
     # A server sends nothing on its own, except that it ends the session.
@@ -140,7 +140,7 @@ class PgSession:
 
     @asynccontextmanager
     async def open_session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
-        """Opens a separate session in autocommit mode; raises HarnessError if the server cannot be reached.
+        """Open a separate session in autocommit mode; raise HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
@@ -152,7 +152,7 @@ class PgSession:
 
     @asynccontextmanager
     async def open_short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """Opens a session for a short use that another may follow; with `changes` it may be left in any state."""
+        """Open a session for a short use that another may follow; with `changes` it may be left in any state."""
         async with (
             self._kept_session.use(changes=changes)
             if self._kept_session is not None
@@ -161,12 +161,12 @@ class PgSession:
             yield session
 
     def wait(self, idle_s: float | None = None) -> None:
-        """Closes the session unless the next short use follows soon, because others may use the database now."""
+        """Close the session unless the next short use follows soon, because others may use the database now."""
         if self._kept_session is not None:
             self._kept_session.wait(idle_s)
 
     def end(self) -> None:
-        """Closes the session; the next short use logs in again."""
+        """Close the session; the next short use logs in again."""
         if self._kept_session is not None:
             self._kept_session.end()
 
@@ -183,7 +183,7 @@ class PgSession:
         return session
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
-        """Runs one statement in a read-only transaction."""
+        """Run one statement in a read-only transaction."""
         import psycopg
 
         begin = ["BEGIN READ ONLY", f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"]
@@ -201,7 +201,7 @@ class PgSession:
             raise QueryFailed(format_server_error(refused), state=refused.sqlstate or "") from refused
 
     async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
-        """Fixes the meaning of unqualified names to that of a login now: an agent cannot shadow a table later.
+        """Fix the meaning of unqualified names to that of a login now: an agent cannot shadow a table later.
 
         Returns the schema that they resolve to; empty if there is none. The session also does its first-time work here.
         """
@@ -216,7 +216,7 @@ class PgSession:
         return str(schemas[0][0]) if schemas else ""
 
     async def execute(self, sql: str) -> None:
-        """Executes statements one after the other, each on its own unless the text opens a transaction."""
+        """Execute statements one after the other, each on its own unless the text opens a transaction."""
         async with self.open_short(changes=True) as session:
             if self._role:
                 await session.execute(f"SET SESSION AUTHORIZATION {quote_name(self._role)}")
@@ -224,7 +224,7 @@ class PgSession:
                 await _perform(session, statement)
 
     async def prepare(self, sql: str) -> None:
-        """Lets the server parse the statement without running it."""
+        """Let the server parse the statement without running it."""
         from psycopg.pq import ExecStatus
 
         async with self.open_short(changes=True) as session:
@@ -239,7 +239,7 @@ class PgSession:
 
 
 async def fetch_results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
-    """Returns the result of each statement; all are sent together, as one transaction."""
+    """Return the result of each statement; all are sent together, as one transaction."""
     cursor = await session.execute("; ".join(statements).encode())
     rows = []
     while True:
@@ -275,20 +275,20 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
 
 
 def _count_line(statement: ScriptStatement, refused: Error) -> int:
-    """Returns the line in the statement at which the server found the error."""
+    """Return the line in the statement at which the server found the error."""
     place = refused.diag.statement_position
     return statement.text.count("\n", 0, int(place) - 1) if place else 0
 
 
 def format_server_error(refused: Error) -> str:
-    """Returns the server's message, with its hint."""
+    """Return the server's message, with its hint."""
     diag = refused.diag
     parts = [diag.message_primary or str(refused).strip(), diag.message_detail, diag.message_hint]
     return ". ".join(part.rstrip(".") for part in parts if part)
 
 
 def _make_failure(name: str, refused: Error) -> HarnessError | QueryFailed:
-    """Returns why no session could be opened."""
+    """Return why no session could be opened."""
     text = " ".join(str(refused).split())
     if "does not exist" in text:
         return QueryFailed(f"service {name}: {text}", state="3D000")
