@@ -23,8 +23,6 @@ from holdfast.processes.program import KILL_S, MemoryEnd, Program
 MARK = "HOLDFAST_INSTANCE"
 """A variable in the environment of every program and its children, to find them if the launch host is killed."""
 
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.processes.launch_host import main; main()"
-
 
 Descriptors: TypeAlias = tuple[int, int, int]
 """Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""
@@ -111,7 +109,7 @@ class Launcher:
     def _open(self) -> None:
         ours, theirs = socket.socketpair()
         try:
-            self._process = _spawn(theirs.fileno())
+            self._process = spawn_own_program("holdfast.processes.launch_host", theirs.fileno())
         except OSError as broken:
             ours.close()
             raise AgentLost(f"the launch host could not be started: {broken}") from broken
@@ -179,15 +177,20 @@ class Launcher:
         self._programs.clear()
 
 
-def _spawn(control: int) -> subprocess.Popen[bytes]:
-    home = str(Path(__file__).parents[2])
+def spawn_own_program(
+    module: str, control: int, *words: str, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `main` of a module that needs only the standard library, with a control socket as its first argument."""
+    # -I and -S keep the user's variables and packages out, so the folder of this package comes as the last argument.
+    program = f"import sys; sys.path.insert(0, sys.argv.pop()); from {module} import main; main()"
     return subprocess.Popen(  # noqa: S603  # our own program; starting it takes 1 ms
-        [sys.executable, "-I", "-S", "-c", _PROGRAM, str(control), home],
+        [sys.executable, "-I", "-S", "-c", program, str(control), *words, str(Path(__file__).parents[2])],
         pass_fds=[control],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        env=env,
     )
 
 

@@ -172,7 +172,7 @@ class Sandbox(Protocol):
         """Connect to a program that listens on loopback inside; raises ConnectionRefusedError while none does."""
         ...
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Started:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Started:
         """Start a program in the workspace with exactly this environment; raises OSError if it cannot be executed."""
         ...
 

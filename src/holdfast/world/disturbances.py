@@ -107,7 +107,7 @@ class Disturbances:
                 self._start_task(self._begin(slot))
 
     async def stop(self) -> None:
-        """Stop starting faults and undoes those that can be undone; call it when the agent has ended."""
+        """Stop starting faults and undo those that can be undone; call it when the agent has ended."""
         world, self._world = self._world, None
         if acting := self._tasks & self._acting:  # a fault that was interrupted halfway could not be undone
             await asyncio.wait(acting, timeout=HEAL_S)

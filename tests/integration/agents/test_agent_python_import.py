@@ -10,7 +10,7 @@ import pytest
 
 from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
 from golden_words import Golden
-from holdfast.agents.python import python_host
+from holdfast.agents.python import host_protocol
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
@@ -67,7 +67,7 @@ def test_a_process_that_dies_in_its_import_is_unavailable(tmp_path: Path, golden
 def test_an_import_that_hangs_is_ended(
     tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    monkeypatch.setattr(python_host, "IMPORT_S", 0.8)
+    monkeypatch.setattr(host_protocol, "IMPORT_S", 0.8)
     golden(str(refused(tmp_path, code)))
 
 

@@ -56,7 +56,7 @@ class CookieJar:
             return
         path = attributes.get("path", "")
         path = path if path.startswith("/") else self._url.path.rpartition("/")[0] or "/"
-        if _is_within(path, self._url.path):
+        if self._url.path == path or self._url.path.startswith(path if path.endswith("/") else f"{path}/"):
             self._stored[name, path] = Cookie(value.strip(), path, _compute_expiry(attributes))
 
     def _is_own_host(self, domain: str) -> bool:
@@ -70,10 +70,6 @@ def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
         name, _, value = piece.partition("=")
         if name.strip():
             yield name.strip(), value.strip()
-
-
-def _is_within(path: str, request_path: str) -> bool:
-    return request_path == path or request_path.startswith(path if path.endswith("/") else f"{path}/")
 
 
 def _compute_expiry(attributes: dict[str, str]) -> float:

@@ -17,7 +17,7 @@ from holdfast.agents.http.readiness import OutOfMemoryAtStart, parse_address
 from holdfast.agents.placeholders import PORT
 from holdfast.agents.time_limit import time_left_s
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.model.observation import Answer, Turn
+from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Tail
@@ -94,12 +94,10 @@ class LaunchedHttpAgent:
     async def _run(self, task: Task, world: World) -> Answer:
         try:
             instance = await self._instances.acquire(world)
-        except NotReadyInTime as late:
-            turn = Turn(task.turns[0], None, 0.0, "timeout", str(late))
-            return Answer((turn,), output=late.printed.text, notes=late.printed.notes)
-        except OutOfMemoryAtStart as starved:
-            turn = Turn(task.turns[0], None, 0.0, "out_of_memory", str(starved))
-            return Answer((turn,), output=starved.printed.text, notes=starved.printed.notes)
+        except (NotReadyInTime, OutOfMemoryAtStart) as unready:
+            ending: EndingKind = "timeout" if isinstance(unready, NotReadyInTime) else "out_of_memory"
+            turn = Turn(task.turns[0], None, 0.0, ending, str(unready))
+            return Answer((turn,), output=unready.printed.text, notes=unready.printed.notes)
         try:
             answer = await instance.perform(task, world)
         except BaseException as broken:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.codec import HALVES, encode, make_storable
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.scenario import Scenario
@@ -20,6 +20,9 @@ from holdfast.model.task import RecordedUse
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 
+IMPORT_S = 120.0
+"""Maximum time for the agent's import: it may load models, but a run must not wait forever."""
+IMPORT_DIED = "the agent's process died while it imported the agent"
 HEAD = 8
 """Bytes of the length before each message."""
 HIGH = 1000
@@ -167,6 +170,11 @@ class Unusable(Struct, frozen=True, tag="unusable"):
         return AgentUnavailable(
             self.message, code=self.code, hint=self.hint, body=self.trace, config=True, key=self.key
         )
+
+
+def make_import_error(what: str, hint: str = "") -> AgentMisconfigured:
+    """Return the error of an agent whose process did not report how its import ended."""
+    return AgentMisconfigured(what, code="agent-import-failed", hint=hint, key="agent.endpoint")
 
 
 class ChildStarted(Struct, frozen=True, tag="started", array_like=True):

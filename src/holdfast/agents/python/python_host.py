@@ -18,7 +18,7 @@ import msgspec
 from holdfast.agents.answer_fields import RESET_S
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
-from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable, HarnessError
+from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
@@ -29,8 +29,6 @@ from holdfast.protocols.trial import TrialContext
 
 START_S = 60.0
 """Maximum time for a forked process to start: long, because a busy machine may be slow."""
-IMPORT_S = 120.0
-"""Maximum time for the agent's import: it may load models, but a run must not wait forever."""
 HOST_DIED = "agent-host-died"
 """The error code of each trial that ran when its host died."""
 MARK = "HOLDFAST_HOST"
@@ -267,30 +265,17 @@ async def _set_up_host(ours: socket.socket, setup: protocol.HostSetup) -> protoc
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(IMPORT_S):
+        async with asyncio.timeout(protocol.IMPORT_S):
             await loop.sock_sendall(ours, protocol.add_length(encode(setup)))
             news = await protocol.read_first_message(lambda: loop.sock_recv(ours, 1 << 16))
     except TimeoutError:
-        raise AgentMisconfigured(
-            f"the agent's import did not finish within {IMPORT_S:g} s",
-            code="agent-import-failed",
-            hint=hint,
-            key="agent.endpoint",
+        raise protocol.make_import_error(
+            f"the agent's import did not finish within {protocol.IMPORT_S:g} s", hint
         ) from None
     except OSError as broken:
-        raise AgentMisconfigured(
-            f"the agent's process died while it started: {broken}",
-            code="agent-import-failed",
-            hint=hint,
-            key="agent.endpoint",
-        ) from broken
+        raise protocol.make_import_error(f"the agent's process died while it started: {broken}", hint) from broken
     if news is None:
-        raise AgentMisconfigured(
-            "the agent's process died while it imported the agent",
-            code="agent-import-failed",
-            hint=hint,
-            key="agent.endpoint",
-        )
+        raise protocol.make_import_error(protocol.IMPORT_DIED, hint)
     return news
 
 

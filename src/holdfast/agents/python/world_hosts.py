@@ -6,10 +6,11 @@ import asyncio
 import sys
 from time import perf_counter
 
+from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.host_protocol import HostSetup, TrialRequest, Unusable, add_length, read_first_message
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.agents.time_limit import compute_turn_limit_ms, time_left_s
-from holdfast.errors import AgentMisconfigured, AgentUnavailable
+from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
@@ -22,7 +23,6 @@ from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import World
 
 _PROGRAM = "from holdfast.agents.python.host import main_in_sandbox; main_in_sandbox()"
-IMPORT_S = 120.0
 
 
 class WorldHosts:
@@ -101,18 +101,16 @@ class WorldHosts:
         ends.close_child_ends()
         await ends.send(add_length(encode(setup)))
         try:
-            async with asyncio.timeout(min(IMPORT_S, limit_s)):
+            async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
                 news = await read_first_message(ends.receive)
                 if news is None:
                     await _check_memory(program, hosted)
                     return False
         except TimeoutError:
-            if limit_s < IMPORT_S:
+            if limit_s < protocol.IMPORT_S:
                 return False
-            raise AgentMisconfigured(
-                f"the agent's import did not finish within {IMPORT_S:g} s",
-                code="agent-import-failed",
-                key="agent.endpoint",
+            raise protocol.make_import_error(
+                f"the agent's import did not finish within {protocol.IMPORT_S:g} s"
             ) from None
         if isinstance(news, Unusable):
             raise news.to_error()
@@ -135,8 +133,7 @@ async def _check_memory(program: Started, hosted: HostedTrial) -> None:
     """Raise AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
     await program.wait_for_end(GRACE_S)
     if not program.out_of_memory:
-        message = "the agent's process died while it imported the agent"
-        raise AgentMisconfigured(message, code="agent-import-failed", key="agent.endpoint")
+        raise protocol.make_import_error(protocol.IMPORT_DIED)
     hosted.finish(program.status, program.out_of_memory)
 
 

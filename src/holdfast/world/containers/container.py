@@ -99,11 +99,10 @@ class Container:
         return await await_connected((await self.line.ask(wire.CONNECT, port)).fds[0])
 
     async def start(
-        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool = False
     ) -> Program:
         """Start a program of the agent or of Holdfast; raise OSError if it cannot be executed."""
-        folder = os.path.normpath(os.path.join(WORKSPACE, cwd))
-        words = [str(len(argv)), str(len(env)), folder, *argv, *(f"{name}={value}" for name, value in env.items())]
+        words = [str(len(argv)), str(len(env)), WORKSPACE, *argv, *(f"{name}={value}" for name, value in env.items())]
         order = wire.make_memory_file(b"".join(os.fsencode(word) + b"\0" for word in words))
         return await self.programs.start(argv[0], order, stdio, agents=agents)
 

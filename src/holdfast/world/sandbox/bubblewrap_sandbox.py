@@ -40,7 +40,9 @@ class BubblewrapSandbox(OpenSandbox):
     ) -> None:
         super().__init__(sandbox_spec, isolation)
         self._group = group
-        self._strain = LiveLimits(group, sandbox_spec.resources, self._list_processes, lambda: self._ours)
+        self._strain = LiveLimits(
+            group, sandbox_spec.resources, lambda: list_family([self._supervisor]), lambda: self._ours
+        )
         self._copies = copies
         self.programs = SupervisedPrograms()
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
@@ -76,9 +78,9 @@ class BubblewrapSandbox(OpenSandbox):
             message = await self.programs.line.ask(wire.CONNECT, port, text=b"6")
             return await await_connected(message.fds[0])
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
-        program = await self._start(argv, env, stdio, cwd, agents=True)
+        program = await self._start(argv, env, stdio, agents=True)
         await self._strain.reapply(self.programs.kill_agents)
         return program
 
@@ -177,23 +179,13 @@ class BubblewrapSandbox(OpenSandbox):
                 program.finish(None, took_ms, lost=True, note=NEVER)
 
     async def _start(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        stdio: Stdio,
-        cwd: str = "",
-        *,
-        agents: bool,
-        throwaway: bool = False,
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool, throwaway: bool = False
     ) -> Program:
-        order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
+        order = wire.StartOrder(tuple(argv), dict(env), WORKSPACE)
         memory_end = self._strain.make_memory_end()
         return await self.programs.start(
             argv[0], wire.write_order(order), stdio, agents=agents, throwaway=throwaway, memory_end=memory_end
         )
-
-    def _list_processes(self) -> Iterable[int]:
-        return list_family([self._supervisor])
 
     def _read_pieces(self, reader_fd: int) -> Iterator[bytes]:
         """Read what the supervisor's child writes, and keep serving the supervisor's messages meanwhile."""

@@ -124,9 +124,9 @@ class DockerSandbox(FolderSandbox):
     async def connect(self, port: int) -> socket.socket:
         return await self._container.connect(port)
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
-        return await self._container.start(argv, env, stdio, cwd, agents=True)
+        return await self._container.start(argv, env, stdio, agents=True)
 
     @contextlib.asynccontextmanager
     async def _open_starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:

@@ -6,18 +6,15 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from holdfast.errors import SandboxFailed
+from holdfast.processes.launcher import spawn_own_program
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.program import KILL_S
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import SupervisorConnection
 from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
-
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.sandbox.host import main; main()"
 
 
 class HostProcess:
@@ -26,9 +23,10 @@ class HostProcess:
     def __init__(self, uid: int, gid: int) -> None:
         self._control, theirs = wire.make_pair()
         self._control.settimeout(KILL_S)
-        words = [str(theirs.fileno()), str(uid), str(gid)]
         try:
-            self._process = _spawn(words, theirs.fileno())
+            self._process = spawn_own_program(
+                "holdfast.world.sandbox.host", theirs.fileno(), str(uid), str(gid), env={}
+            )
         except OSError as broken:
             self._control.close()
             raise SandboxFailed(f"the sandbox host could not be started: {broken}") from broken
@@ -74,16 +72,3 @@ class HostProcess:
         except subprocess.TimeoutExpired:
             kill_group(self._process.pid, signal.SIGKILL)
             self._process.wait()
-
-
-def _spawn(words: list[str], control: int) -> subprocess.Popen[bytes]:
-    home = str(Path(__file__).parents[3])
-    return subprocess.Popen(  # noqa: S603  # our own program
-        [sys.executable, "-I", "-S", "-c", _PROGRAM, *words, home],
-        pass_fds=[control],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env={},
-    )

@@ -77,7 +77,7 @@ class SandboxMounts:
 
     def mount_layout(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
         """Add what belongs to this sandbox only; return a read-only view of its workspace."""
-        self._size = _format_size(layout.disk)
+        self._size = f"mode=0755,size={layout.disk},nr_inodes={min(_INODES, max(_LEAST_INODES, layout.disk // 1024))}"
         self._lower = [f"{SOURCES}/{n}" for n in reversed(layout.layers)]
         # The order matters. Sources first, since visible paths are bound from them. Then the tree is sealed read-only,
         # and only after that do the writable folders go on top of it, as mounts of their own that the seal does not
@@ -254,7 +254,3 @@ def _mount_overlay(lower: list[str], upper: str, work: str, target: str) -> None
 
 def _format_lowers(folders: list[str]) -> str:
     return "userxattr,lowerdir=" + ":".join(folders)
-
-
-def _format_size(disk: int) -> str:
-    return f"mode=0755,size={disk},nr_inodes={min(_INODES, max(_LEAST_INODES, disk // 1024))}"

@@ -100,9 +100,9 @@ class ProcessSandbox(FolderSandbox):
             raise
         return way
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
-        program = await self._start(argv, env, stdio, cwd, agents=True)
+        program = await self._start(argv, env, stdio, agents=True)
         await self._strain.reapply(self._kill)
         return program
 
@@ -137,11 +137,10 @@ class ProcessSandbox(FolderSandbox):
             await asyncio.to_thread(remove, self._folder)
 
     async def _start(
-        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
+        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool = False
     ) -> Program:
-        folder = Path(os.path.normpath(os.path.join(self.workspace, cwd)))
         stdio_fds = (stdio.stdin, stdio.stdout, stdio.stderr)
-        program = await self._launcher.start(argv, env, folder, stdio_fds, self._strain.make_memory_end())
+        program = await self._launcher.start(argv, env, self._root, stdio_fds, self._strain.make_memory_end())
         self._programs = [*_filter_alive(self._programs), program]
         if agents:
             self._agents = [*_filter_alive(self._agents), program]

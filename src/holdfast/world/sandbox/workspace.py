@@ -170,7 +170,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
             done.pop()
             continue
         status = _read_status(root, "/".join([*done, part]), path)
-        if status is None or (left and not _is_passable(status)):
+        if status is None or (left and not (stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode))):
             return None
         if not stat.S_ISLNK(status.st_mode):
             done.append(part)
@@ -196,10 +196,6 @@ def _split_parts(path: str, workspace: str, original: str) -> list[str]:
             )
         parts = parts[len(base) :]
     return [*reversed(parts)]
-
-
-def _is_passable(status: os.stat_result) -> bool:
-    return stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
 
 
 def _read_status(root: int, at: str, original: str) -> os.stat_result | None:

@@ -24,15 +24,9 @@ async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) 
     except NoServer as missing:
         if not docker or spec.image is None:
             raise
-        return await _open_instead(spec, place, missing)
-
-
-async def _open_instead(spec: ServiceSpec, place: ServicePlace, missing: UserError) -> ServiceKeeper:
-    """Open the service as a container, because no server of this machine can provide it."""
-    container = service_kinds.build_kind(replace(spec, kind=CONTAINER, settings={}))
-    try:
-        return await container.open_keeper(spec, place)
-    except UserError as refused:
-        raise UserError(
-            f"{missing}; {refused}", code="service-unavailable", hint=f"{refused.hint}, or {missing.hint}"
-        ) from refused
+        container = service_kinds.build_kind(replace(spec, kind=CONTAINER, settings={}))
+        try:
+            return await container.open_keeper(spec, place)
+        except UserError as refused:
+            hint = f"{refused.hint}, or {missing.hint}"
+            raise UserError(f"{missing}; {refused}", code="service-unavailable", hint=hint) from refused

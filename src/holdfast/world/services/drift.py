@@ -139,7 +139,7 @@ async def damage_table(database: Database, table: str, rate: float, kinds: Seque
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
     a row the value of the one before it · duplicate writes a row again under a new key.
     """
-    content = await read_table(database, table, _get_dialect(database))
+    content = await read_table(database, table, get_spoken_traits(database.spec).wire or "postgres")
     wanted = min(len(content.rows), max(1, round(len(content.rows) * rate))) if rate > 0 and content.rows else 0
     chosen = sorted(rng.sample(range(len(content.rows)), wanted))
     statements = []
@@ -159,10 +159,6 @@ async def _try(database: Database, statement: str) -> bool:
     except QueryFailed:
         return False
     return True
-
-
-def _get_dialect(database: Database) -> Dialect:
-    return get_spoken_traits(database.spec).wire or "postgres"
 
 
 def _write_null(table: Table, row: int, rng: Random) -> str:

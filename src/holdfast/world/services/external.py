@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from holdfast import service_kinds
-from holdfast.errors import UserError
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import ReachableKind, Service, ServiceKeeper
@@ -15,6 +14,7 @@ from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.postgres.audit import PgCounters
 from holdfast.world.services.postgres.session import PgSession
+from holdfast.world.services.settings import make_config_error
 from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
 PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}
@@ -108,18 +108,10 @@ def _read_address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
     try:
         host, port = url.hostname, url.port or _find_usual_port(url) or (spec.ports or (0,))[0]
     except ValueError as bad:
-        raise UserError(
-            f"service {spec.name}: its url has no usable port: {bad}",
-            code="service-config-invalid",
-            hint="a port is 1 to 65535",
-        ) from bad
+        raise make_config_error(spec, f"its url has no usable port: {bad}", "a port is 1 to 65535") from bad
     if not host or not port:
         missing = "host" if not host else "port"
-        raise UserError(
-            f"service {spec.name}: its url names no {missing}",
-            code="service-config-invalid",
-            hint="write it as scheme://host:port/…",
-        )
+        raise make_config_error(spec, f"its url names no {missing}", "write it as scheme://host:port/…")
     return host, port
 
 

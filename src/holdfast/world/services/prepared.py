@@ -12,8 +12,7 @@ import fcntl
 import os
 import secrets
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,9 +59,10 @@ def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path
     key = archive.with_suffix(".key")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _lock(folder / f"{kind}.lock"):
+        with open(folder / f"{kind}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not (archive.exists() and key.exists()):
-                _make(archive, key, _Workshop(user, sees), make)
+                _make(archive, key, user, sees, make)
             return PreparedData(archive, key.read_text())
     except OSError as refused:
         raise UserError(
@@ -72,51 +72,34 @@ def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path
         ) from refused
 
 
-def _make(archive: Path, key: Path, workshop: _Workshop, make: Make) -> None:
+def _make(archive: Path, key: Path, user: User | None, sees: Path, make: Make) -> None:
     for torn in archive.parent.glob(f"{archive.stem}.*.half"):
         torn.unlink()
     # The key is written before the archive is renamed into place: whoever finds the archive finds its password too. A
     # run that is killed in between leaves a `.half` file, which the next one removes.
     password = secrets.token_urlsafe(32)
     with scratch.open_folder("prepare", in_memory=True) as folder:
-        workshop.open(folder)
-        make(folder / "data", password, workshop.run)
-        half = archive.with_suffix(f".{os.getpid()}.half")
-        _run(["tar", "-cf", str(half), "-C", str(folder / "data"), "."], "")
-        _write_key(key, password)
-        half.chmod(0o600)
-        half.replace(archive)
-
-
-def _write_key(key: Path, password: str) -> None:
-    fd = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(fd, "w") as file:
-        file.write(password)
-
-
-class _Workshop:
-    """The place where data is made: as the server's user, confined if possible."""
-
-    def __init__(self, user: User | None, sees: Path) -> None:
-        self._user = user
-        self._sees = sees
-        self._folder = Path()
-
-    def open(self, folder: Path) -> None:
-        change_owner(folder, self._user)
-        self._folder = folder
-        owner = self._user or User(os.getuid(), os.getgid())
+        change_owner(folder, user)
+        owner = user or User(os.getuid(), os.getgid())
         names = folder / "passwd"  # initdb needs its user's name, and a container's user may have none
         names.write_text(f"holdfast:x:{owner.uid}:{owner.gid}::/:/bin/sh\n")
         names.chmod(0o644)
 
-    def run(self, argv: list[str], stdin: str = "") -> None:
-        raised, _ = find_confinement(self._user)
-        if raised is None:
-            _run(argv, stdin, **build_user_options(self._user))
-            return
-        sees = {"/etc/passwd": self._folder / "passwd", str(self._sees): self._sees}
-        _run(raised.wrap_command(argv, {str(self._folder): self._folder}, sees), stdin, **raised.popen_options)
+        def run_as_user(argv: list[str], stdin: str = "") -> None:
+            raised, _ = find_confinement(user)
+            if raised is None:
+                _run(argv, stdin, **build_user_options(user))
+                return
+            visible = {"/etc/passwd": names, str(sees): sees}
+            _run(raised.wrap_command(argv, {str(folder): folder}, visible), stdin, **raised.popen_options)
+
+        make(folder / "data", password, run_as_user)
+        half = archive.with_suffix(f".{os.getpid()}.half")
+        _run(["tar", "-cf", str(half), "-C", str(folder / "data"), "."], "")
+        with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(password)
+        half.chmod(0o600)
+        half.replace(archive)
 
 
 def _run(argv: list[str], stdin: str, **how: Any) -> None:
@@ -130,10 +113,3 @@ def _run(argv: list[str], stdin: str, **how: Any) -> None:
     if ran.returncode:
         output = (ran.stderr + ran.stdout).decode("utf-8", "replace").strip()[-2000:]
         raise ServiceFailed(f"data for a service could not be prepared: its server says:\n{output}")
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from holdfast.errors import ServiceFailed
 from holdfast.processes import scratch
@@ -223,16 +222,12 @@ def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, i
     if raised is None:
         drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
         tied = [_TIED, str(os.getpid()), drop, str(int(launch.stop))]
-        return _open_process([sys.executable, "-I", "-S", "-c", *tied, *begins], stdio, env, {})
-    script = [SHELL, "-c", _SCRIPT, "sh", *begins]
-    argv = raised.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
-    return _open_process(argv, stdio, env, raised.popen_options)
-
-
-def _open_process(
-    argv: list[str], stdio: tuple[int, int, int], env: Mapping[str, str], more: dict[str, Any]
-) -> subprocess.Popen[bytes]:
+        argv, user_options = [sys.executable, "-I", "-S", "-c", *tied, *begins], {}
+    else:
+        script = [SHELL, "-c", _SCRIPT, "sh", *begins]
+        argv = raised.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
+        user_options = raised.popen_options
     stdin, word, log = stdio
     return subprocess.Popen(  # noqa: S603
-        argv, stdin=stdin, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **more
+        argv, stdin=stdin, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **user_options
     )

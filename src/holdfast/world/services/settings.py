@@ -73,11 +73,8 @@ def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
     password = env.get("PASSWORD", "")
     method = env.get("HOST_AUTH_METHOD") or ("scram-sha-256" if password else "trust")
     if method not in _METHODS:
-        raise UserError(
-            f"service {spec.name}: POSTGRES_HOST_AUTH_METHOD is {method!r}",
-            code="service-config-invalid",
-            hint=f"use {', '.join(sorted(_METHODS))}",
-        )
+        text = f"POSTGRES_HOST_AUTH_METHOD is {method!r}"
+        raise make_config_error(spec, text, f"use {', '.join(sorted(_METHODS))}")
     _reject_own_user(spec, user)
     notes = () if password or "HOST_AUTH_METHOD" in env else (_describe_open_login(spec, "POSTGRES_PASSWORD"),)
     initdb = tuple(shlex.split(env.get("INITDB_ARGS", "")))
@@ -86,33 +83,19 @@ def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
 
 def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
     """Read MYSQL_* or MARIADB_*: root, and a user that owns one database."""
-    known = {"ROOT_PASSWORD", "DATABASE", "USER", "PASSWORD"}
-    allowed = known | {"ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"}
-    env, server = _split(spec, ("MARIADB_", "MYSQL_"), allowed)
+    password_keys = {"ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"}
+    env, server = _split(spec, ("MARIADB_", "MYSQL_"), password_keys | {"DATABASE", "USER", "PASSWORD"})
     user = env.get("USER", "")
     if user == "root":
-        raise UserError(
-            f"service {spec.name}: MYSQL_USER must not be root, which already exists",
-            code="service-config-invalid",
-            hint="leave it out, or name another user",
-        )
+        text = "MYSQL_USER must not be root, which already exists"
+        raise make_config_error(spec, text, "leave it out, or name another user")
     if bool(user) != ("PASSWORD" in env):
-        raise UserError(
-            f"service {spec.name}: MYSQL_USER and MYSQL_PASSWORD must be set together",
-            code="service-config-invalid",
-            hint="give both",
-        )
+        raise make_config_error(spec, "MYSQL_USER and MYSQL_PASSWORD must be set together", "give both")
     _reject_own_user(spec, user)
-    password_keys = {
-        "ROOT_PASSWORD",
-        "ALLOW_EMPTY_PASSWORD",
-        "ALLOW_EMPTY_ROOT_PASSWORD",
-        "RANDOM_ROOT_PASSWORD",
-    } & env.keys()
     password = env.get("ROOT_PASSWORD", "")
     if env.get("RANDOM_ROOT_PASSWORD") and not password:
         password = secrets.token_urlsafe(24)
-    notes = () if password_keys else (_describe_open_login(spec, "MYSQL_ROOT_PASSWORD"),)
+    notes = () if password_keys & env.keys() else (_describe_open_login(spec, "MYSQL_ROOT_PASSWORD"),)
     return MysqlSettings(password, env.get("DATABASE", ""), user, env.get("PASSWORD", ""), server, notes)
 
 
@@ -147,11 +130,12 @@ def _split(
 
 def _reject_own_user(spec: ServiceSpec, user: str) -> None:
     if user == OURS:
-        raise UserError(
-            f"service {spec.name}: the user {OURS} is Holdfast's own",
-            code="service-config-invalid",
-            hint="name another user",
-        )
+        raise make_config_error(spec, f"the user {OURS} is Holdfast's own", "name another user")
+
+
+def make_config_error(spec: ServiceSpec, text: str, hint: str) -> UserError:
+    """Return the error of a service whose section cannot be used."""
+    return UserError(f"service {spec.name}: {text}", code="service-config-invalid", hint=hint)
 
 
 def _describe_open_login(spec: ServiceSpec, variable: str) -> str:
@@ -183,8 +167,9 @@ ITERATIONS = 4096
 def hash_scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
     """Return the stored form of a password in PostgreSQL (RFC 5803)."""
     salted = hashlib.pbkdf2_hmac("sha256", _normalize(password).encode(), salt, iterations)
-    stored = hashlib.sha256(_sign(salted, b"Client Key")).digest()
-    keys = f"{b64encode(stored).decode()}:{b64encode(_sign(salted, b'Server Key')).decode()}"
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server_key = hmac.digest(salted, b"Server Key", "sha256")
+    keys = f"{b64encode(stored).decode()}:{b64encode(server_key).decode()}"
     return f"SCRAM-SHA-256${iterations}:{b64encode(salt).decode()}${keys}"
 
 
@@ -203,7 +188,3 @@ def hash_native(password: str) -> str:
         return ""
     once = hashlib.sha1(password.encode()).digest()  # noqa: S324  # the server's own format
     return "*" + hashlib.sha1(once).hexdigest().upper()  # noqa: S324
-
-
-def _sign(key: bytes, text: bytes) -> bytes:
-    return hmac.digest(key, text, "sha256")

@@ -17,8 +17,11 @@ from datetime import time as day_time
 from decimal import Decimal
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
+from holdfast.model.shorten import get_beginning
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import Rows
+from holdfast.sqltext.script import ScriptStatement
 from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.spares import ServerOfTrial
 from holdfast.world.services.write_tally import Counters, WriteTally, build_events
@@ -37,6 +40,23 @@ class SqlSession(Protocol):
     async def execute(self, sql: str) -> None: ...
 
     async def prepare(self, sql: str) -> None: ...
+
+
+def make_connect_error(name: str, text: str, *, missing: str = "", denied: bool = False) -> HarnessError | QueryFailed:
+    """Return why no session could be opened; `missing` is the server's code for a database that does not exist."""
+    if missing:
+        return QueryFailed(f"service {name}: {text}", state=missing)
+    if denied:
+        text = f"the database refuses the login: {text}. Does the password in the spec fit?"
+        return HarnessError(f"service {name}: {text}", code="login-refused")
+    text = f"the database cannot be reached: {text}. Is the server running, and are host and port right?"
+    return ServiceFailed(f"service {name}: {text}")
+
+
+def make_statement_error(statement: ScriptStatement, message: str, state: str, *, below: int = 0) -> QueryFailed:
+    """Return the error of a fixture's statement; the server found it so many lines below the statement's first."""
+    short = get_beginning(statement.text, 120)
+    return QueryFailed(f"line {statement.line + below}: {message}, in: {short}", state=state)
 
 
 class RowCounters(Protocol):
@@ -160,7 +180,10 @@ class RowCollector:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON: dates as ISO text, decimals as numbers if exact, bytes as text or hex, other values by their own text."""
+    """Return a value as JSON.
+
+    Dates become ISO text, decimals numbers if exact, bytes text or hex; any other value becomes its own text.
+    """
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -174,7 +197,11 @@ def to_json(value: Any) -> Any:
     if isinstance(value, timedelta):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return _decode(bytes(value))
+        data = bytes(value)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return "\\x" + data.hex()
     if isinstance(value, dict):
         return {str(key): to_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -189,13 +216,6 @@ def _convert_decimal(value: Decimal) -> int | float | str:
         return int(value)
     number = float(value)
     return number if math.isfinite(number) and Decimal(repr(number)) == value else str(value)
-
-
-def _decode(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return "\\x" + value.hex()
 
 
 def measure(value: Any) -> int:

@@ -5,7 +5,7 @@ Comparing the tables before and after shows changes that neither statements nor 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -103,12 +103,31 @@ class Counters(Struct, frozen=True):
     """The schema of unqualified names when the agent starts."""
 
 
+def subtract_counts(
+    ops: Sequence[str], now: Mapping[str, Sequence[int]], before: Mapping[str, Sequence[int]]
+) -> dict[str, dict[str, int]]:
+    """Return the rows that changed since the snapshot, by table and operation, from the counters of both moments."""
+    nothing = (0,) * len(ops)
+    return {
+        table: {op: n - m for op, n, m in zip(ops, counts, before.get(table, nothing), strict=True)}
+        for table, counts in now.items()
+        if counts != before.get(table, nothing)
+    }
+
+
 def build_events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
     """Merge log and row counters into one list, in order of time. A statement that changed no row is not a write."""
-    whole = _Names(counters.tables)
+    by_last_part: dict[str, list[str]] = {}
+    for table in counters.tables:
+        by_last_part.setdefault(table.rpartition(".")[2], []).append(table)
     logged: dict[tuple[str, str], WriteEntry] = {}
     for table, op, entry in tally.list_entries():
-        _merge(logged, (whole.find_full_name(table), op), entry)
+        namesakes = () if table in counters.tables or "." in table else by_last_part.get(table, ())
+        full_name = namesakes[0] if len(namesakes) == 1 else table
+        there = logged.setdefault((full_name, op), WriteEntry(entry.ts, 0, True))
+        there.ts = min(there.ts, entry.ts)
+        there.statements += entry.statements
+        there.counted = there.counted and entry.counted
     audit_events = [
         _make_event(service, key, entry, _count_rows(key, logged, counters)) for key, entry in logged.items()
     ]
@@ -164,34 +183,8 @@ def _is_explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEnt
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))
 
 
-def _merge(logged: dict[tuple[str, str], WriteEntry], key: tuple[str, str], entry: WriteEntry) -> None:
-    there = logged.get(key)
-    if there is None:
-        logged[key] = WriteEntry(entry.ts, entry.statements, entry.counted)
-        return
-    there.ts = min(there.ts, entry.ts)
-    there.statements += entry.statements
-    there.counted = there.counted and entry.counted
-
-
 def _make_event(service: str, key: tuple[str, str], entry: WriteEntry, rows: int | None) -> AuditEvent:
     details = {"service": service, "table": key[0], "op": key[1], "rows": rows}
     if entry.statements:
         details["statements"] = entry.statements
     return AuditEvent(entry.ts, 0, "db_write", details)
-
-
-class _Names:
-    """Maps bare names to full ones."""
-
-    def __init__(self, tables: Iterable[str]) -> None:
-        self._full = set(tables)
-        self._by_last: dict[str, list[str]] = {}
-        for table in self._full:
-            self._by_last.setdefault(table.rpartition(".")[2], []).append(table)
-
-    def find_full_name(self, name: str) -> str:
-        if name in self._full or "." in name:
-            return name
-        candidates = self._by_last.get(name, [])
-        return candidates[0] if len(candidates) == 1 else name

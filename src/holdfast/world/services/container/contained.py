@@ -71,7 +71,7 @@ class ContainedSql(SqlService, ContainedService):
 
 
 async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
-    """Open a PostgreSQL container and creates Holdfast's account in it, which the agent cannot lock."""
+    """Open a PostgreSQL container and create Holdfast's account in it, which the agent cannot lock."""
     settings = read_postgres_settings(select_login_variables(running.spec, "POSTGRES"))
     session = await _create_observer(running, settings)
     counters = PgCounters(session, settings.database)

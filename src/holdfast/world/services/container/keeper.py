@@ -145,7 +145,10 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
         running = RunningContainer(spec, folder, home.make_socket_folder(), first, lifeline)
         try:
             await running.open()
-            return await _open_service(running, notes)
+            kind = service_kinds.build_kind(spec)
+            if isinstance(kind, ContainedKind):
+                return await kind.contained(running, notes)
+            return ContainedService(running, notes, {})
         except BaseException:
             await running.close()
             raise
@@ -155,14 +158,6 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
         home.close()
 
     return SpareKeeper(start_container, close_all)
-
-
-async def _open_service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
-    """Return the service for a container, chosen by its image."""
-    kind = service_kinds.build_kind(running.spec)
-    if isinstance(kind, ContainedKind):
-        return await kind.contained(running, notes)
-    return ContainedService(running, notes, {})
 
 
 async def find_image(spec: ServiceSpec) -> EngineImage:

@@ -26,7 +26,7 @@ from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import Write, find_writes, format_plain_name
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade
+from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
 SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 _SHAPES = f"SELECT table_schema, table_name, create_time, table_rows = 0, engine = 'InnoDB' FROM information_schema.tables WHERE engine IS NOT NULL AND table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
@@ -137,11 +137,7 @@ class MyCounters:
     async def read_changes(self) -> Counters:
         now, names, snapshot = await asyncio.to_thread(self._read, end=True)
         ops = ("write",) if self._mariadb else ("insert", "update", "delete")
-        changed = {
-            table: {op: n - m for op, n, m in zip(ops, counts, before, strict=True)}
-            for table, counts in now.items()
-            if (before := self._marked.get(table, (0,) * len(ops))) != counts
-        }
+        changed = subtract_counts(ops, now, self._marked)
         return Counters(
             changed,
             names | frozenset(now) | frozenset(self._made),

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
         [server.version, _SHARED, _INSTALL[mariadb]],
         user,
         server.prefix,
-        MysqlTemplate(server.program, mariadb),
+        partial(fill_data, server.program, mariadb),
     )
     setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
     launch = _build_launch(setup, settings, data)
@@ -260,20 +261,13 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-class MysqlTemplate:
-    """Makes the data directory from which all servers start."""
-
-    def __init__(self, program: Path, mariadb: bool) -> None:
-        self._program = program
-        self._mariadb = mariadb
-
-    def __call__(self, data: Path, password: str, run: RunAsUser) -> None:
-        if not self._mariadb:
-            run([str(self._program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
-            return
-        install = _find_installer(self._program)
-        plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # does not resolve host names
-        run([str(install), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain])
+def fill_data(program: Path, mariadb: bool, data: Path, password: str, run: RunAsUser) -> None:
+    """Make the data directory from which all servers start."""
+    if not mariadb:
+        run([str(program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
+        return
+    plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # does not resolve host names
+    run([str(_find_installer(program)), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain])
 
 
 def _find_installer(program: Path) -> Path:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
-from holdfast.model.shorten import get_beginning
+from holdfast.errors import QueryFailed, ServiceFailed
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.settings import OURS
-from holdfast.world.services.sql_service import RowCollector
+from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
 
 CONNECT_S = 10
 LATE_S = 2.0
@@ -29,7 +28,7 @@ _LATE = {1969, 3024}
 _LOST = {2006, 2013}
 """Error codes of a lost connection, which PyMySQL also uses when Holdfast stops waiting."""
 _DENIED = {1044, 1045, 1698}
-_NO_DATABASE = 1046
+_NO_DATABASE, _UNKNOWN_DATABASE = 1046, 1049
 
 
 class MySqlSession:
@@ -55,7 +54,9 @@ class MySqlSession:
                 charset="utf8mb4", connect_timeout=CONNECT_S, autocommit=True, **{**self._login, **login}
             )
         except (pymysql.Error, OSError) as refused:
-            raise _make_failure(self.name, refused) from refused
+            code, text = _get_code(refused), format_server_error(refused)
+            missing = str(code) if code == _UNKNOWN_DATABASE else ""
+            raise make_connect_error(self.name, text, missing=missing, denied=code in _DENIED) from refused
         try:
             self._opened(session.thread_id())
             yield session
@@ -80,8 +81,13 @@ class MySqlSession:
         began = time.monotonic()
         try:
             with self.open_session(read_timeout=timeout_s + LATE_S) as session:
-                _limit(session, timeout_s)
+                # The server's own timeout has another name and unit in MariaDB and MySQL.
+                mariadb = "MariaDB" in session.get_server_info()
+                limit = (
+                    f"statement_time = {timeout_s:.3f}" if mariadb else f"execution_time = {round(timeout_s * 1000)}"
+                )
                 with session.cursor(pymysql.cursors.SSCursor) as cursor:
+                    cursor.execute(f"SET SESSION max_{limit}")
                     cursor.execute("SET SESSION TRANSACTION READ ONLY")  # also those that a routine begins
                     cursor.execute("START TRANSACTION READ ONLY")
                     cursor.execute(sql)
@@ -115,24 +121,13 @@ class MySqlSession:
                 raise QueryFailed(format_server_error(refused), state=_get_state(refused)) from refused
 
 
-def _limit(session: Any, timeout_s: float) -> None:
-    """Set the server's own timeout, by the setting of MariaDB or MySQL."""
-    mariadb = "MariaDB" in session.get_server_info()
-    setting = f"max_statement_time = {timeout_s:.3f}" if mariadb else f"max_execution_time = {round(timeout_s * 1000)}"
-    with session.cursor() as cursor:
-        cursor.execute(f"SET SESSION {setting}")
-
-
 def _perform(cursor: Any, statement: ScriptStatement) -> None:
     import pymysql
 
     try:
         cursor.execute(statement.text)
     except pymysql.Error as refused:
-        short = get_beginning(statement.text, 120)
-        raise QueryFailed(
-            f"line {statement.line}: {format_server_error(refused)}, in: {short}", state=_get_state(refused)
-        ) from refused
+        raise make_statement_error(statement, format_server_error(refused), _get_state(refused)) from refused
 
 
 def _get_code(refused: BaseException) -> int:
@@ -149,19 +144,6 @@ def format_server_error(refused: BaseException) -> str:
 
 def _get_state(refused: BaseException) -> str:
     return str(getattr(refused, "sqlstate", None) or _get_code(refused) or "")
-
-
-def _make_failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
-    """Return why no session could be opened."""
-    text = format_server_error(refused)
-    if _get_code(refused) == 1049:
-        return QueryFailed(f"service {name}: {text}", state="1049")
-    if _get_code(refused) in _DENIED:
-        return HarnessError(
-            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?",
-            code="login-refused",
-        )
-    return ServiceFailed(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
 
 
 _WRITERS = ("mariadb-dump", "mysqldump")

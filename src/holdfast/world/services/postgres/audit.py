@@ -24,7 +24,7 @@ from holdfast.sqltext.tables import format_name, quote_part
 from holdfast.sqltext.writes import Write, find_writes
 from holdfast.world.services.postgres.session import FLUSHES, PgSession, fetch_results
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade
+from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -158,7 +158,18 @@ class PgCounters:
     async def mark(self, first: Sequence[str] = ()) -> None:
         """Take the snapshot after `first` has run in the same session."""
         async with self._own_session.open_short() as session:
-            first = [*first, *(() if self._shared else _flush(session))]
+            first = [
+                *first,
+                *(
+                    ()
+                    if self._shared
+                    else (
+                        ["SELECT pg_catalog.pg_stat_force_next_flush()"]
+                        if session.info.server_version >= FLUSHES
+                        else []
+                    )
+                ),
+            ]
             self.default = quote_part(await self._own_session.pin(session, first))
             self._marked = await self._read(session, end=False)
 
@@ -171,11 +182,7 @@ class PgCounters:
             async with self._own_session.open_session(dbname="template1") as session:
                 await _wait_alone(session, end=True)
                 now = _ServerSnapshot()
-        changed = {
-            table: {op: n - m for op, n, m in zip(("insert", "update", "delete"), counts, before, strict=True)}
-            for table, counts in now.counts.items()
-            if (before := self._marked.counts.get(table, (0, 0, 0))) != counts
-        }
+        changed = subtract_counts(("insert", "update", "delete"), now.counts, self._marked.counts)
         operations: dict[str, str] = {}
         for database, there in now.tables.items():  # a database that was not examined has not changed
             operations |= find_remade(self._marked.tables.get(database, {}), there)
@@ -213,11 +220,6 @@ class PgCounters:
         if database != self._database:
             return format_name(database, schema, table)
         return quote_part(table) if quote_part(schema) == self.default else format_name(schema, table)
-
-
-def _flush(session: AsyncConnection[Any]) -> list[str]:
-    """Make the session report its own counts; a new session of an old server has none."""
-    return ["SELECT pg_catalog.pg_stat_force_next_flush()"] if session.info.server_version >= FLUSHES else []
 
 
 async def _wait_alone(session: AsyncConnection[Any], *, end: bool) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,7 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     user = find_server_user("postgres")
     server = _find_server(spec.image, user)
     made_of = [server.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
-    data = await prepare_data("postgres", made_of, user, server.prefix, PostgresTemplate(server.program, settings))
+    data = await prepare_data("postgres", made_of, user, server.prefix, partial(fill_data, server.program, settings))
     setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
     dump = PgDump(Programs(user, server.prefix), server.program, data.password)
 
@@ -230,37 +231,26 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
     return choose(servers, image)
 
 
-class PostgresTemplate:
-    """Makes the data directory from which all servers with these settings start."""
-
-    def __init__(self, program: Path, settings: PostgresSettings) -> None:
-        self._program = program
-        self._settings = settings
-
-    def __call__(self, data: Path, password: str, run: RunAsUser) -> None:
-        locale = "C.UTF-8" if sys.platform == "linux" else "C"
-        initdb = [str(self._program.with_name("initdb")), "-D", str(data), "-U", OURS, "-A", "trust", "-E", "UTF8"]
-        # Otherwise 16 MB of log would be copied for every trial.
-        small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]
-        run([*initdb, f"--locale={locale}", *small, *self._settings.initdb])
-        run([str(self._program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], self._write_sql(password))
-        method = self._settings.method
-        rules = f"local all {OURS} scram-sha-256\nlocal all all {method}\n"
-        (data / "pg_hba.conf").write_text(rules)
-
-    def _write_sql(self, password: str) -> str:
-        """Return the statements, one per line, that create a user with its own database."""
-        user, database = quote_name(self._settings.user), quote_name(self._settings.database)
-        # The password is long and random: stretching it would only cost time.
-        ours = hash_scram(password, secrets.token_bytes(16), 1)
-        lines = [
-            f"ALTER ROLE {OURS} PASSWORD '{ours}'",
-            f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
-            f"ALTER DATABASE postgres OWNER TO {user}",
-            f"UPDATE pg_catalog.pg_authid SET rolsuper = true WHERE rolname IN {FILE_ROLES}",  # noqa: S608
-            *([f"CREATE DATABASE {database} OWNER {user}"] if self._settings.database != "postgres" else []),
-        ]
-        return "".join(line + "\n" for line in lines)
+def fill_data(program: Path, settings: PostgresSettings, data: Path, password: str, run: RunAsUser) -> None:
+    """Make the data directory from which all servers with these settings start."""
+    locale = "C.UTF-8" if sys.platform == "linux" else "C"
+    initdb = [str(program.with_name("initdb")), "-D", str(data), "-U", OURS, "-A", "trust", "-E", "UTF8"]
+    # Otherwise 16 MB of log would be copied for every trial.
+    small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]
+    run([*initdb, f"--locale={locale}", *small, *settings.initdb])
+    user, database = quote_name(settings.user), quote_name(settings.database)
+    # The password is long and random: stretching it would only cost time.
+    ours = hash_scram(password, secrets.token_bytes(16), 1)
+    statements = [
+        f"ALTER ROLE {OURS} PASSWORD '{ours}'",
+        f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
+        f"ALTER DATABASE postgres OWNER TO {user}",
+        f"UPDATE pg_catalog.pg_authid SET rolsuper = true WHERE rolname IN {FILE_ROLES}",  # noqa: S608
+        *([f"CREATE DATABASE {database} OWNER {user}"] if settings.database != "postgres" else []),
+    ]
+    sql = "".join(f"{statement}\n" for statement in statements)
+    run([str(program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], sql)
+    (data / "pg_hba.conf").write_text(f"local all {OURS} scram-sha-256\nlocal all all {settings.method}\n")
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
-from holdfast.model.shorten import get_beginning
+from holdfast.errors import QueryFailed
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.sql_service import RowCollector
+from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
@@ -27,62 +26,6 @@ IDLE_S = 0.25
 FLUSHES = 150_000
 """The first version in which a session can report its row counts on request; before, it does so when it ends."""
 _SETTINGS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting)"
-
-
-class KeptSession:
-    """Opens a session when one is needed. End it after use."""
-
-    def __init__(self, connect: Callable[[], Awaitable[AsyncConnection[Any]]]) -> None:
-        self._connect = connect
-        self._session: AsyncConnection[Any] | None = None
-        self._changed = False
-        """Whether its settings may differ from those of a new session."""
-        self._patient = True
-        """Whether nobody else can use the database yet."""
-        self._closing: asyncio.TimerHandle | None = None
-
-    @asynccontextmanager
-    async def use(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """Provide a session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
-        session = await self._get_session()
-        try:
-            yield session
-        except BaseException:
-            await session.close()
-            raise
-        if session.info.server_version < FLUSHES:
-            await session.close()
-            return
-        self._session, self._changed = session, changes
-        if not self._patient:
-            self.wait()
-
-    def wait(self, idle_s: float | None = None) -> None:
-        """Close the session unless its next use follows soon."""
-        self._cancel_closing()
-        self._patient = False
-        self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
-
-    def end(self) -> None:
-        """Close the session; the next use logs in again."""
-        self._cancel_closing()
-        session, self._session = self._session, None
-        if session is not None:
-            session.pgconn.finish()
-
-    async def _get_session(self) -> AsyncConnection[Any]:
-        self._cancel_closing()
-        session, self._session = self._session, None
-        if session is not None:
-            if await _reset(session, changed=self._changed):
-                return session
-            await session.close()
-        return await self._connect()
-
-    def _cancel_closing(self) -> None:
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
 
 
 async def _reset(session: AsyncConnection[Any], *, changed: bool) -> bool:
@@ -131,10 +74,17 @@ class PgSession:
     ) -> None:
         """`keeps` allows a session to stay open for a moment, because no other client is affected."""
         self.name = name
-        self._kept_session = KeptSession(self._connect) if keeps else None
         self._login: dict[str, Any] = dict(login)
         self._role = role
         self._opened = opened
+        self._keeps = keeps
+        self._kept: AsyncConnection[Any] | None = None
+        """The session that waits for its next use."""
+        self._changed = False
+        """Whether its settings may differ from those of a new session."""
+        self._patient = True
+        """Whether nobody else can use the database yet."""
+        self._closing: asyncio.TimerHandle | None = None
         self._path = ""
         """The search path for unqualified table names; empty: the server's own."""
 
@@ -152,23 +102,48 @@ class PgSession:
 
     @asynccontextmanager
     async def open_short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """Open a session for a short use that another may follow; with `changes` it may be left in any state."""
-        async with (
-            self._kept_session.use(changes=changes)
-            if self._kept_session is not None
-            else self.open_session() as session
-        ):
+        """Open a session for a short use that another may follow; with `changes` it may be left in any state.
+
+        Any failure ends it.
+        """
+        session = await self._take_kept() or await self._connect()
+        try:
             yield session
+        except BaseException:
+            await session.close()
+            raise
+        if not self._keeps or session.info.server_version < FLUSHES:
+            await session.close()
+            return
+        self._kept, self._changed = session, changes
+        if not self._patient:
+            self.wait()
 
     def wait(self, idle_s: float | None = None) -> None:
         """Close the session unless the next short use follows soon, because others may use the database now."""
-        if self._kept_session is not None:
-            self._kept_session.wait(idle_s)
+        self._cancel_closing()
+        self._patient = False
+        self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
 
     def end(self) -> None:
         """Close the session; the next short use logs in again."""
-        if self._kept_session is not None:
-            self._kept_session.end()
+        self._cancel_closing()
+        session, self._kept = self._kept, None
+        if session is not None:
+            session.pgconn.finish()
+
+    async def _take_kept(self) -> AsyncConnection[Any] | None:
+        self._cancel_closing()
+        session, self._kept = self._kept, None
+        if session is None or await _reset(session, changed=self._changed):
+            return session
+        await session.close()
+        return None
+
+    def _cancel_closing(self) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
+            self._closing = None
 
     async def _connect(self, **login: str) -> AsyncConnection[Any]:
         import psycopg
@@ -178,7 +153,10 @@ class PgSession:
                 autocommit=True, connect_timeout=CONNECT_S, prepare_threshold=None, **{**self._login, **login}
             )
         except psycopg.OperationalError as refused:
-            raise _make_failure(self.name, refused) from refused
+            text = " ".join(str(refused).split())
+            missing = "3D000" if "does not exist" in text else ""
+            denied = "authentication failed" in text or "no password supplied" in text
+            raise make_connect_error(self.name, text, missing=missing, denied=denied) from refused
         self._opened(session.info.backend_pid)
         return session
 
@@ -267,17 +245,10 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
         async with session.cursor() as cursor, cursor.copy(statement.text.encode()) as copy:
             await copy.write(statement.data)
     except psycopg.Error as refused:
-        line = statement.line + _count_line(statement, refused)
-        raise QueryFailed(
-            f"line {line}: {format_server_error(refused)}, in: {get_beginning(statement.text, 120)}",
-            state=refused.sqlstate or "",
-        ) from refused
-
-
-def _count_line(statement: ScriptStatement, refused: Error) -> int:
-    """Return the line in the statement at which the server found the error."""
-    place = refused.diag.statement_position
-    return statement.text.count("\n", 0, int(place) - 1) if place else 0
+        place = refused.diag.statement_position
+        below = statement.text.count("\n", 0, int(place) - 1) if place else 0
+        message, state = format_server_error(refused), refused.sqlstate or ""
+        raise make_statement_error(statement, message, state, below=below) from refused
 
 
 def format_server_error(refused: Error) -> str:
@@ -285,19 +256,6 @@ def format_server_error(refused: Error) -> str:
     diag = refused.diag
     parts = [diag.message_primary or str(refused).strip(), diag.message_detail, diag.message_hint]
     return ". ".join(part.rstrip(".") for part in parts if part)
-
-
-def _make_failure(name: str, refused: Error) -> HarnessError | QueryFailed:
-    """Return why no session could be opened."""
-    text = " ".join(str(refused).split())
-    if "does not exist" in text:
-        return QueryFailed(f"service {name}: {text}", state="3D000")
-    if "authentication failed" in text or "no password supplied" in text:
-        return HarnessError(
-            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?",
-            code="login-refused",
-        )
-    return ServiceFailed(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
 
 
 def quote_name(name: str) -> str:
