@@ -1,6 +1,6 @@
 """The registry. Built-ins and entry points are found in the same way, loaded when first named.
 
-A new fault, check, service or reporter is one line here, or an entry point in group `holdfast.<family>`.
+A new fault, check, service or reporter is one name here, or an entry point in group `holdfast.<family>`.
 """
 
 from __future__ import annotations
@@ -15,181 +15,79 @@ from holdfast.errors import PluginError, format_error_place
 if TYPE_CHECKING:
     from holdfast.protocols.fault import FaultTraits
 
-_RESPONSE = "holdfast.checks.response."
-_TRACE = "holdfast.checks.trace."
-_STATE = "holdfast.checks.state."
-_TOOL = "holdfast.faults.tools."
-_LLM = "holdfast.faults.llm."
-_CONTEXT = "holdfast.faults.context."
-_MCP = "holdfast.faults.mcp."
-_NETWORK = "holdfast.faults.network."
-_SERVICE = "holdfast.faults.service."
-_WORLD = "holdfast.faults.world."
-_REPORT = "holdfast.report."
-_KIND = "holdfast.world.services.kinds:"
+
+def _list_files(folder: str, names: str) -> dict[str, str]:
+    """Return the place of each plug-in of a folder: the class `LostReply` of `lost_reply.py` is `lost_reply`."""
+    return {name: f"holdfast.{folder}.{name}:{name.title().replace('_', '')}" for name in names.split()}
+
+
+_NETWORK = _list_files(
+    "faults.network",
+    "bandwidth dns_failure down latency limit_data partition reset_peer slicer slow_close timeout tls_error",
+)
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
-    "checks": {
-        "behavior_unchanged": _RESPONSE + "behavior_unchanged:BehaviorUnchanged",
-        "claim_matches_state": _STATE + "claim_matches_state:ClaimMatchesState",
-        "command_exit": _STATE + "command_exit:CommandExit",
-        "completes": _RESPONSE + "completes:Completes",
-        "contains": _RESPONSE + "contains:Contains",
-        "contains_any": _RESPONSE + "contains_any:ContainsAny",
-        "custom": _STATE + "custom:Custom",
-        "db_unchanged_except": _STATE + "db_unchanged_except:DbUnchangedExcept",
-        "ending": _RESPONSE + "ending:Ending",
-        "excludes_pattern": _RESPONSE + "excludes_pattern:ExcludesPattern",
-        "excludes_pii": _RESPONSE + "excludes_pii:ExcludesPii",
-        "file_absent": _STATE + "file_absent:FileAbsent",
-        "file_content": _STATE + "file_content:FileContent",
-        "file_exists": _STATE + "file_exists:FileExists",
-        "files_changed_only": _STATE + "files_changed_only:FilesChangedOnly",
-        "http_mock_assertions": _STATE + "http_mock_assertions:HttpMockAssertions",
-        "json_field": _RESPONSE + "json_field:JsonField",
-        "latency": _RESPONSE + "latency:Latency",
-        "llm_as_judge": _STATE + "llm_as_judge:LlmAsJudge",
-        "max_calls": _TRACE + "max_calls:MaxCalls",
-        "max_cost": _TRACE + "max_cost:MaxCost",
-        "max_tokens": _TRACE + "max_tokens:MaxTokens",
-        "only_after": _TRACE + "only_after:OnlyAfter",
-        "output_not_empty": _RESPONSE + "output_not_empty:OutputNotEmpty",
-        "recovers_within_ms": _TRACE + "recovers_within_ms:RecoversWithinMs",
-        "refusal_check": _RESPONSE + "refusal_check:RefusalCheck",
-        "regex": _RESPONSE + "regex:Regex",
-        "retries_within": _TRACE + "retries_within:RetriesWithin",
-        "side_effect_once": _TRACE + "side_effect_once:SideEffectOnce",
-        "similarity": _RESPONSE + "similarity:Similarity",
-        "sql": _STATE + "sql:Sql",
-        "system_prompt_leak_probe": _RESPONSE + "system_prompt_leak_probe:SystemPromptLeakProbe",
-        "tool_called": _TRACE + "tool_called:ToolCalled",
-        "tool_not_called": _TRACE + "tool_not_called:ToolNotCalled",
-        "tool_order": _TRACE + "tool_order:ToolOrder",
-        "valid_json": _RESPONSE + "valid_json:ValidJson",
-    },
-    "faults.tool": {
-        "auth_expired": _TOOL + "auth_expired:AuthExpired",
-        "empty": _TOOL + "empty:Empty",
-        "error": _TOOL + "error:Error",
-        "error_in_body": _TOOL + "error_in_body:ErrorInBody",
-        "flapping": _TOOL + "flapping:Flapping",
-        "lost_reply": _TOOL + "lost_reply:LostReply",
-        "malformed": _TOOL + "malformed:Malformed",
-        "malicious_response": _TOOL + "malicious_response:MaliciousResponse",
-        "oversized": _TOOL + "oversized:Oversized",
-        "partial": _TOOL + "partial:Partial",
-        "phantom_success": _TOOL + "phantom_success:PhantomSuccess",
-        "rate_limit": _TOOL + "rate_limit:RateLimit",
-        "schema_drift": _TOOL + "schema_drift:SchemaDrift",
-        "slow": _TOOL + "slow:Slow",
-        "stale": _TOOL + "stale:Stale",
-        "timeout": _TOOL + "timeout:Timeout",
-        "wrong_value": _TOOL + "wrong_value:WrongValue",
-    },
-    "faults.llm": {
-        "content_filter": _LLM + "content_filter:ContentFilter",
-        "context_length": _LLM + "context_length:ContextLength",
-        "empty": _LLM + "empty:Empty",
-        "empty_choices": _LLM + "empty_choices:EmptyChoices",
-        "garbage": _LLM + "garbage:Garbage",
-        "malformed_tool_call": _LLM + "malformed_tool_call:MalformedToolCall",
-        "odd_chunks": _LLM + "odd_chunks:OddChunks",
-        "overloaded": _LLM + "overloaded:Overloaded",
-        "quota": _LLM + "quota:Quota",
-        "rate_limit": _LLM + "rate_limit:RateLimit",
-        "repeat_tool_call": _LLM + "repeat_tool_call:RepeatToolCall",
-        "response_drift": _LLM + "response_drift:ResponseDrift",
-        "server_error": _LLM + "server_error:ServerError",
-        "slow_tokens": _LLM + "slow_tokens:SlowTokens",
-        "stream_cut": _LLM + "stream_cut:StreamCut",
-        "timeout": _LLM + "timeout:Timeout",
-        "truncated_response": _LLM + "truncated_response:TruncatedResponse",
-        "unknown_tool": _LLM + "unknown_tool:UnknownTool",
-        "wrong_args": _LLM + "wrong_args:WrongArgs",
-    },
-    "faults.context": {
-        "conflicting_context": _CONTEXT + "conflicting_context:ConflictingContext",
-        "indirect_injection": _CONTEXT + "indirect_injection:IndirectInjection",
-        "injection_via_context": _CONTEXT + "injection_via_context:InjectionViaContext",
-        "memory_poisoning": _CONTEXT + "memory_poisoning:MemoryPoisoning",
-        "overflow": _CONTEXT + "overflow:Overflow",
-    },
-    "faults.http": {
-        "bandwidth": _NETWORK + "bandwidth:Bandwidth",
-        "dns_failure": _NETWORK + "dns_failure:DnsFailure",
-        "down": _NETWORK + "down:Down",
-        "latency": _NETWORK + "latency:Latency",
-        "limit_data": _NETWORK + "limit_data:LimitData",
-        "partition": _NETWORK + "partition:Partition",
-        "reset_peer": _NETWORK + "reset_peer:ResetPeer",
-        "slicer": _NETWORK + "slicer:Slicer",
-        "slow_close": _NETWORK + "slow_close:SlowClose",
-        "timeout": _NETWORK + "timeout:Timeout",
-        "tls_error": _NETWORK + "tls_error:TlsError",
-    },
-    "faults.mcp": {
-        "crash_mid_call": _MCP + "crash_mid_call:CrashMidCall",
-        "error_as_result": _MCP + "error_as_result:ErrorAsResult",
-        "hang": _MCP + "hang:Hang",
-        "malformed_rpc": _MCP + "malformed_rpc:MalformedRpc",
-        "result_as_error": _MCP + "result_as_error:ResultAsError",
-        "session_lost": _MCP + "session_lost:SessionLost",
-        "tool_poisoning": _MCP + "tool_poisoning:ToolPoisoning",
-        "tools_changed": _MCP + "tools_changed:ToolsChanged",
-    },
-    "faults.service": {
-        "bandwidth": _NETWORK + "bandwidth:Bandwidth",
-        "connections_exhausted": _SERVICE + "connections_exhausted:ConnectionsExhausted",
-        "dns_failure": _NETWORK + "dns_failure:DnsFailure",
-        "down": _NETWORK + "down:Down",
-        "down_at_start": _SERVICE + "down_at_start:DownAtStart",
-        "killed_mid_transaction": _SERVICE + "killed_mid_transaction:KilledMidTransaction",
-        "latency": _SERVICE + "latency:Latency",
-        "limit_data": _NETWORK + "limit_data:LimitData",
-        "lock_wait": _SERVICE + "lock_wait:LockWait",
-        "partition": _NETWORK + "partition:Partition",
-        "read_only": _SERVICE + "read_only:ReadOnly",
-        "reset_peer": _NETWORK + "reset_peer:ResetPeer",
-        "serialization_failure": _SERVICE + "serialization_failure:SerializationFailure",
-        "slicer": _NETWORK + "slicer:Slicer",
-        "slow_close": _NETWORK + "slow_close:SlowClose",
-        "slow_query": _SERVICE + "slow_query:SlowQuery",
-        "timeout": _NETWORK + "timeout:Timeout",
-        "tls_error": _NETWORK + "tls_error:TlsError",
-    },
-    "faults.world": {
-        "cpu_throttle": _WORLD + "cpu_throttle:CpuThrottle",
-        "disk_full": _WORLD + "disk_full:DiskFull",
-        "frozen": _WORLD + "frozen:Frozen",
-        "jump": _WORLD + "jump:Jump",
-        "killed": _WORLD + "killed:Killed",
-        "memory_limit": _WORLD + "memory_limit:MemoryLimit",
-        "permission": _WORLD + "permission:Permission",
-        "read_only": _WORLD + "read_only:ReadOnly",
-        "skew": _WORLD + "skew:Skew",
-        "vanished": _WORLD + "vanished:Vanished",
-    },
+    "checks": _list_files(
+        "checks.response",
+        "behavior_unchanged completes contains contains_any ending excludes_pattern excludes_pii json_field "
+        "latency output_not_empty refusal_check regex similarity system_prompt_leak_probe valid_json",
+    )
+    | _list_files(
+        "checks.state",
+        "claim_matches_state command_exit custom db_unchanged_except file_absent file_content file_exists "
+        "files_changed_only http_mock_assertions llm_as_judge sql",
+    )
+    | _list_files(
+        "checks.trace",
+        "max_calls max_cost max_tokens only_after recovers_within_ms retries_within side_effect_once "
+        "tool_called tool_not_called tool_order",
+    ),
+    "faults.tool": _list_files(
+        "faults.tools",
+        "auth_expired empty error error_in_body flapping lost_reply malformed malicious_response oversized "
+        "partial phantom_success rate_limit schema_drift slow stale timeout wrong_value",
+    ),
+    "faults.llm": _list_files(
+        "faults.llm",
+        "content_filter context_length empty empty_choices garbage malformed_tool_call odd_chunks overloaded "
+        "quota rate_limit repeat_tool_call response_drift server_error slow_tokens stream_cut timeout "
+        "truncated_response unknown_tool wrong_args",
+    ),
+    "faults.context": _list_files(
+        "faults.context",
+        "conflicting_context indirect_injection injection_via_context memory_poisoning overflow",
+    ),
+    "faults.http": _NETWORK,
+    "faults.mcp": _list_files(
+        "faults.mcp",
+        "crash_mid_call error_as_result hang malformed_rpc result_as_error session_lost tool_poisoning tools_changed",
+    ),
+    "faults.service": _NETWORK
+    | _list_files(
+        "faults.service",
+        "connections_exhausted down_at_start killed_mid_transaction latency lock_wait read_only "
+        "serialization_failure slow_query",
+    ),
+    "faults.world": _list_files(
+        "faults.world",
+        "cpu_throttle disk_full frozen jump killed memory_limit permission read_only skew vanished",
+    ),
     "services": {
-        "container": _KIND + "AnyImage",
-        "external": _KIND + "ExternalKind",
-        "http_mock": _KIND + "MockKind",
-        "mysql": _KIND + "MysqlKind",
-        "postgres": _KIND + "PostgresKind",
-        "redis": _KIND + "RedisKind",
+        "container": "holdfast.world.services.kinds:AnyImage",
+        "external": "holdfast.world.services.kinds:ExternalKind",
+        "http_mock": "holdfast.world.services.kinds:MockKind",
+        "mysql": "holdfast.world.services.kinds:MysqlKind",
+        "postgres": "holdfast.world.services.kinds:PostgresKind",
+        "redis": "holdfast.world.services.kinds:RedisKind",
     },
     "sandboxes": {
         "bubblewrap": "holdfast.world.sandbox.bubblewrap:Bubblewrap",
         "docker": "holdfast.world.sandbox.docker:DockerBackend",
         "process": "holdfast.world.sandbox.process:ProcessBackend",
     },
-    "reporters": {
-        "html": _REPORT + "page.html:Html",
-        "json": _REPORT + "formats.json:Json",
-        "junit": _REPORT + "formats.junit:Junit",
-        "markdown": _REPORT + "formats.markdown:Markdown",
-        "sarif": _REPORT + "formats.sarif:Sarif",
-    },
+    "reporters": _list_files("report.page", "html") | _list_files("report.formats", "json junit markdown sarif"),
 }
+"""By family and name: `module:Class`."""
 
 SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
 """Of the built-in reporters, so that none is imported to be passed over."""

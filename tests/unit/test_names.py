@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.plugins import BUILT_IN
+
 ROOT = Path(__file__).parents[2]
 PRODUCT = ROOT / "src/holdfast"
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
 ALIAS = re.compile(r"^([A-Z]\w*[a-z]\w*)(?:: TypeAlias)? = (?=[A-Z\"]|tuple\[|dict\[)", re.MULTILINE)
 """A name for a type: `Name = Callable[...]`, `Name: TypeAlias = ...`."""
-PLUG_INS = frozenset(re.findall(r':(\w+)"', (PRODUCT / "plugins.py").read_text()))
+PLUG_INS = frozenset(place.rpartition(":")[2] for family in BUILT_IN.values() for place in family.values())
 """A plug-in's name is that of its mode, and families share modes: a tool and a model both have a `timeout`."""
 USERS = "starter"
 """What is in there becomes a file of the user's."""
