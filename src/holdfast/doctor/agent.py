@@ -102,21 +102,14 @@ def _check_answer(observation: Observation, verify: str) -> DoctorFinding:
     if observation.ending != "answered":
         detail = next((turn.detail for turn in observation.turns if turn.ending != "answered"), "")
         why = f"it did not answer in a calm trial: {observation.ending}" + (f" ({detail})" if detail else "")
-        return DoctorFinding(
-            "answer",
-            "not",
-            "not-answered",
-            why,
-            f"make the agent answer without faults first; {verify} sends the prompt again",
-            3,
-        )
+        fix = f"make the agent answer without faults first; {verify} sends the prompt again"
+        return DoctorFinding("answer", "not", "not-answered", why, fix, 3)
     took = sum(turn.latency_ms for turn in observation.turns)
     text = observation.turns[-1].text or ""
     if not text.strip():
         fix = "check the agent's output and agent.response_path; an empty answer proves no rule"
-        return DoctorFinding(
-            "answer", "unproven", "answer-empty", f"it answered with an empty text ({took:.0f} ms)", fix
-        )
+        why = f"it answered with an empty text ({took:.0f} ms)"
+        return DoctorFinding("answer", "unproven", "answer-empty", why, fix)
     return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
 
 
@@ -127,9 +120,8 @@ def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
             make_install_hint(name)
             + "or install it in the sandbox with setup; unless the agent installs it, the rule ends in an error"
         )
-        yield DoctorFinding(
-            f"program {name}", "unproven", "program-missing", "a rule runs it, but the sandbox does not have it", fix
-        )
+        why = "a rule runs it, but the sandbox does not have it"
+        yield DoctorFinding(f"program {name}", "unproven", "program-missing", why, fix)
 
 
 def _check_gateway(spec: Spec, observation: Observation) -> Iterator[DoctorFinding]:
@@ -183,12 +175,8 @@ def list_watched_planes(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
 
 def _check_planes(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:
     if not planes:
-        yield DoctorFinding(
-            "calls",
-            "n/a",
-            "calls-unseen",
-            "not seen: Holdfast did not start this agent, and the agent does not use the gateway",
-        )
+        why = "not seen: Holdfast did not start this agent, and the agent does not use the gateway"
+        yield DoctorFinding("calls", "n/a", "calls-unseen", why)
     for plane in dict.fromkeys((*planes, *[one.plane for one in calls])):
         here = [one for one in calls if one.plane == plane]
         if not here:
@@ -196,9 +184,8 @@ def _check_planes(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator
         for one in here[:TARGETS_SHOWN]:
             yield DoctorFinding(f"{plane} {one.target}", "ok", "calls-seen", format_counts(one))
         if len(here) > TARGETS_SHOWN:
-            yield DoctorFinding(
-                plane, "ok", "calls-seen", f"and {format_count(len(here) - TARGETS_SHOWN, 'more target')}"
-            )
+            more = format_count(len(here) - TARGETS_SHOWN, "more target")
+            yield DoctorFinding(plane, "ok", "calls-seen", f"and {more}")
 
 
 def format_counts(one: CallsSeen) -> str:
@@ -231,30 +218,22 @@ def check_waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFindi
 def _check_wait(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> DoctorFinding | None:
     if fault.plane == "world" or (fault.plane == "context" and fault.target == "input"):
         return None
-    if fault.plane == "service":
-        return DoctorFinding(
-            f"{scenario.name} waits for {_format_awaited(fault)}", "n/a", "target-unwatched", _NOT_WATCHED
-        )
-    calls = _count_matching(fault, spec, trace)
     route = f"{scenario.name} waits for {_format_awaited(fault)}"
-    first = _get_first_due(fault)
+    if fault.plane == "service":
+        return DoctorFinding(route, "n/a", "target-unwatched", _NOT_WATCHED)
+    calls = _count_matching(fault, spec, trace)
+    schedule = fault.schedule
+    first = schedule.on_call or (schedule.after_calls or 0) + (schedule.every or 1)
     if calls >= first:
-        return DoctorFinding(
-            route, "ok", "target-called", "the agent called it" + (f" {calls} times" if calls > 1 else "")
-        )
+        times = f" {calls} times" if calls > 1 else ""
+        return DoctorFinding(route, "ok", "target-called", f"the agent called it{times}")
     fix = f"use a prompt that makes the agent call {_format_awaited(fault)}, or check the fault's target"
     if not calls:
         return DoctorFinding(route, "unproven", "target-not-called", f"the agent {_UNSEEN}", fix)
-    why = (
-        f"the agent made {format_count(calls, 'call')}, but the fault waits for call {first}: the cell may be unproven"
-    )
-    return DoctorFinding(
-        route,
-        "unproven",
-        "target-called-too-rarely",
-        why,
-        "use a prompt that takes more calls, or let the fault fire earlier",
-    )
+    made = format_count(calls, "call")
+    why = f"the agent made {made}, but the fault waits for call {first}: the cell may be unproven"
+    fix = "use a prompt that takes more calls, or let the fault fire earlier"
+    return DoctorFinding(route, "unproven", "target-called-too-rarely", why, fix)
 
 
 def _count_matching(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
@@ -271,12 +250,6 @@ def _count_matching(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -
         name = event.tool.partition(" ")[2] if plane == "http" else event.tool
         count += context.injector.can_affect(plane, name)
     return count
-
-
-def _get_first_due(fault: Injection) -> int:
-    """Return the number of the first call on which the schedule lets the fault fire."""
-    plan = fault.schedule
-    return plan.on_call or (plan.after_calls or 0) + (plan.every or 1)
 
 
 def _format_awaited(fault: Injection) -> str:

@@ -214,11 +214,8 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
             return tuple(await asyncio.gather(*[try_in_turn(probe_site, route) for route in ROUTES]))
     except OSError as broken:
         fix = "make the temporary folder writable (TMPDIR), and allow programs to listen on 127.0.0.1"
-        return (
-            DoctorFinding(
-                "loopback", "not", "loopback-closed", f"the planes cannot be opened: {format_exception(broken)}", fix, 3
-            ),
-        )
+        why = f"the planes cannot be opened: {format_exception(broken)}"
+        return (DoctorFinding("loopback", "not", "loopback-closed", why, fix, 3),)
 
 
 async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:

@@ -37,8 +37,15 @@ async def check_models(
     return (*found, *await _check_providers(whole, others=bool(found)))
 
 
-async def check_connection(url: str) -> str:
-    """Empty if the URL's host and port accept a connection; otherwise the reason."""
+async def check_server(route: str, url: str, fix: str, where: str = "") -> DoctorFinding:
+    """Return whether the host and port of a URL accept a connection; `where` describes it, if the address does not."""
+    where = where or format_address(url)
+    if refused := await _find_refusal(url):
+        return DoctorFinding(route, "not", "server-unreachable", f"{where}: {refused}", fix, 3)
+    return DoctorFinding(route, "ok", "server-reachable", f"{where} accepts connections")
+
+
+async def _find_refusal(url: str) -> str:
     parts = urlsplit(url)
     try:
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -65,9 +72,8 @@ def _check_recording(path: Path) -> DoctorFinding:
     try:
         Cassette(path, str)
     except UserError as wrong:
-        return DoctorFinding(
-            "every model", "not", wrong.code, str(wrong), wrong.hint or "record again: --record FILE", 4
-        )
+        fix = wrong.hint or "record again: --record FILE"
+        return DoctorFinding("every model", "not", wrong.code, str(wrong), fix, 4)
     return DoctorFinding("every model", "ok", "model-recorded", f"recording {path}")
 
 
@@ -78,20 +84,16 @@ async def _check_entry(name: str, model: ModelSpec, root: Path, environ: Mapping
     if model.base_url is None:
         return await _check_provider(f"{name}{as_named}", model.provider, environ, _find_key_variables(model, environ))
     url = resolve(model.base_url, environ)
-    refused = await check_connection(url)
-    if refused:
-        fix = "start that server, or fix its address in models:"
-        return DoctorFinding(name, "not", "server-unreachable", f"{format_address(url)}{as_named}: {refused}", fix, 3)
-    return DoctorFinding(name, "ok", "server-reachable", f"{format_address(url)}{as_named}: accepts connections")
+    fix = "start that server, or fix its address in models:"
+    return await check_server(name, url, fix, f"{format_address(url)}{as_named}")
 
 
 def _check_script(name: str, script: str, root: Path) -> DoctorFinding:
     try:
         load_script(root / script, label=script)
     except UserError as wrong:
-        return DoctorFinding(
-            name, "not", wrong.code, f"script {wrong}", wrong.hint or "holdfast validate shows where", 4
-        )
+        fix = wrong.hint or "holdfast validate shows where"
+        return DoctorFinding(name, "not", wrong.code, f"script {wrong}", fix, 4)
     return DoctorFinding(name, "ok", "model-scripted", f"script {script}")
 
 
@@ -108,25 +110,10 @@ async def _check_provider(name: str, provider: str, environ: Mapping[str, str], 
     if key:
         return DoctorFinding(name, "ok", "model-key-set", f"{where}: {key} is set")
     if provider == "ollama":
-        refused = await check_connection(base)
-        if refused:
-            return DoctorFinding(
-                name,
-                "not",
-                "server-unreachable",
-                f"{where}: {refused}",
-                "start Ollama, or set OLLAMA_HOST to its address",
-                3,
-            )
-        return DoctorFinding(name, "ok", "server-reachable", f"{where}: accepts connections")
+        return await check_server(name, base, "start Ollama, or set OLLAMA_HOST to its address", where)
     variable = HOSTS[provider].key_variables[0][0]
-    return DoctorFinding(
-        name,
-        "unproven",
-        "model-key-missing",
-        f"{where}: {variable} is not set",
-        f"export {variable}=…, unless the agent sets it itself",
-    )
+    fix = f"export {variable}=…, unless the agent sets it itself"
+    return DoctorFinding(name, "unproven", "model-key-missing", f"{where}: {variable} is not set", fix)
 
 
 async def _check_providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.agents.http.instance import check_port_free
 from holdfast.agents.http.readiness import parse_address
 from holdfast.agents.placeholders import PORT
-from holdfast.doctor.models import check_connection, format_address
+from holdfast.doctor.models import check_server
 from holdfast.doctor.probe_site import read_output
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_program_search
@@ -52,7 +52,8 @@ async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) 
     elif agent.type == "http":
         if agent.gateway:
             found.append(await _check_gateway(get_own_folder(spec.file)))
-        found.append(await _check_running(agent))
+        fix = "start the agent, or let Holdfast start it: agent.command"
+        found.append(await check_server("agent.endpoint", agent.endpoint, fix))
     return [*found, *[one async for one in _check_servers(agent, root, whole)]]
 
 
@@ -71,9 +72,8 @@ async def _check_program(agent: AgentSpec, root: Path, environ: Mapping[str, str
         async with asyncio.timeout(_LOOK_S):
             found = (await read_output(look, environ))[0].strip()
     except TimeoutError:
-        return DoctorFinding(
-            "agent.command", "unproven", "program-unknown", f"the shell did not find {word} within {_LOOK_S:g} s"
-        )
+        why = f"the shell did not find {word} within {_LOOK_S:g} s"
+        return DoctorFinding("agent.command", "unproven", "program-unknown", why)
     if found:
         return DoctorFinding("agent.command", "ok", "program-found", found)
     fix = (
@@ -105,24 +105,11 @@ def _check_port(agent: AgentSpec) -> DoctorFinding:
     return DoctorFinding("agent.endpoint", "ok", "port-free", f"port {port} is free; one trial at a time")
 
 
-async def _check_running(agent: AgentSpec) -> DoctorFinding:
-    refused = await check_connection(agent.endpoint)
-    if not refused:
-        return DoctorFinding(
-            "agent.endpoint", "ok", "server-reachable", f"{format_address(agent.endpoint)} accepts connections"
-        )
-    fix = "start the agent, or let Holdfast start it: agent.command"
-    return DoctorFinding(
-        "agent.endpoint", "not", "server-unreachable", f"{format_address(agent.endpoint)}: {refused}", fix, 3
-    )
-
-
 async def _check_gateway(folder: Path) -> DoctorFinding:
     """Send a request to the gateway's port; a gateway rejects every request outside a trial."""
     if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
-        return DoctorFinding(
-            "agent.gateway", "not", "gateway-missing", f"no gateway is running in {format_path(folder)}", _STANDBY, 3
-        )
+        why = f"no gateway is running in {format_path(folder)}"
+        return DoctorFinding("agent.gateway", "not", "gateway-missing", why, _STANDBY, 3)
     held, client = load_address(folder), Upstreams()
     try:
         reply = await client.send("GET", f"http://{held.host}:{held.port}/{held.token}/openai/v1/models", connect_s=2)
@@ -167,21 +154,10 @@ async def _check_server(name: str, entry: Mapping[str, Any], root: Path, environ
         found = shutil.which(command, path=path) or shutil.which(str(root / command))
         if found:
             return DoctorFinding(name, "ok", "program-found", found)
-        return DoctorFinding(
-            name, "not", "program-missing", f"{command} is not installed", "install it, or fix its path", 4
-        )
+        fix = "install it, or fix its path"
+        return DoctorFinding(name, "not", "program-missing", f"{command} is not installed", fix, 4)
     url = next((entry[key] for key in ("url", "httpUrl", "serverUrl") if isinstance(entry.get(key), str)), "")
-    refused = await check_connection(url)
-    if refused:
-        return DoctorFinding(
-            name,
-            "not",
-            "server-unreachable",
-            f"{format_address(url)}: {refused}",
-            "start that server, or fix its address",
-            3,
-        )
-    return DoctorFinding(name, "ok", "server-reachable", f"{format_address(url)} accepts connections")
+    return await check_server(name, url, "start that server, or fix its address")
 
 
 # -- boxed program ---------------------------------------------------------------------------------
