@@ -55,7 +55,7 @@ class HoldfastError(Exception):
     """The root: anything Holdfast raises on purpose.
 
     `code` is a stable, kebab-case word for scripts and tests; the message is for people and may change.
-    `model/error_codes.py` says what each code means.
+    `model/codes.toml` says what each code means.
     """
 
     default_code: ClassVar[str] = ""

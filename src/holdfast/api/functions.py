@@ -165,11 +165,13 @@ def build_work(
 
     def work(interrupts: Interrupts) -> RunResult:
         inline = spec.spec.agent.is_python and spec.spec.agent.isolation == "inline"
+        # What is stored with the run is enough to read the same spec from its copy.
+        stored = replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
         with use_runs_folder(runs), install_functions(spec.functions, inline=inline):
-            settled = prepare_job(spec.spec, _complete_options(options, spec), spec.warnings, _build_environ(spec))
+            settled = prepare_job(spec.spec, stored, spec.warnings, _build_environ(spec))
             each = listen is not None
             outcome = run_prepared(
-                settled, listen or _ignore_event, report=False, each_trial=each, interrupts=interrupts
+                settled, listen or (lambda event: None), report=False, each_trial=each, interrupts=interrupts
             )
         result = RunResult(outcome)
         if result.exit_code == 2:
@@ -205,11 +207,6 @@ def _to_names(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _complete_options(options: RunOptions, spec: LoadedSpec) -> RunOptions:
-    """Return the options stored with the run: enough to read the same spec from its copy."""
-    return replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
-
-
 def _build_environ(spec: LoadedSpec) -> Mapping[str, str]:
     """Return the environment, with the import path of code that names its own function."""
     if spec.spec.built is None:
@@ -217,10 +214,6 @@ def _build_environ(spec: LoadedSpec) -> Mapping[str, str]:
     places = [os.path.abspath(place) for place in sys.path if os.path.isdir(place or ".")]
     before = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([*([before] if before else []), *places])}
-
-
-def _ignore_event(event: object) -> None:
-    """Ignore the event."""
 
 
 def _load(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -194,11 +194,17 @@ def load_source(source: SpecSource, options: RunOptions, where: Caller, part: Pa
         builder, text, path = None, None, Path(source)
     part = part or _choose_part(path, options, text)
     spec, problems = load_part(path, replace(options, part=part), text)
-    spec, made = build_part(spec, os.environ)
     functions = {} if builder is None else builder.functions
-    return LoadedSpec(
-        spec, (*format_spec_warnings(spec, problems), *made), part, functions, options.seed, options.replicas
-    )
+    return _complete(spec, problems, replace(options, part=part), functions)
+
+
+def _complete(
+    spec: Spec, problems: Iterable[Problem], options: RunOptions, functions: dict[str, Callable[..., Any]]
+) -> LoadedSpec:
+    """Return the spec with the tasks of its part, and with all warnings about it."""
+    spec, made = build_part(spec, os.environ)
+    warnings = (*format_spec_warnings(spec, problems), *made)
+    return LoadedSpec(spec, warnings, options.part, functions, options.seed, options.replicas)
 
 
 def _check_options(options: RunOptions, part: PartAsked | None) -> None:
@@ -240,9 +246,7 @@ def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> 
     spec, problems = load_part(Path(before.path), wanted, before.built)
     if spec.digest != before.digest:
         raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again", code="spec-changed")
-    spec, made = build_part(spec, os.environ)
-    warnings = (*format_spec_warnings(spec, problems), *made)
-    return LoadedSpec(spec, warnings, wanted.part, source.functions, wanted.seed, wanted.replicas)
+    return _complete(spec, problems, wanted, source.functions)
 
 
 def _choose_part(path: Path, options: RunOptions, text: Any) -> PartAsked:

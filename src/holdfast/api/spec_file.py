@@ -6,6 +6,7 @@ Each is decided by a run of the trials that it needs; one run can decide several
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,6 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import encode_canonical
 from holdfast.model.run import CaseRow, CellRow
 from holdfast.model.run_warning import RunWarning
-from holdfast.model.spec import Invariant
 from holdfast.plan import Plan, RunOptions, Select, build_plan
 from holdfast.plan.matrix import select_case_rules
 from holdfast.plan.select import SelectedCell
@@ -90,7 +90,7 @@ class SpecFile:
             name = item.name
             while name in items:
                 name += "'"
-            items[name] = item if name == item.name else FileItem(name, *_build_rest(item))
+            items[name] = replace(item, name=name)
         if not items and not self.no_items:
             raise UsageError(
                 f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`", code="nothing-to-run"
@@ -126,10 +126,8 @@ class SpecFile:
         return ("contract",)
 
     def _list_cases(self) -> Iterator[FileItem]:
-        spec = self._specs["scenario"].spec if "scenario" in self._specs else None
-        for scenario in spec.scenarios if spec is not None else ():
-            for params in spec.params if spec is not None else ():
-                assert spec is not None
+        for spec in [loaded.spec for part, loaded in self._specs.items() if part == "scenario"]:
+            for scenario, params in product(spec.scenarios, spec.params):
                 line = scenario.position.line if scenario.position is not None else 1
                 yield _build_item("case", "scenario", scenario.name, "", params, line)
 
@@ -141,7 +139,8 @@ class SpecFile:
             for key in made.cells:
                 if key.invariant not in shared and made.count_expected(key):
                     rule = spec.get_invariant(key.invariant)
-                    yield _build_item(rule.id, part, key.scenario, rule.id, spec.params[key.params], _get_line(rule))
+                    line = rule.position.line if rule.position is not None else 1
+                    yield _build_item(rule.id, part, key.scenario, rule.id, spec.params[key.params], line)
 
     # -- running ------------------------------------------------------------------------------------
     def _run(self, part: str, items: Sequence[FileItem], *, fail_fast: bool) -> None:
@@ -149,13 +148,7 @@ class SpecFile:
         whole = not any(one.part == part and one not in items for one in self._items)
         select = Select() if whole else Select(cells=tuple(self._select_cells(items)))
         preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
-        options = RunOptions(
-            select,
-            fail_fast=fail_fast,
-            preflight=preflight,
-            seed=self._options.seed,
-            replicas=self._options.replicas,
-        )
+        options = replace(self._options, select=select, fail_fast=fail_fast, preflight=preflight)
         try:
             with run_blocking(build_work(spec, options, self._caller, runs=self._runs)) as result:
                 self._store_outcomes(part, result)
@@ -217,13 +210,5 @@ def _build_item(name: str, part: Any, scenario: str, rule: str, params: dict[str
     return FileItem(id, part, scenario, rule, encode_canonical(params).decode(), line)
 
 
-def _build_rest(item: FileItem) -> tuple[Any, ...]:
-    return item.part, item.scenario, item.invariant, item.params, item.line
-
-
 def _build_key(item: FileItem) -> _Key:
     return item.part, item.invariant, item.scenario, item.params
-
-
-def _get_line(rule: Invariant) -> int:
-    return rule.position.line if rule.position is not None else 1

@@ -199,9 +199,6 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
         """Whether a trial has effects outside its world: on a server that others use, or by an open port."""
         return any(service.kind == EXTERNAL for service in self.services) or bool(self.network.ways_in)
 
-    def get_service(self, name: str) -> ServiceSpec:
-        return next(s for s in self.services if s.name == name)
-
 
 # -- observations ------------------------------------------------------------------------------------
 class Isolation(Struct, frozen=True, omit_defaults=True):

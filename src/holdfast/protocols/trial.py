@@ -155,7 +155,7 @@ class TraceSink(Protocol):
     def add_error(self, why: str, code: str) -> None:
         """Add a failure of Holdfast or a provider that was not injected: the trial's fails become errors.
 
-        `code` is one of `model/error_codes.py`.
+        `code` is one of `errors` in `model/codes.toml`.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -64,24 +64,24 @@ def _find_meaningless_keys(agent: AgentSection) -> dict[str, str]:
 def _find_keys_of_others(agent: AgentSection) -> dict[str, str]:
     if agent.is_python:
         return {
-            **_map_keys((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
-            **_map_keys(_PROGRAM, "say type: command for an agent that is a program"),
-            **_map_keys((*_SERVER, *_HOSTED, "prompt", "answer_file", "dialogue")),
+            **dict.fromkeys((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
+            **dict.fromkeys(_PROGRAM, "say type: command for an agent that is a program"),
+            **dict.fromkeys((*_SERVER, *_HOSTED, "prompt", "answer_file", "dialogue"), ""),
         }
     if agent.kind == "command":
         more = "say type: http for a program that serves"
-        return {**_map_keys((*_REQUEST, *_SERVER, "endpoint"), more), **_map_keys((*_PYTHON, *_HOSTED))}
+        return {**dict.fromkeys((*_REQUEST, *_SERVER, "endpoint"), more), **dict.fromkeys((*_PYTHON, *_HOSTED), "")}
     if agent.kind == "http":
-        only_command = _map_keys(
+        only_command = dict.fromkeys(
             ("prompt", "answer_file", "dialogue"), "say type: command for a program that answers and ends"
         )
         return {
             **only_command,
-            **_map_keys(_PYTHON, "say type: python"),
-            **_map_keys(_HOSTED),
+            **dict.fromkeys(_PYTHON, "say type: python"),
+            **dict.fromkeys(_HOSTED, ""),
             **_find_unstarted_keys(agent),
         }
-    return _map_keys((*_REQUEST, "response_path", *_PYTHON))
+    return dict.fromkeys((*_REQUEST, "response_path", *_PYTHON), "")
 
 
 def _find_unstarted_keys(agent: AgentSection) -> dict[str, str]:
@@ -91,11 +91,7 @@ def _find_unstarted_keys(agent: AgentSection) -> dict[str, str]:
     keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is rejected by name
     if not agent.gateway:
         keys += ["limits", "mcp_config", *([] if agent.reset_function else ["env"])]
-    return _map_keys(keys, "let Holdfast start the agent by agent.command")
-
-
-def _map_keys(keys: Sequence[str], instead: str = "") -> dict[str, str]:
-    return dict.fromkeys(keys, instead)
+    return dict.fromkeys(keys, "let Holdfast start the agent by agent.command")
 
 
 _PLACE = r"\{([A-Za-z_]\w*)\}"

@@ -33,7 +33,7 @@ from holdfast.spec.rules.parts import (
     build_part_weather,
     build_part_weights,
     excuse_other_parts,
-    list_parts,
+    iter_parts,
     report_part_problems,
     report_scenario_problems,
     select_part,
@@ -116,7 +116,7 @@ def _build_spec(
     count = contract.get_replicas(reader, file, options.replicas)
     scoring = contract.build_scoring(reader, file, rules, matrix, count)
     _check_sections(reader, file, folder if options.copied_from is None else None)
-    parts = list_parts(file, rules, matrix)
+    parts = tuple(iter_parts(file, rules, matrix))
     part = _select_part(reader, file, path, parts, options)
     held = select_part_rules(file, part, rules)
     weather = build_part_weather(reader, file, part, options, folder, matrix)

@@ -145,10 +145,10 @@ def _is_short(name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _read_secret(name: str, environ: Mapping[str, str]) -> str:
-    replace_reference = _resolve_variable(name, None, environ)
+    value = _resolve_variable(name, None, environ)
     if _is_short(name, environ):
         raise UserError(f"the value of {name} {TOO_SHORT}", code="secret-unavailable", hint=TOO_SHORT_HINT)
-    return replace_reference
+    return value
 
 
 _PLACE = r"\{[A-Za-z_][\w-]*\}"

@@ -12,6 +12,7 @@ from holdfast.errors import SpecError
 from holdfast.model.spec import Unbuilt
 from holdfast.model.task import SimulatedUser, Task, UserScript
 from holdfast.reading.file import is_openable
+from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import find_near_name
 from holdfast.spec.explain import report_inner
@@ -100,16 +101,17 @@ def report_script_problems(reader: Reader, file: File, folder: Path) -> None:
 
 def find_unbuilt_users(file: File) -> Iterator[Unbuilt]:
     """Yield the users whose model is not available here."""
-    models = {name: model.spec for name, model in file.models.items()}
     for user in iter_users(file):
-        if user.model is None:
-            continue
-        from holdfast.planes.llm.sources.provider_hosts import describe_unknown_model, is_hosted, resolve_model
+        if user.model is not None:
+            yield from find_unknown_model(file, user.model, user.at.get("model"))
 
-        if resolve_model(models, user.model) is None:
-            close = find_near_name(user.model, models)
-            hint = f"did you mean {close}?" if close else ""
-            at = user.at.get("model")
-            yield Unbuilt(
-                at.path, describe_unknown_model(user.model), at.position, hint, mistake=not is_hosted(user.model)
-            )
+
+def find_unknown_model(file: File, name: str, at: Node) -> Iterator[Unbuilt]:
+    """Yield the model at this node, if nothing here answers for it."""
+    from holdfast.planes.llm.sources.provider_hosts import describe_unknown_model, is_hosted, resolve_model
+
+    models = {known: model.spec for known, model in file.models.items()}
+    if resolve_model(models, name) is None:
+        close = find_near_name(name, models)
+        hint = f"did you mean {close}?" if close else ""
+        yield Unbuilt(at.path, describe_unknown_model(name), at.position, hint, mistake=not is_hosted(name))

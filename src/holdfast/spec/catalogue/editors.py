@@ -64,40 +64,31 @@ def build_rule_schema(*, ids: bool, named: bool = False) -> Schema:
     nested = build_variant(
         {**common, "check": {"$ref": "#/$defs/Check"}}, [*required_keys, "check"], "A rule with its check inside."
     )
-    flat = [
+    return {"anyOf": [nested, *_build_typed_checks(common, required_keys)]}
+
+
+def build_check_schema() -> Schema:
+    """Return the value of `check:`."""
+    return {"anyOf": _build_typed_checks({}, [])}
+
+
+def _build_typed_checks(common: dict[str, Schema], required_keys: list[str]) -> list[Schema]:
+    """Return an alternative for each check: the common keys, its type and its settings."""
+    return [
         build_variant(
-            {**common, "type": build_selector(name, kind), **build_shared_refs(kind, _name_definition(name))},
+            {**common, "type": build_selector(name, kind), **build_shared_refs(kind, f"checks.{name}")},
             [*required_keys, "type", *list_required(kind)],
             get_first_line(kind),
         )
         for name, kind in iter_checks()
     ]
-    return {"anyOf": [nested, *flat]}
-
-
-def build_check_schema() -> Schema:
-    """Return the value of `check:`."""
-    return {
-        "anyOf": [
-            build_variant(
-                {"type": build_selector(name, kind), **build_shared_refs(kind, _name_definition(name))},
-                ["type", *list_required(kind)],
-                get_first_line(kind),
-            )
-            for name, kind in iter_checks()
-        ]
-    }
 
 
 def build_rule_definitions() -> dict[str, Schema]:
     """Return definitions that rules refer to: their common keys, and the settings of each check."""
     return {RuleKeys.__name__: build_section_schema(RuleKeys)} | {
-        _name_definition(name): build_section_schema(kind) for name, kind in iter_checks()
+        f"checks.{name}": build_section_schema(kind) for name, kind in iter_checks()
     }
-
-
-def _name_definition(check: str) -> str:
-    return f"checks.{check}"
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -239,12 +239,10 @@ def _get_family(section: str) -> Family:
 
 
 def _list_settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
-    return tuple(_build_setting(field) for field in get_keys(keys) if field.key not in but)
-
-
-def _build_setting(field: Field) -> PluginSetting:
-    return PluginSetting(
-        field.key, describe_type(field), format_default(field.default), field.required, field.hint.description
+    return tuple(
+        PluginSetting(f.key, describe_type(f), format_default(f.default), f.required, f.hint.description)
+        for f in get_keys(keys)
+        if f.key not in but
     )
 
 

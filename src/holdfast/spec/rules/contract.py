@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import find_near_name, suggest_name
+from holdfast.reading.words import suggest_name
 from holdfast.spec.references import interpolate
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import MatrixEntry
@@ -24,7 +24,7 @@ from holdfast.spec.rules.reach import Reach, build_scenarios
 from holdfast.spec.rules.rules import RuleEntry, find_aggregation_problem, report_duplicate_rules
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ScoringSection
-from holdfast.spec.task import build_task
+from holdfast.spec.task import build_task, find_unknown_model
 from holdfast.spec.world.world_value import build_world
 
 CALM = "calm"
@@ -108,19 +108,25 @@ def build_contract_weather(reader: Reader, file: File, options: LoadOptions, roo
     added = _build_profile_entry(reader, file, entries, options.profile) or _build_calm_entry(
         file, entries, options.part
     )
+    at = owner.get_key("chaos_matrix") if owner.has("chaos_matrix") else None
+    return build_scenario_set(reader, file, root, (*entries, *added), at)
+
+
+def build_scenario_set(
+    reader: Reader, file: File, root: Path, entries: tuple[MatrixEntry, ...], at: Node | None
+) -> ScenarioSet:
+    """Return the scenarios of these entries; reports faults that the agent cannot meet."""
     reach = None if reader.has_error("agent") else Reach(file.agent, root, build_world(file))
     made: list[tuple[Scenario, tuple[FaultEntry, ...]]] = []
     names = {entry.name for entry in entries}
-    for entry in (*entries, *added):
+    for entry in entries:
         new = build_scenarios(reader, reach, entry)
         for name in (scenario.name for scenario, _ in new if scenario.name != entry.name and scenario.name in names):
             message = f"profile {entry.profile} has a scenario of the name {name!r} too"
             reader.report(entry.at.get("name"), message, code="duplicate-id")
         made += new
-    at = owner.get_key("chaos_matrix") if owner.has("chaos_matrix") else None
-    return ScenarioSet(
-        tuple(s for s, _ in made), tuple(f for _, f in made), at, reach is not None and reach.tools_on_wire
-    )
+    on_wire = reach is not None and reach.tools_on_wire
+    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), at, on_wire)
 
 
 def _build_profile_entry(
@@ -169,19 +175,10 @@ def _build_calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAs
 
 def find_unbuilt_rules(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
     """Yield the judges whose model is not available here, under any parameters."""
-    models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
-        if not rule.traits.asks_model:
-            continue
-        from holdfast.planes.llm.sources.provider_hosts import describe_unknown_model, is_hosted, resolve_model
-
-        written = str(rule.invariant.settings["model"])
-        for model in dict.fromkeys(interpolate(written, values) for values in params):
-            if resolve_model(models, model) is None:
-                at = rule.settings_at.get("model")
-                close = find_near_name(model, models)
-                hint = f"did you mean {close}?" if close else ""
-                yield Unbuilt(at.path, describe_unknown_model(model), at.position, hint, mistake=not is_hosted(model))
+        written = str(rule.invariant.settings["model"]) if rule.traits.asks_model else ""
+        for model in dict.fromkeys(interpolate(written, values) for values in params) if written else ():
+            yield from find_unknown_model(file, model, rule.settings_at.get("model"))
 
 
 # -- repeats and scores -------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from holdfast import plugins
 from holdfast.faults import profiles
@@ -88,15 +89,8 @@ class MatrixEntry(Struct, frozen=True, kw_only=True):
     @property
     def own_faults(self) -> tuple[FaultEntry, ...]:
         """Its own faults, family by family."""
-        return (
-            *self.tool_faults,
-            *self.llm_faults,
-            *self.context_attacks,
-            *self.mcp_faults,
-            *self.http_faults,
-            *self.service_faults,
-            *self.world_faults,
-        )
+        values = asdict(self)
+        return tuple(fault for family in FAMILIES for fault in values[family])
 
 
 class FaultSet(Struct, frozen=True):

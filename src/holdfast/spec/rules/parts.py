@@ -13,11 +13,17 @@ from holdfast.model.spec import Part, PartAsked, PartWeights
 from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet, build_added_entry, is_profile
+from holdfast.spec.rules.contract import (
+    CALM,
+    ContractRules,
+    LoadOptions,
+    ScenarioSet,
+    build_added_entry,
+    build_scenario_set,
+    is_profile,
+)
 from holdfast.spec.rules.matrix import MatrixEntry
-from holdfast.spec.rules.reach import Reach, build_scenarios
 from holdfast.spec.sections.file import File
-from holdfast.spec.world.world_value import build_world
 
 _NEEDED = {
     "version": "version: 1",
@@ -52,16 +58,13 @@ REPLAY = "replay"
 """The scenario of recorded sessions without faults: calm, because their tools' answers are recorded."""
 
 
-def list_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
-    """Return the parts that the file configures, in the order in which they run and appear."""
-    return tuple(_iter_parts(file, rules, weather))
-
-
-def _iter_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterator[Part]:
+def iter_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterator[Part]:
+    """Yield the parts that the file configures, in the order in which they run and appear."""
     prompts = bool(file.golden_prompts)
     if file.task is not None and file.mapped:
         yield "scenario"
-    if rules.all and weather.at is not None and (prompts or file.task is not None or _has_only_probes(rules)):
+    only_probes = all(rule.invariant.probes for rule in rules.all)
+    if rules.all and weather.at is not None and (prompts or file.task is not None or only_probes):
         yield "contract"
     if prompts and file.run_rules:
         yield "mutation"
@@ -69,10 +72,6 @@ def _iter_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> Itera
         yield "chaos"
     if file.replays is not None and (file.replays.sessions or file.replays.sources):
         yield "replay"
-
-
-def _has_only_probes(rules: ContractRules) -> bool:
-    return all(rule.invariant.probes for rule in rules.all)
 
 
 def select_part(wanted: PartAsked, parts: tuple[Part, ...]) -> Part:
@@ -141,12 +140,7 @@ def build_part_weather(
 def build_chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = None) -> ScenarioSet:
     """Return the weather of the `chaos` block, or of the profile that is named instead."""
     entry = _build_chaos_entry(reader, file, profile)
-    if entry is None:
-        return ScenarioSet()
-    reach = None if reader.has_error("agent") else Reach(file.agent, root, build_world(file))
-    made = build_scenarios(reader, reach, entry)
-    on_wire = reach is not None and reach.tools_on_wire
-    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, on_wire)
+    return ScenarioSet() if entry is None else build_scenario_set(reader, file, root, (entry,), entry.at)
 
 
 def _build_chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry | None:

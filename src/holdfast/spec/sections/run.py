@@ -14,6 +14,7 @@ from holdfast.model.task import DialogueMessage
 from holdfast.reading.fields import Schema, ValueForm, about, convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
+from holdfast.spec.catalogue.schema import build_section_schema
 from holdfast.spec.rules.matrix import MatrixEntry
 from holdfast.spec.sections.forms import Aggregate, Code, Format
 
@@ -81,15 +82,7 @@ def _read_date_range(reader: Reader, node: Node) -> Any:
 
 
 def _build_messages_schema() -> Schema:
-    message = {
-        "type": "object",
-        "properties": {
-            "role": {"enum": ["user", "assistant", "system", "tool"]},
-            "content": {"type": "string"},
-        },
-        "required": ["role", "content"],
-        "additionalProperties": False,
-    }
+    message = build_section_schema(MessageKeys)
     return {"type": "array", "items": {"anyOf": [{"type": "string"}, message]}}
 
 

@@ -16,6 +16,7 @@ from holdfast.reading.file import Source, read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.tree import parse
+from holdfast.spec.catalogue.schema import build_section_schema
 
 _LINE = Annotated[str, about("", min_length=1)]
 
@@ -97,10 +98,7 @@ def _read_script(reader: Reader, node: Node) -> Any:
 
 def _build_script_schema() -> Schema:
     text = {"type": "string", "minLength": 1}
-    when = {**text, "description": "A regular expression that is looked for in the answer."}
-    say = {**text, "description": "What the user then says."}
-    rule = {"type": "object", "properties": {"when": when, "say": say}, "required": ["when", "say"]}
-    items = {"anyOf": [text, {**rule, "additionalProperties": False}]}
+    items = {"anyOf": [text, build_section_schema(SayRuleKeys)]}
     return {"anyOf": [text, {"type": "array", "items": items, "minItems": 1}]}
 
 
