@@ -50,8 +50,8 @@ def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
     escape = match[1] if match else "\\"
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
-    # A line that ends in the escape character continues; comments and empty lines in between are dropped, as docker
-    # does.
+    # A line that ends in the escape character continues in the next one, without a space; comments and empty lines in
+    # between are dropped. Docker does the same.
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue  # empty, or a comment: also between the lines of one instruction
@@ -60,10 +60,10 @@ def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
         if stripped.endswith(escape):
             parts.append(stripped[:-1])
             continue
-        steps.append(_parse_step(" ".join([*parts, stripped]), started, name))
+        steps.append(_parse_step("".join([*parts, stripped]), started, name))
         parts = []
     if parts:
-        steps.append(_parse_step(" ".join(parts), started, name))
+        steps.append(_parse_step("".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
         raise make_invalid_error(
             f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04"

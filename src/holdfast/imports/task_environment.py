@@ -32,6 +32,12 @@ _INSTALLS = {
 """Programs that install packages, and the word before package names."""
 _FETCHES = frozenset({"curl", "wget", "uv", "uvx", "conda", "add-apt-repository", "gpg", "npx"})
 """Programs that need the network: a sandbox has none."""
+_NEEDS_ROOT = frozenset({"addgroup", "adduser", "chgrp", "chown", "groupadd", "service", "useradd", "usermod"})
+"""Programs that change users or owners: a sandbox has no root."""
+_CHANGES_PATHS = frozenset({"chmod", "cp", "install", "ln", "mkdir", "mv", "rm", "touch"})
+"""Programs whose absolute paths have to be below the workspace or `/tmp`: nothing else can be written."""
+_OPTIONS_WITH_ADDRESS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host")
+_MAKES_FOLDER = re.compile(r"(^|&&|;|\|\|)(\s*)mkdir(?=\s)")
 _PACKED = re.compile(r"\.(?:tar|tgz|tbz2?|txz|tar\.\w+)$")
 """Archives that ADD unpacks."""
 _QUIET = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL", "HEALTHCHECK"})
@@ -90,6 +96,7 @@ class _StepReader:
         self._place = place
         self._here = "/" if _find_workdir(steps) else place.workdir
         self._bytes = 0
+        self._outside: list[str] = []
         self._context = resolve_path(task.context)
         self._ignored = load_dockerignore(task.context, task.dockerfile)
 
@@ -126,9 +133,17 @@ class _StepReader:
         inside = self._find_inside(target)
         if inside is None:
             self._place.left_out.append(f"{step.name} {step.text}: {target} is outside {self._place.workdir}")
+            self._outside += self._list_targets(sources, target)
             return
         for source in sources:
             self._copy_source(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
+
+    def _list_targets(self, sources: Sequence[str], target: str) -> list[str]:
+        """Returns the paths that the copies would have had."""
+        full = posixpath.normpath(posixpath.join(self._here, target))
+        if not target.endswith("/"):
+            return [full]
+        return [posixpath.join(full, posixpath.basename(source.rstrip("/"))) for source in sources]
 
     def _find_inside(self, target: str) -> str | None:
         """Return the path below the workspace; None if it is elsewhere."""
@@ -188,16 +203,30 @@ class _StepReader:
         installed = list(_list_packages(command))
         if installed:
             self._place.packages += [name for name in installed if name not in self._place.packages]
-            rest = [part for part in _split_commands(command) if not _is_installing(part)]
             self._place.left_out.append(f"RUN {command}: install on this machine: {', '.join(installed)}")
-            command = " && ".join(rest)
-        fetching = next((word for part in _split_commands(command) if (word := _get_program(part)) in _FETCHES), None)
-        cloned = any(part.split()[:2] == ["git", "clone"] for part in _split_commands(command))
-        if fetching or cloned:
-            self._place.left_out.append(f"RUN {command}: it needs the network")
+        if any(_is_installing(part) for part in _split_commands(command)):
+            command = " && ".join(part for part in _split_commands(command) if not _is_installing(part))
+        needed = next(filter(None, map(self._find_need, _split_commands(command))), None)
+        if needed:
+            self._place.left_out.append(f"RUN {command}: it needs {needed}")
         elif command:
             moved = self._here if self._find_inside(self._here) not in ("", None) else ""
+            command = _MAKES_FOLDER.sub(r"\1\2mkdir -p", command)  # the copied files are there already
             self._place.commands.append(f"cd {shlex.quote(moved)} && {command}" if moved else command)
+
+    def _find_need(self, part: str) -> str | None:
+        """Returns what the command needs and no sandbox has."""
+        program = posixpath.basename(_get_program(part))
+        if program in _FETCHES or part.split()[:2] == ["git", "clone"]:
+            return "the network"
+        if program in _NEEDS_ROOT:
+            return "root"
+        words = [word for word in part.split() if word.startswith("/")]
+        left = (word for word in words for path in self._outside if word == path or word.startswith(f"{path}/"))
+        written = words if program in _CHANGES_PATHS else ()
+        closed = (word for word in written if self._find_inside(word) is None and not word.startswith("/tmp/"))  # noqa: S108
+        missing = next(left, None) or next(reversed(list(closed)), None)
+        return f"{missing}, which is outside {self._place.workdir}" if missing else None
 
 
 def _find_sources(context: Path, source: str) -> list[Path]:
@@ -234,7 +263,10 @@ def _list_packages(command: str) -> Iterator[str]:
         words = part.split()
         wanted = _INSTALLS.get(_get_program(part))
         if wanted in words:
-            yield from (word for word in words[words.index(wanted) + 1 :] if not word.startswith(("-", ">", "2>")))
+            start = words.index(wanted) + 1
+            for before, word in zip(words[start - 1 :], words[start:], strict=False):
+                if before not in _OPTIONS_WITH_ADDRESS and not word.startswith(("-", ">", "2>")):
+                    yield word
 
 
 def _is_installing(part: str) -> bool:

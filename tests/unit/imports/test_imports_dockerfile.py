@@ -96,3 +96,48 @@ def test_a_file_that_is_not_there_or_lies_outside_is_an_error(tmp_path: Path) ->
     (tmp_path / "link.txt").symlink_to("/etc/hostname")
     with pytest.raises(UserError, match="outside"):
         place(tmp_path, "FROM a\nCOPY link.txt /app/\n")
+
+
+def test_lines_are_joined_as_docker_joins_them() -> None:
+    (_, step) = parse_dockerfile("FROM a\nRUN echo 'one\\n\\\ntwo' && ma\\\nke\n", "Dockerfile")
+    assert step.text == "echo 'one\\ntwo' && make"
+
+
+def test_a_folder_that_copied_files_have_made_may_be_there(tmp_path: Path) -> None:
+    found = place(
+        tmp_path, "FROM a\nWORKDIR /app\nRUN mkdir data && mkdir -p x\nCOPY n.txt /app/data/n.txt\n", n_txt="1"
+    )
+    assert found.commands == ["mkdir -p data && mkdir -p -p x"]
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ("apt-get update", ""),
+        ("python /tmp/build/fetch.py --all", "/tmp/build"),
+        ("sh /entrypoint.sh", "/entrypoint.sh"),
+        ("cp /root/.local/bin/uv /usr/local/bin/uv", "/usr/local/bin/uv"),
+        ("/root/.local/bin/uv venv", "the network"),
+        ("useradd -m agent", "root"),
+        ("chown -R bob /app", "root"),
+        ("mkdir -p /data/in", "/data/in"),
+        ("touch /app/a && chmod +x /usr/local/bin/tool", "/usr/local/bin/tool"),
+    ],
+)
+def test_a_command_that_no_sandbox_can_run_is_named(tmp_path: Path, run: str, why: str) -> None:
+    dockerfile = f"FROM a\nWORKDIR /app\nCOPY build /tmp/build\nCOPY e.sh /entrypoint.sh\nRUN {run}\n"
+    found = place(tmp_path, dockerfile, build__fetch_txt="1", **{"e.sh": ""})
+    assert found.commands == []
+    assert [why in one for one in found.left_out if one.startswith("RUN ")] == ([True] if why else [])
+
+
+@pytest.mark.parametrize("run", ["python /app/make.py > /tmp/log", "mkdir /tmp/x", "chmod +x /app/run.sh", "cp a ./b"])
+def test_a_command_inside_the_workspace_stays(tmp_path: Path, run: str) -> None:
+    found = place(tmp_path, f"FROM a\nWORKDIR /app\nRUN {run}\n")
+    assert [one.replace("mkdir -p", "mkdir") for one in found.commands] == [run]
+
+
+def test_the_address_of_an_index_is_no_package(tmp_path: Path) -> None:
+    run = "pip install torch --index-url https://x.invalid/cpu -r needs.txt && pip3 install -i https://y.invalid jq"
+    found = place(tmp_path, f"FROM a\nWORKDIR /app\nRUN {run}\n")
+    assert found.packages == ["torch", "needs.txt", "jq"]
