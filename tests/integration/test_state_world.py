@@ -185,6 +185,10 @@ setup:
     - {path: app/calls.py, content: "import os, sys\\nsys.exit(os.system('no-such-program') >> 8)\\n"}
     - {path: app/runs.sh, content: "python3 forges.py\\n"}
     - {path: app/goes_on.sh, content: "no-such-program || true\\ngrep -q good made.sh\\n"}
+    - {path: app/hushed.sh, content: "no-such-program -q 2>/dev/null || true\\n"}
+    - {path: app/hushed_fails.sh, content: "if no-such-program >/dev/null 2>&1; then exit 0; fi\\nexit 1\\n"}
+    - {path: app/guarded.sh, content: "if command -v no-such-program >/dev/null; then no-such-program; fi\\ntrue\\n"}
+    - {path: app/two_ways.sh, content: "#!/bin/sh\\nno-such-program 2>/dev/null || test 1 = 1\\n", mode: "755"}
     - {path: app/active.sh, content: "PATH=/workspace/extra:$PATH\\n"}
     - {path: extra/on-path-only, content: "#!/bin/sh\\nexit 0\\n", mode: "755"}
     - {path: app/by_env.sh, content: "#!/usr/bin/env no-such-program\\n", mode: "755"}
@@ -275,7 +279,11 @@ THERE = {
     "make_piped": ("make -C app test 2>&1 | tail -3; false", 0, "fail"),
     "in_bash_function": ("bash -c 't() { no-such-program; }; t || exit 7'", 0, "unproven"),
     "npm_silent": ("npm --prefix app run --silent two || exit 1", 0, "fail"),
-    "goes_on": ("sh app/goes_on.sh", 0, "fail"),
+    "goes_on": ("sh app/goes_on.sh", 0, "unproven"),
+    "hushed_in_a_script": ("sh app/hushed.sh", 0, "unproven"),
+    "hushed_in_a_failing_script": ("cd app && bash -e ./hushed_fails.sh", 0, "unproven"),
+    "guarded_in_a_script": ("sh app/guarded.sh", 0, "pass"),
+    "another_way_in_a_script": ("app/two_ways.sh", 0, "pass"),
     "goes_on_here": ("no-such-program; grep -q good made.sh", 0, "unproven"),
     "goes_on_well": ("no-such-program; ! grep -q FAILED made.sh", 0, "unproven"),
     "other_way_fails": ("no-such-program || grep -q good made.sh", 0, "fail"),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.checks.state.programs import (
     NotRun,
+    find_missing_in_scripts,
     find_missing_programs,
     find_program_not_run,
     has_another_way,
@@ -52,7 +53,7 @@ class ExitRecord(Struct, frozen=True, omit_defaults=True):
     signal: int = 0
     duration_ms: float = 0.0
     missing: tuple[str, ...] = ()
-    """Programs that the command names and that this world never had, if it ended with another code than 126 or 127."""
+    """Programs that the command or its scripts run and that are missing, if it ended neither with 126 nor with 127."""
     not_run: NotRun = NotRun()
     """The program that it could not run, if it ended with 126 or 127."""
 
@@ -120,7 +121,11 @@ class CommandExit:
         if not_run.exit_code is not None:
             return replace(ended, not_run=not_run)
         absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
-        return replace(ended, missing=await find_missing_programs(absent, world))
+        missing = await find_missing_programs(absent, world)
+        if not missing and ended.exit_code is not None:
+            passed = ended.exit_code == self.exit_code
+            missing = await find_missing_in_scripts(self.command, world, passed=passed)
+        return replace(ended, missing=missing)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         ended = read_evidence(exhibit, [self.command, self.timeout], ExitRecord)

@@ -66,6 +66,11 @@ _PATH = re.compile(r"\bPATH=['\"]?([^\s;&|'\"]+)")
 _PWD = re.compile(r"\$PWD|\$\{PWD\}")
 _INTERPRETER = re.compile(r"#!\s*(\S+).*", re.DOTALL)
 _WORD = re.compile(r"[^\s'\"();&|<>=@`]+")
+_SHELLS = ("sh", "bash", "dash")
+_SHELL_SCRIPT = re.compile(r"#!\s*\S*(?:/env\s+|/)(?:ba|da)?sh\b")
+_WORDS_BEFORE_SCRIPT = 4
+_GUARDED = re.compile(r"\b(?:command\s+-[vV]|which|type|hash)\s+([\w.+-]+)")
+"""A program that a script looks for before it runs it."""
 _STARTERS = ("make", "gmake", "env", "xargs", "timeout", "nice", "nohup", "stdbuf", "setsid")
 """Programs whose "No such file" concerns a program; a shell's concerns a script or a path."""
 _GROUP = re.compile(r"\s*[({]")
@@ -172,6 +177,23 @@ async def find_program_not_run(
     return NotRun(code, program, files.is_changed_program(program) or gone[0] in set(programs).difference(never_there))
 
 
+async def find_missing_in_scripts(command: str, world: World, *, passed: bool) -> tuple[str, ...]:
+    """Return the programs that are missing and that the command's shell scripts run, without another way.
+
+    A script may hide that a program is missing. Scripts that the agent wrote or changed, and programs that it removed
+    or that the script itself looks for (`command -v jq`), are the agent's or the script's own business.
+    """
+    files = _Files(command, world)
+    for script in files.read_scripts(find_readable_calls(command)):
+        guarded = set(_GUARDED.findall(script))
+        names = [name for name in list_programs(script) if not is_in_workspace(name, world)]
+        gone = await find_missing_programs([name for name in names if strip_changes(name) not in guarded], world)
+        lacking = tuple(name for name in gone if not files.is_changed_program(strip_changes(name)))
+        if lacking and not has_another_way(script, lacking, passed=passed):
+            return lacking
+    return ()
+
+
 def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> bool:
     """Whether the command decides without the missing programs, as in `uv run pytest || pytest`.
 
@@ -236,6 +258,22 @@ class _Files:
                     with host_path.open(errors="replace") as file:
                         return file.read(_READ_CHARS)
         return ""
+
+    def read_scripts(self, calls: Iterable[ProgramCall]) -> list[str]:
+        """Return the shell scripts that are run and that the agent did not change."""
+        words = ((call.program, *call.args[:_WORDS_BEFORE_SCRIPT]) for call in calls)
+        names = [
+            next((word for word in args if not word.startswith("-")), "")
+            if PurePosixPath(program).name in _SHELLS
+            else program
+            for program, *args in words
+        ]
+        texts = {name: self.read(name) for name in names if name and not self.is_changed(name)}
+        return [
+            text
+            for name, text in texts.items()
+            if text and (name.endswith((".sh", ".bash")) or _SHELL_SCRIPT.match(text))
+        ]
 
     def read_trusted_texts(self, teller: str) -> list[str]:
         """Return the command, and the files that it or the report names and that the agent did not change."""
