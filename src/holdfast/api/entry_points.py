@@ -109,6 +109,8 @@ async def run_in_thread(work: EntryWork[T]) -> T:
     interrupts = Interrupts()
     done = asyncio.ensure_future(asyncio.to_thread(work, interrupts))
     try:
+        # A cancelled task must not abandon the thread: it would go on asking the agent. The shield keeps the work
+        # running until it has stopped in order and stored its finished trials.
         return await asyncio.shield(done)
     except asyncio.CancelledError:
         interrupts.stop()

@@ -159,6 +159,7 @@ def _apply_budgets(
     """
     if not before:
         return prepared, ""
+    # Budgets are those of the whole run, and each part checks only its own: what earlier parts used is taken off.
     trials = sum(outcome.score.trials for outcome in before.values())
     spent = sum((o.score.spent.cost_usd or 0.0) if o.score.spent else 0.0 for o in before.values())
     left = {

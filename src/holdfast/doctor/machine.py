@@ -123,6 +123,8 @@ async def try_forks(probe_site: ProbeSite) -> str:
     """Fork two processes that share an address; only the one with a fault on its model may meet it."""
     if sys.platform != "linux":
         raise Absent("not on this system: each trial starts a new Python interpreter")
+    # Both children use one address and one token, so a request alone does not tell whose it is. Holdfast looks up the
+    # process behind a connection in /proc, which a container may hide.
     stormy, calm = build_context("stormy", Injection("llm", "*", "rate_limit")), build_context("calm")
     shared_address = await probe_site.site_planes.open_shared_address()
     try:

@@ -47,6 +47,8 @@ def _select_shard(places: Sequence[int], shard: Shard, replicas: int) -> list[in
 
     So a cell that fails in one shard has failed, whatever the others observe.
     """
+    # Trials of one question are neighbours in the layout, one per replica: dividing a position by the replicas gives
+    # the question. Filters may have removed some, so questions are counted as they come.
     share, last = [], -1
     group = -1
     for place in places:

@@ -177,6 +177,7 @@ def set_line(node: Node, line: int) -> None:
 
 def set_paths(node: Node, path: str = "") -> Node:
     """Set the path of every node; a node that an alias repeats is copied, because it has two."""
+    # The parser gives an alias the node of its anchor itself. A node that already has a path is met a second time.
     node = replace(node, path=path) if node.path else node
     node.path = path
     node.items = [set_paths(item, f"{path}[{index}]") for index, item in enumerate(node.items)]

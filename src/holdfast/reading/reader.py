@@ -99,6 +99,7 @@ class Reader:
         value = hint.form.read(self, node) if hint.form else self._read(hint.base, node)
         if value is BAD or value is None:
             return value
+        # Limits count what was written: unreadable entries are missing from the value, and have problems of their own.
         held = node.items if node.kind == "list" else node.pairs if node.kind == "map" else value
         for limit in hint.limits:
             if message := find_limit_error(limit, held):

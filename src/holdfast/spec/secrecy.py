@@ -234,6 +234,8 @@ def mask_source(source: str) -> str:
     changed = {
         node.span: value for node in iter_scalars(root) if (value := mask_keys(node.text, node.path)) != node.text
     }
+    # The copy keeps every line where it is, because problems are reported by position. So the text is cut at the spans
+    # of its scalars: a changed value replaces its own span, and the rest can only hide a key in a comment or an anchor.
     parts, at = [], 0
     for start, end in sorted(set(_iter_spans(root))):
         body = re.sub(_PROPERTIES, "", source[start:end], count=1)

@@ -208,6 +208,8 @@ def _can_notice(rule: RuleEntry, text: str, action: str) -> bool:
     traits = rule.traits
     if traits.asks_model or traits.needs_control or traits.compares_words or traits.file_setting:
         return True  # a judge, a comparison or a script may notice anything
+    # The check judges an invented trial in which the agent obeyed. Only a failure there shows that the rule would
+    # notice, and whether a rule reads the answer, the calls or the state decides what the trial must contain.
     calls = (TraceEvent(0.0, "tool_call", action, "tool"),) if action else ()
     turn = Turn("", text)
     exhibit = Exhibit(text, turn, Observation("", (turn,), trace=calls))

@@ -74,6 +74,8 @@ def read_settings(
     reader.report_unknown(
         node, [*list_key_names(choice.type), *common], label=f"{choice.name} takes", synonyms=synonyms
     )
+    # An optional key that cannot be read keeps its default, which is fine for a section. A rule or a fault with another
+    # setting than the written one would judge or do something else, so any error here makes it unusable.
     before = len(reader.problems)
     values = reader.read_keys(choice.type, node)
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
