@@ -29,7 +29,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import build_plan
 from holdfast.protocols.executor import Executor
 from holdfast.spec import load
-from holdfast.testing.kit import run_checks
+from holdfast.testing import run_checks
 
 OpenExecutor = Callable[[Spec], AbstractAsyncContextManager[Executor]]
 ExecutorCheck = Callable[[OpenExecutor, Path], Awaitable[None]]

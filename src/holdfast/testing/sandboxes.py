@@ -20,7 +20,7 @@ from pathlib import Path
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.capabilities import THROWAWAY
 from holdfast.protocols.sandbox import Disturbable, SandboxBackend
-from holdfast.testing.kit import run_checks
+from holdfast.testing import run_checks
 from holdfast.testing.sandbox_steps import (
     ENV,
     SOON_S,
