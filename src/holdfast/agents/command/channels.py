@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.agents.command.answer import describe_wait
 from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, fill_argument, fill_command, has_placeholder
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentMisconfigured
 from holdfast.model.codec import encode, make_encodable, make_storable
 from holdfast.model.observation import Turn
 from holdfast.model.shorten import shorten
@@ -56,12 +56,8 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
     prompt = _CONTROLS.sub("", prompt)
     lines = [TypedLine(step.expect, step.type.replace("{prompt}", prompt)) for step in agent.dialogue]
     if any(len(row.encode()) > LINE_LIMIT for line in lines for row in line.text.split("\n")):
-        raise AgentUnavailable(
-            f"a line of the prompt is longer than {LINE_LIMIT} bytes, which no terminal accepts",
-            code="prompt-undeliverable",
-            hint="use agent.prompt: arg, env or file",
-            config=True,
-        )
+        text = f"a line of the prompt is longer than {LINE_LIMIT} bytes, which no terminal accepts"
+        raise AgentMisconfigured(text, code="prompt-undeliverable", hint="use agent.prompt: arg, env or file")
     return Terminal(lines, sinks)
 
 
@@ -186,9 +182,5 @@ def _check_word(prompt: str) -> None:
     if len(prompt) > WORD_LIMIT // 4 and len(prompt.encode()) > WORD_LIMIT:
         why = f"is longer than {WORD_LIMIT // 1024} kB"
     if why:
-        raise AgentUnavailable(
-            f"the prompt {why}: no argument or variable can carry it",
-            code="prompt-undeliverable",
-            hint="use agent.prompt: stdin or file",
-            config=True,
-        )
+        text = f"the prompt {why}: no argument or variable can carry it"
+        raise AgentMisconfigured(text, code="prompt-undeliverable", hint="use agent.prompt: stdin or file")

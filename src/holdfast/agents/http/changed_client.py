@@ -221,28 +221,25 @@ class ChangedClient:
             for n, wire in enumerate(wires)
         ]
         results = await asyncio.gather(*sends, return_exceptions=True)
-        exchanges = [self._unwrap_result(one, limit_s) for one in results[min(change.abandoned, count - 1) :]]
-        if all(one is None for one in exchanges):
-            gone = results[-1]
-            assert isinstance(gone, NotConnected)
+        awaited = results[min(change.abandoned, count - 1) :]
+        counted: list[HttpExchange] = []
+        for result in awaited:
+            if isinstance(result, HttpExchange):
+                counted.append(result)
+            elif isinstance(result, NotConnected):
+                counted.append(HttpExchange("closed", "it accepted no new connection while others were open"))
+            else:
+                raise result
+        # If not a single copy was accepted, the agent is not there: that is no finding about concurrent requests.
+        gone = awaited[-1]
+        if isinstance(gone, NotConnected) and all(isinstance(result, NotConnected) for result in awaited):
             raise make_unreachable_error(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
-        counted = [
-            one or HttpExchange("closed", "it accepted no new connection while others were open") for one in exchanges
-        ]
         if change.others and all(_rank(one) < _BAD for one in counted):
             worst = counted[_OWN]  # only that one sent the task's own question
         else:
             worst = max(reversed(counted), key=_rank)
         worst.note = f"{count} concurrent requests: " + _describe_counts(counted, count)
         return worst
-
-    def _unwrap_result(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
-        """Return the result of one copy; None if there was no connection."""
-        if isinstance(result, HttpExchange):
-            return result
-        if isinstance(result, NotConnected):
-            return None
-        raise result
 
 
 _REFUSED, _ANSWERED, _BAD = 0, 1, 2

@@ -49,16 +49,12 @@ def _explain_failure(kind: FailureKind, error: BaseException | None, url: HttpUr
     if kind == "dns":
         return f"unknown host {url.endpoint.host}", "check the host name in agent.endpoint"
     if kind == "tls":
-        return _explain_tls_error(error)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
+        return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
     if isinstance(error, OSError):
         return _explain_system_error(error)
     return f"the connection failed ({type(error).__name__})", "check that agent.endpoint names an HTTP server"
-
-
-def _explain_tls_error(error: BaseException | None) -> tuple[str, str]:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
-    return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
 
 
 def _explain_system_error(error: OSError) -> tuple[str, str]:

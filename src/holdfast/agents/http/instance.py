@@ -28,6 +28,11 @@ from holdfast.protocols.world import Place, ReachablePort, World
 FIRST, COUNT = 20_000, 12_000
 """A range below Linux's ephemeral ports, from which any connection could take a port before the agent does."""
 
+_PORT_HINT = (
+    "stop what listens there, or write {port} for it in agent.endpoint: Holdfast then picks a free one, fills it in "
+    "agent.command and sets PORT"
+)
+
 
 class Ports:
     """Hands out ports in rotation: a port that was just used may still be blocked."""
@@ -58,16 +63,8 @@ def check_port_free(host: str, port: int) -> None:
                 probe.bind(address)
             except OSError as refused:
                 if refused.errno == errno.EADDRINUSE:
-                    raise _make_port_error(port) from refused
-
-
-def _make_port_error(port: int) -> AgentUnavailable:
-    return AgentUnavailable(
-        f"port {port} is already taken, so the agent cannot be started on it",
-        code="port-taken",
-        hint="stop what listens there, or write {port} for it in agent.endpoint: Holdfast then picks a free one, "
-        "fills it in agent.command and sets PORT",
-    )
+                    text = f"port {port} is already taken, so the agent cannot be started on it"
+                    raise AgentUnavailable(text, code="port-taken", hint=_PORT_HINT) from refused
 
 
 def _is_free(port: int) -> bool:

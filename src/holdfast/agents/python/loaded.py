@@ -56,11 +56,8 @@ def load(
     loaded = load_agent(agent.endpoint, agent.input)
     reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
     if reset is not None and not callable(reset):
-        raise UserError(
-            f"agent.reset_function {agent.reset_function!r} cannot be called",
-            code="agent-config-invalid",
-            key="agent.reset_function",
-        )
+        text = f"agent.reset_function {agent.reset_function!r} cannot be called"
+        raise _make_config_error(text, key="agent.reset_function")
     for scenario in scenarios:
         for injection in scenario.injections:
             if injection.raises:
@@ -75,7 +72,11 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent
     """
     target = _resolve("agent.endpoint", endpoint)
     if isinstance(target, type):
-        target = _make_instance(endpoint, target)
+        try:
+            target = target()
+        except TypeError as broken:
+            text = f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}"
+            raise _make_config_error(text, "name an instance of it, or a function") from broken
     for method in ("ainvoke", "invoke"):
         function = getattr(target, method, None)
         if callable(function):
@@ -88,20 +89,14 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent
             )
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
-        raise UserError(
-            f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be called",
-            code="agent-config-invalid",
-            hint="name the result of its compile()"
-            if graph
-            else "name a function, or an object with invoke, ainvoke or __call__",
-        )
+        others = "a function, or an object with invoke, ainvoke or __call__"
+        text = f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be called"
+        raise _make_config_error(text, f"name {'the result of its compile()' if graph else others}")
     if input_setting is not None:
-        raise UserError(
-            f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text",
-            code="agent-config-invalid",
-            hint="remove it, or name the runnable itself",
-            key="agent.input",
+        text = (
+            f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text"
         )
+        raise _make_config_error(text, "remove it, or name the runnable itself", key="agent.input")
     messages = _can_take_messages(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
     return CallableAgent(target, is_async=awaited, takes_messages=messages)
@@ -111,7 +106,11 @@ def _resolve(key: str, path: str) -> Any:
     try:
         return resolve(path)[0]
     except UserError as wrong:
-        raise UserError(str(wrong), code="agent-config-invalid", hint=wrong.hint, key=key) from None
+        raise _make_config_error(str(wrong), wrong.hint, key=key) from None
+
+
+def _make_config_error(text: str, hint: str = "", *, key: str = "") -> UserError:
+    return UserError(text, code="agent-config-invalid", hint=hint, key=key)
 
 
 def _can_take_messages(endpoint: str, target: Callable[..., Any]) -> bool:
@@ -126,23 +125,9 @@ def _can_take_messages(endpoint: str, target: Callable[..., Any]) -> bool:
     try:
         signature.bind("prompt")
     except TypeError:
-        raise UserError(
-            f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}",
-            code="agent-config-invalid",
-            hint="name a function of one argument, the prompt or `messages`",
-        ) from None
+        text = f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}"
+        raise _make_config_error(text, "name a function of one argument, the prompt or `messages`") from None
     return next(iter(signature.parameters), "") == "messages"
-
-
-def _make_instance(endpoint: str, cls: type) -> Any:
-    try:
-        return cls()
-    except TypeError as broken:
-        raise UserError(
-            f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}",
-            code="agent-config-invalid",
-            hint="name an instance of it, or a function",
-        ) from broken
 
 
 def _wrap_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any]) -> AskFunction:

@@ -159,6 +159,8 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
     `workspace` is the folder's path inside. Raises OutsideError if the path leaves it or is neither a regular file nor
     a folder.
     """
+    # The kernel would follow an agent's links out of the workspace. So each part is examined by itself: a link's target
+    # is split and put in front of the parts that are left, and nothing is opened before its place is known.
     left = _split_parts(path, workspace, path)
     done: list[str] = []
     links = 0
@@ -247,6 +249,7 @@ def list_entries(root: str) -> Iterator[TreeEntry]:
 
 def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
     """Yield the differences between two sorted lists."""
+    # Both lists are sorted by path, so one pass over both finds every difference, as in a merge of sorted files.
     was, new = next(before, None), next(now, None)
     while was is not None or new is not None:
         if new is None or (was is not None and was.path < new.path):

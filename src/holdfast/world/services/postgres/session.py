@@ -112,6 +112,7 @@ class PgSession:
         except BaseException:
             await session.close()
             raise
+        # An older server counts a session's rows only when the session ends, so a kept one would hide them.
         if not self._keeps or session.info.server_version < FLUSHES:
             await session.close()
             return
