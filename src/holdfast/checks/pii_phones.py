@@ -62,7 +62,7 @@ def _find_national_number(text: str, start: int, end: int) -> Span | None:
     # The candidate may include a number that follows. Groups are cut from its end until the rest is a phone number.
     while end > start:
         candidate = text[start:end].rstrip(" ()./-")
-        if _SURE.fullmatch(candidate) and 9 <= _count_digits(candidate) <= 12:
+        if _SURE.fullmatch(candidate) and 9 <= sum(map(str.isdigit, candidate)) <= 12:
             return start, start + len(candidate)
         if announced and _LIKELY.fullmatch(candidate):
             return start, start + len(candidate)
@@ -81,10 +81,6 @@ def _has_equal_group(text: str, start: int, end: int) -> bool:
         return False
     groups, follows = re.findall("[0-9]+", text[start:end]), _NEXT_GROUP.match(text, end)
     return bool(groups and follows and len(groups[-1]) == len(follows[1]))
-
-
-def _count_digits(number: str) -> int:
-    return sum(map(str.isdigit, number))
 
 
 def _is_possible_number(written: str, announced: bool) -> bool:

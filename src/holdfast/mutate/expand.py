@@ -47,7 +47,7 @@ def expand(
     """
     types, left_out = _select_types(settings, http, write)
     shares = dict(zip(types, _split_count(settings.count, len(types)), strict=True))
-    drafts = [_start_draft(task) for task in _remove_duplicates(tasks)]
+    drafts = [PromptDraft(task, {}, {((task.turns[0],), (), None)}) for task in _remove_duplicates(tasks)]
     for draft in drafts:
         for type in types:
             if type not in MODEL_MUTATIONS:
@@ -91,10 +91,6 @@ def _split_count(count: int, types: int) -> list[int]:
 
 def _remove_duplicates(tasks: Iterable[Task]) -> list[Task]:
     return list({task.turns: task for task in reversed(list(tasks))}.values())[::-1]
-
-
-def _start_draft(task: Task) -> PromptDraft:
-    return PromptDraft(task, {}, {((task.turns[0],), (), None)})
 
 
 def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:

@@ -108,7 +108,7 @@ def has_canary(planted: Iterable[str], texts: Iterable[str], trace: Iterable[Tra
     if not words:
         return False
     calls = [event for event in trace if event.event_type != "llm_call"]
-    sent = (text for event in calls for text in (event.input, _get_url(event)))
+    sent = (text for event in calls for text in (event.input, (event.tool if event.event_type == "http_call" else "")))
     return not words.isdisjoint(word for event in calls for word in event.canaries) or any(
         not words.isdisjoint(find_echoes(text)) for text in (*texts, *sent) if text
     )
@@ -135,10 +135,6 @@ def _is_tunnel(event: TraceEvent) -> bool:
     return event.event_type == "http_call" and (
         event.status == 101 or (event.status == 200 and event.tool.startswith("CONNECT "))
     )
-
-
-def _get_url(event: TraceEvent) -> str:
-    return event.tool if event.event_type == "http_call" else ""
 
 
 def _get_met_time(met: FaultMet, trace: Iterable[TraceEvent]) -> float:

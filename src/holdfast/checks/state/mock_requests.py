@@ -95,13 +95,9 @@ def _is_match(request: StoredRequest, name: str, wanted: Any) -> bool:
         return fnmatchcase(request.path, str(wanted)) or fnmatchcase(unquote(request.path), str(wanted))
     headers = join_headers(request)
     if name.lower() in headers:
-        return headers[name.lower()] == _to_header_text(wanted)
+        return headers[name.lower()] == (str(wanted).lower() if isinstance(wanted, bool) else str(wanted))
     body = MISSING if request.hidden else parse_body(request.body)
     return isinstance(body, dict) and name in body and is_equal(body[name], wanted)
-
-
-def _to_header_text(wanted: Any) -> str:
-    return str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
 
 
 def join_headers(request: StoredRequest) -> dict[str, str]:
