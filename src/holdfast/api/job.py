@@ -121,13 +121,13 @@ def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunW
         return derive_spec(spec, list_sessions(spec, environ, datetime.now(UTC)), live=False)
     if spec.part != "mutation":
         return spec, ()
-    from holdfast.mutate.made import make_tasks
+    from holdfast.mutate.expand import make_tasks
 
-    made = make_tasks(spec, environ)
+    mutated, warnings = make_tasks(spec, environ)
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
-    tasks = (*made.tasks, *dict.fromkeys(probes))
+    tasks = (*mutated, *dict.fromkeys(probes))
     spec = replace(spec, tasks=tasks, invariants=tuple(rule.with_task_probes() for rule in spec.invariants))
-    return spec, (*made.warnings, *_warn_unjudged(spec))
+    return spec, (*warnings, *_warn_unjudged(spec))
 
 
 def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:

@@ -7,9 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checks.state.judge_input import truncate_input
-from holdfast.checks.state.judge_prompt import build_markers
-from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
+from holdfast.checks.state.judging import Vote, build_markers, find_median_vote, is_vote, parse_vote, truncate_input
 from holdfast.checks.state.recorded import NOT_RECORDED, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from holdfast.checks.wording import shorten
@@ -83,3 +84,23 @@ def find_pattern_error(pattern: str, flags: str = "") -> str | None:
         way_out = next((f": {words}" for start, words in _WAYS_OUT if engine_error.startswith(start)), "")
         return f"not a regular expression: {engine_error}{way_out}"
     return None
+
+
+def find_folded(text: str, value: str) -> tuple[int, int] | None:
+    """Return the span of the first occurrence of `value` in `text`, ignoring case."""
+    folded, wanted = text.casefold(), value.casefold()
+    start = folded.find(wanted)
+    if start < 0:
+        return None
+    end = start + len(wanted)
+    # Folding only ever lengthens ('ß' becomes 'ss'), so equal lengths mean equal positions.
+    same = text.isascii() or len(folded) == len(text)
+    return (start, end) if same else _unfold(text, start, end)
+
+
+def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span in `text` that covers the span of its folded form."""
+    ends = list(accumulate(len(c.casefold()) for c in text))
+    first = next((i for i, e in enumerate(ends) if e > start), len(text))
+    last = next((i + 1 for i, e in enumerate(ends) if e >= end), len(text))
+    return first, max(first, last)

@@ -7,9 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.checks.pii_numbers import find_cards, find_ibans, find_ssns
-from holdfast.checks.pii_phones import find_phones
-from holdfast.checks.pii_text import Span, get_preceding_text
+from holdfast.checks.pii_numbers import Span, find_cards, find_ibans, find_phones, find_ssns, get_preceding_text
 from holdfast.model.plain_text import to_plain_numbers
 
 

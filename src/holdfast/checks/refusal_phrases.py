@@ -6,8 +6,15 @@ import re
 from collections.abc import Iterator
 
 from holdfast.checks.pii import FINDERS, find_pii
-from holdfast.checks.refusals.folding import fold, unfold_span
-from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, load_language, load_latin_words
+from holdfast.checks.refusals.refusal_language import (
+    LATIN,
+    SCRIPTS,
+    RefusalLanguage,
+    fold,
+    load_language,
+    load_latin_words,
+    unfold_span,
+)
 from holdfast.model.plain_text import blank_emphasis, strip_marks
 
 OPENING = 600

@@ -19,7 +19,7 @@ _GAVE_UP = (
 
 
 def choose_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
-    """Returns the first change that the client accepts; the unchanged value if it accepts none."""
+    """Return the first change that the client accepts; the unchanged value if it accepts none."""
     others = (other for other in changed if other is not value)
     tried = False
     for other in islice(others, TRIES):
@@ -32,7 +32,7 @@ def choose_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any
 
 
 def change_each_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
-    """Yields the value with one of its texts changed: each in turn, longest first.
+    """Yield the value with one of its texts changed: each in turn, longest first.
 
     Every field gets one turn before any gets a second. The rows of a list count as one field: a schema that rejects a
     text in one row rejects it in all.

@@ -22,7 +22,7 @@ Action: TypeAlias = Annotated[
 
 
 def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rng: Random) -> str:
-    """Chooses one of the configured payloads, else one of the built-in ones for this attack.
+    """Choose one of the configured payloads, else one of the built-in ones for this attack.
 
     A new canary replaces `{canary}` in it.
     """
@@ -32,7 +32,7 @@ def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rn
 
 
 def insert_paragraph(text: str, addition: str, place: AttackPlace) -> str:
-    """Returns the text with a paragraph added; `middle` is the space nearest to the middle."""
+    """Return the text with a paragraph added; `middle` is the space nearest to the middle."""
     if place == "start" or not text.strip():
         return f"{addition}\n\n{text}"
     if place == "end":

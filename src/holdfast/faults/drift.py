@@ -20,7 +20,7 @@ _FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")
 
 
 def rename_fields(text: str, severity: str, rng: Random) -> str:
-    """Renames one field of JSON, also in a fenced block (subtle), half of the fields (moderate), or all."""
+    """Rename one field of JSON, also in a fenced block (subtle), half of the fields (moderate), or all."""
     before, body, after = _split_fence(text)
     data = parse_json(body)
     known = _list_field_names(data)
@@ -53,7 +53,7 @@ def _rename_keys(data: Any, names: Mapping[str, str]) -> Any:
 
 
 def change_format(text: str, severity: str) -> str:
-    """Fences JSON, adds a remark or makes it prose; fences prose, makes it JSON, or fenced JSON with a remark."""
+    """Fence JSON, adds a remark or makes it prose; fences prose, makes it JSON, or fenced JSON with a remark."""
     if not text.strip():
         return text
     _, body, _ = _split_fence(text)
@@ -76,7 +76,7 @@ def _reformat_json(data: Any, body: str, severity: str) -> str:
 
 
 def _format_as_prose(data: Any) -> str:
-    """Returns the data as sentences."""
+    """Return the data as sentences."""
     if isinstance(data, list):
         return " ".join(_format_as_prose(item) for item in data) or "There is nothing to list."
     if isinstance(data, dict):
@@ -100,7 +100,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def shift_verbosity(text: str, direction: str, factor: float, rng: Random) -> str:
-    """Makes prose longer or shorter by a factor; 0.5 and 2 mean the same."""
+    """Make prose longer or shorter by a factor; 0.5 and 2 mean the same."""
     if not text.strip() or parse_json(text) is not None:
         return text
     times = max(factor, 1 / factor)
@@ -120,7 +120,7 @@ def _lengthen(text: str, times: float, rng: Random) -> str:
 
 
 def _shorten(text: str, times: float) -> str:
-    """Returns the text cut to as many complete sentences as fit; at least part of the first."""
+    """Return the text cut to as many complete sentences as fit; at least part of the first."""
     limit = max(1, int(count_tokens(text) / times))
     shorter = ""
     for sentence in _SENTENCE_END.split(text):
@@ -132,7 +132,7 @@ def _shorten(text: str, times: float) -> str:
 
 
 def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
-    """Returns a refusal in other words: a contraction (subtle), another phrase (moderate), or another text
+    """Return a refusal in other words: a contraction (subtle), another phrase (moderate), or another text
     (significant).
     """
     if not any(_compile_phrase(old).search(text) for old, _ in read_pairs("refusals_moderate")):
@@ -143,7 +143,7 @@ def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
 
 
 def shift_tone(text: str, severity: str, rng: Random) -> str:
-    """Changes the opening of prose (subtle), also its words (moderate), also its closing (significant)."""
+    """Change the opening of prose (subtle), also its words (moderate), also its closing (significant)."""
     if not text.strip() or parse_json(text) is not None:
         return text
     opening, closing = rng.choice(read_pairs("tone_frames"))
@@ -155,7 +155,7 @@ def shift_tone(text: str, severity: str, rng: Random) -> str:
 
 
 def _replace(text: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """Replaces phrases in one pass, so that no replacement undoes another; initial capitals stay."""
+    """Replace phrases in one pass, so that no replacement undoes another; initial capitals stay."""
     swaps = {_normalize_phrase(old): new for old, new in pairs}
     ordered = sorted(swaps, key=len, reverse=True)
     either = re.compile("|".join(_compile_phrase(old).pattern for old in ordered), re.IGNORECASE)
@@ -190,7 +190,7 @@ _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
 def name_smaller_model(model: str) -> str:
-    """Returns the name of a smaller model of the same family, else the name without its date and with `-mini`."""
+    """Return the name of a smaller model of the same family, else the name without its date and with `-mini`."""
     for size, word in _SMALLER:
         if size.search(model):
             return size.sub(word, model, count=1)

@@ -8,7 +8,7 @@ from holdfast.protocols.fault import Failed
 
 
 def build_failure(status: int, message: str = "", *, retry_after_s: float | None = None, kind: str = "") -> Failed:
-    """Returns a service's reply with that status; without a message, the usual text for it. `kind` as in Failed."""
+    """Return a service's reply with that status; without a message, the usual text for it. `kind` as in Failed."""
     sentence = message or f"{status} {_find_phrase(status)}"
     body = {"error": {"code": status, "message": sentence}}
     return Failed(sentence, status=status, retry_after_s=retry_after_s, body=body, kind=kind)

@@ -11,7 +11,7 @@ _INDENT = re.compile(r"[\[{]\n([ \t]+)")
 
 
 def parse_json(text: str) -> Any:
-    """Returns the object or array that the text holds; None for a lone number or word."""
+    """Return the object or array that the text holds; None for a lone number or word."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -21,12 +21,12 @@ def parse_json(text: str) -> Any:
 
 
 def dump_json(data: Any) -> str:
-    """Returns data as JSON text; values that JSON cannot hold become text."""
+    """Return data as JSON text; values that JSON cannot hold become text."""
     return json.dumps(data, ensure_ascii=False, default=str)
 
 
 def dump_like(data: Any, text: str) -> str:
-    """Returns data as JSON text with the indentation, spacing and margins of `text`."""
+    """Return data as JSON text with the indentation, spacing and margins of `text`."""
     indent = _INDENT.search(text)
     body = json.dumps(
         data,

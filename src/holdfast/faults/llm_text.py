@@ -50,7 +50,7 @@ class UnsupportedShape(HarnessError):
 
 
 def read_text(value: Any) -> str | None:
-    """Returns the text of a model's reply, with all its blocks joined.
+    """Return the text of a model's reply, with all its blocks joined.
 
     None if the reply has a field for text but no text.
     """
@@ -61,7 +61,7 @@ def read_text(value: Any) -> str | None:
 
 
 def replace_text(value: Any, text: str) -> Any:
-    """Returns a copy of the reply with another text in its first block; the other blocks become empty.
+    """Return a copy of the reply with another text in its first block; the other blocks become empty.
 
     A reply without a field for text is returned unchanged.
     """
@@ -74,7 +74,7 @@ def replace_text(value: Any, text: str) -> Any:
 
 
 def remove_calls(value: Any) -> Any:
-    """Returns a copy of the reply without tool calls, in any of the usual shapes; the same object if it has none."""
+    """Return a copy of the reply without tool calls, in any of the usual shapes; the same object if it has none."""
     if isinstance(value, Completion):
         if not value.tool_calls:
             return value
@@ -97,7 +97,7 @@ def _is_call(block: Any) -> bool:
 
 
 def set_early_end(value: Any, reason: Early) -> Any:
-    """Returns a copy of the reply that says why it ended early, in its provider's field."""
+    """Return a copy of the reply that says why it ended early, in its provider's field."""
     if isinstance(value, Completion):
         return value.with_finish(reason)
     if is_rows(value):
@@ -121,7 +121,7 @@ def _find_text_paths(value: Any) -> list[Path]:
 
 
 def _can_hold_text(value: Any, *, top: bool = False) -> bool:
-    """Returns whether a reply could hold text and does not: null content, no choices, only tool calls."""
+    """Whether a reply could hold text and does not: null content, no choices, only tool calls."""
     if is_rows(value):
         return not value or (any(map(_can_hold_text, value)) if top else all(map(is_record, value)))
     if not is_record(value):
@@ -131,7 +131,7 @@ def _can_hold_text(value: Any, *, top: bool = False) -> bool:
 
 
 def _find_paths(value: Any, kind: type) -> list[Path]:
-    """Returns paths to the parts of that kind, through the first usual field that leads to any."""
+    """Return paths to the parts of that kind, through the first usual field that leads to any."""
     if isinstance(value, kind):
         return [()]
     if is_rows(value):

@@ -15,7 +15,7 @@ from holdfast.protocols.fault import Call
 
 
 def require_completion(value: Any, mode: str) -> Completion:
-    """Returns the reply in its wire form; raises HarnessError for the result of a model function."""
+    """Return the reply in its wire form; raises HarnessError for the result of a model function."""
     if isinstance(value, Completion):
         return value
     raise HarnessError(
@@ -25,12 +25,12 @@ def require_completion(value: Any, mode: str) -> Completion:
 
 
 def is_streamed(call: Call) -> bool:
-    """Returns whether the agent asked for a stream, which planes on the wire write into the call's arguments."""
+    """Whether the agent asked for a stream, which planes on the wire write into the call's arguments."""
     return bool(call.arguments.get("stream"))
 
 
 def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
-    """Returns the deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
+    """Return the deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
     left = len(take_tokens(reply.text, tokens))
     deltas: list[Delta] = []
     for delta in reply.deltas:
@@ -45,24 +45,24 @@ def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
 
 
 def end_with(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:
-    """Returns a reply of these deltas with this finish reason; the billed usage stays."""
+    """Return a reply of these deltas with this finish reason; the billed usage stays."""
     usage = [delta for delta in reply.deltas if isinstance(delta, Usage)]
     return replace(reply, deltas=(*deltas, Finish(reason), *usage))
 
 
 def request_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
-    """Replaces the reply by one that requests these calls and has no text."""
+    """Replace the reply by one that requests these calls and has no text."""
     return end_with(reply, calls, "tool_calls")
 
 
 def replace_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
-    """Returns the reply with its tool calls replaced."""
+    """Return the reply with its tool calls replaced."""
     new = iter(calls)
     deltas = tuple([next(new) if isinstance(delta, ToolCall) else delta for delta in reply.deltas])
     return replace(reply, deltas=deltas)
 
 
 def create_call_id(rng: Random, like: str = "") -> str:
-    """Returns an id for a tool call, with the prefix of another one: providers never reuse an id."""
+    """Return an id for a tool call, with the prefix of another one: providers never reuse an id."""
     prefix = like.rpartition("_")[0] or "call"
     return f"{prefix}_{rng.getrandbits(96):024x}"

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def rename_field(name: str, taken: Collection[str] = ()) -> str:
-    """Turns `total_price` into `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
+    """Turn `total_price` into `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
     other = _restyle(name)
     while other in taken or other == name:
         other += "_v2"

@@ -25,12 +25,12 @@ _PARTS = 5_000  # a reply of a million rows must not make a fault slow
 
 
 def is_rows(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Returns whether it is a list, or a tuple without field names."""
+    """Whether it is a list, or a tuple without field names."""
     return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(value, "_fields"))
 
 
 def list_field_names(value: Any) -> Sequence[str]:
-    """Lists the names of an object's public fields, in the order of its class; empty for anything else."""
+    """List the names of an object's public fields, in the order of its class; empty for anything else."""
     if value is None or isinstance(value, _PLAIN) or is_rows(value) or isinstance(value, Mapping):
         return ()
     return [name for name in _list_declared_names(value) if not name.startswith("_") and hasattr(value, name)]
@@ -54,12 +54,12 @@ def _is_model(kind: type) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """Returns whether it is a mapping, or an object with fields."""
+    """Whether it is a mapping, or an object with fields."""
     return isinstance(value, dict | Mapping) or bool(list_field_names(value))
 
 
 def list_fields(value: Any) -> list[tuple[Any, Any]]:
-    """Returns the parts of a value with their keys, in a stable order; a scalar has none."""
+    """Return the parts of a value with their keys, in a stable order; a scalar has none."""
     if value is None or isinstance(value, _PLAIN):  # first, because most parts are scalars
         return []
     if isinstance(value, dict | Mapping):
@@ -70,7 +70,7 @@ def list_fields(value: Any) -> list[tuple[Any, Any]]:
 
 
 def replace_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
-    """Returns a sequence of the same type with other items."""
+    """Return a sequence of the same type with other items."""
     if isinstance(value, tuple):
         return tuple(items)
     if type(value) is list:
@@ -81,7 +81,7 @@ def replace_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
 
 
 def replace_field(value: Any, key: Any, new: Any) -> Any:
-    """Returns a copy of the value with one part changed."""
+    """Return a copy of the value with one part changed."""
     if isinstance(value, Mapping):
         changed = copy.copy(value) if isinstance(value, dict) else dict(value)
         changed[key] = new
@@ -106,21 +106,21 @@ def _replace_attribute(value: Any, name: str, new: Any) -> Any:
 
 
 def get_part(value: Any, path: Path) -> Any:
-    """Returns the part at a path that exists."""
+    """Return the part at a path that exists."""
     for key in path:
         value = value[key] if isinstance(value, Mapping) or is_rows(value) else getattr(value, key)
     return value
 
 
 def replace_part(value: Any, path: Path, new: Any) -> Any:
-    """Returns a copy of the value with the part at `path` changed; everything outside the path is shared."""
+    """Return a copy of the value with the part at `path` changed; everything outside the path is shared."""
     if not path:
         return new
     return replace_field(value, path[0], replace_part(get_part(value, path[:1]), path[1:], new))
 
 
 def list_parts(value: Any) -> list[tuple[Path, Any]]:
-    """Returns the value and all its parts with their paths, from the top down; long values are cut."""
+    """Return the value and all its parts with their paths, from the top down; long values are cut."""
     return list(islice(_walk(value, (), ()), _PARTS))
 
 
@@ -132,12 +132,12 @@ def _walk(value: Any, path: Path, above: tuple[Any, ...]) -> Iterator[tuple[Path
 
 
 def is_end(value: Any, above: tuple[Any, ...]) -> bool:
-    """Returns whether to stop: the value contains itself, or is too deep."""
+    """Whether to stop: the value contains itself, or is too deep."""
     return len(above) >= _DEPTH or any(value is one for one in above)
 
 
 def edit_value(value: Any, edit: Callable[[Any], Any]) -> Any:
-    """Returns the value after `edit`, which returns its argument unchanged if there is nothing to change.
+    """Return the value after `edit`, which returns its argument unchanged if there is nothing to change.
 
     Text and bytes that hold a JSON object or array are parsed for `edit` and written back in their original style.
     Other text, also as bytes, is passed as text; bytes that are not UTF-8 are passed unchanged.
@@ -156,7 +156,7 @@ def edit_value(value: Any, edit: Callable[[Any], Any]) -> Any:
 
 
 def decode_text(data: bytes | bytearray) -> str | None:
-    """Returns bytes as text, or None if they are not UTF-8."""
+    """Return bytes as text, or None if they are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -164,7 +164,7 @@ def decode_text(data: bytes | bytearray) -> str | None:
 
 
 def to_plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
-    """Returns the value in JSON types: dicts, lists, text, numbers."""
+    """Return the value in JSON types: dicts, lists, text, numbers."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes | bytearray):
@@ -185,7 +185,7 @@ def _format_value(value: Any) -> str:
 
 
 def copy_value(value: Any) -> Any:
-    """Returns a deep copy that later changes of the original do not affect; the value itself if it cannot be copied."""
+    """Return a deep copy that later changes of the original do not affect; the value itself if it cannot be copied."""
     try:
         return copy.deepcopy(value)
     except (TypeError, ValueError, AttributeError, RecursionError, copy.Error):
@@ -193,7 +193,7 @@ def copy_value(value: Any) -> Any:
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Returns whether two values are equal; a comparison that raises counts as unequal."""
+    """Whether two values are equal; a comparison that raises counts as unequal."""
     try:
         return one is other or bool(one == other)
     except (TypeError, ValueError, AttributeError):

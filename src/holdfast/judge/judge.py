@@ -8,12 +8,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.judge.endings import has_text
-from holdfast.judge.masked import explain_masking
 from holdfast.judge.rule import RuleJudge, apply_ran_tools
-from holdfast.model.codec import encode_canonical
+from holdfast.model.codec import encode, encode_canonical
 from holdfast.model.fingerprint import compute_fingerprint
-from holdfast.model.observation import Observation, Turn
+from holdfast.model.observation import MASK, Observation, Turn
 from holdfast.model.spec import Invariant, Spec
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Judgement, Outcome, Verdict
 from holdfast.plan.checks import fill_params, has_params
@@ -181,3 +181,29 @@ def _select_turns(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
 # The deciding outcome comes first: one fail settles `all`, one pass settles `any`.
 _ALL: dict[Judgement, int] = {"fail": 0, "error": 1, "unproven": 2, "pass": 3}
 _ANY: dict[Judgement, int] = {"pass": 0, "error": 1, "unproven": 2, "fail": 3}
+
+_AGAIN = "it cannot be judged again"
+
+
+def explain_masking(rule: RuleJudge, observation: Observation, control: Observation | None, outcome: Judgement) -> str:
+    """Return why this outcome may differ from that of the run itself; empty if it does not."""
+    if outcome not in ("pass", "fail"):
+        return ""
+    if "answer" in rule.texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):
+        if observation.masked:
+            return f"a secret was masked in this answer; {_AGAIN}"
+        if rule.compares and control is not None and control.masked:
+            return f"a secret was masked in the answer that this one is compared with; {_AGAIN}"
+    if "evidence" in rule.texts and MASK.encode() in encode(observation.evidence.get(rule.id)):
+        return f"a secret was masked in the evidence recorded for this rule; {_AGAIN}"
+    if any(_is_masked(event, rule.texts) for event in observation.trace):
+        return f"a secret was masked in a call of the agent; {_AGAIN}"
+    return ""
+
+
+def _is_masked(event: TraceEvent, texts: tuple[str, ...]) -> bool:
+    """Whether the event has masked text that a rule reads; of a model call, no rule reads the request."""
+    if event.event_type == "llm_call":
+        return False
+    arguments = "arguments" in texts and (MASK in event.input or MASK in event.idempotency)
+    return arguments or ("target" in texts and MASK in event.tool)

@@ -173,7 +173,7 @@ def _split_run(run: str, known: re.Pattern[str]) -> Iterator[str]:
 
 
 def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
-    """Facts, phrases of the tables, and other words with their keys."""
+    """Return facts, phrases of the tables, and other words with their keys."""
     words = [fold(piece.text) for piece in pieces]
     facts = find_facts(pieces, words, lang)
     at = 0

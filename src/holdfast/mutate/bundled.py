@@ -38,7 +38,7 @@ class Padding(Struct, frozen=True):
 
 
 def read_table(name: str, kind: type[T]) -> T:
-    """Reads `data/<name>.toml` as a value of that type."""
+    """Read `data/<name>.toml` as a value of that type."""
     from importlib.resources import files
 
     return toml.decode((files("holdfast.mutate") / "data" / f"{name}.toml").read_text("utf-8"), type=kind)
@@ -46,19 +46,19 @@ def read_table(name: str, kind: type[T]) -> T:
 
 @cache
 def read_languages() -> dict[str, LanguageTable]:
-    """Reads the languages by code, in the order of the file."""
+    """Read the languages by code, in the order of the file."""
     return read_table("languages", dict[str, LanguageTable])
 
 
 @cache
 def read_quantities() -> frozenset[str]:
-    """Reads the words of quantity in all languages, because a prompt may mix them."""
+    """Read the words of quantity in all languages, because a prompt may mix them."""
     return frozenset(word for table in read_languages().values() for word in table.quantities)
 
 
 @cache
 def read_common_words() -> frozenset[str]:
-    """Reads the words that are not names, although they begin a sentence with a capital."""
+    """Read the words that are not names, although they begin a sentence with a capital."""
     return frozenset(
         word
         for table in read_languages().values()
@@ -73,7 +73,7 @@ def read_padding() -> Padding:
 
 
 def detect_language(text: str) -> str:
-    """Returns the bundled language with the most function words in the text; empty if there is none."""
+    """Return the bundled language with the most function words in the text; empty if there is none."""
     words = re.findall(r"[^\W\d_]+", text.lower())
     counts = {code: sum(word in table.small for word in words) for code, table in read_languages().items()}
     best = max(counts, key=lambda code: counts[code])

@@ -42,7 +42,7 @@ class CorpusFile(Struct, frozen=True):
 
 @cache
 def read_corpus(type: str) -> tuple[CorpusEntry, ...]:
-    """Returns the attacks of `data/<type>.toml`."""
+    """Return the attacks of `data/<type>.toml`."""
     return read_table(type, CorpusFile).attacks
 
 
@@ -64,7 +64,7 @@ class CorpusAttacks:
 
 
 def fill_template(template: str, prompt: str, canary: str, rng: Random) -> str:
-    """Returns the template with the prompt, the canary in two pieces, and wrong dates."""
+    """Return the template with the prompt, the canary in two pieces, and wrong dates."""
     pieces = {"{mark}": MARK, "{code}": canary.removeprefix(MARK)}
     dates = {"{past}": str(rng.randint(1951, 1999)), "{future}": str(rng.randint(2061, 2099))}
     text = template.replace("{word}", rng.choice(_WORDS))

@@ -22,7 +22,7 @@ _WORDS_KEPT = 3
 
 
 def _encode_all(encode: Callable[[str], str], says: str) -> Technique:
-    """Returns a technique that encodes the complete prompt after a sentence that says how to read it.
+    """Return a technique that encodes the complete prompt after a sentence that says how to read it.
 
     A prompt with a `{{ params.x }}` stays unchanged.
     """
@@ -35,7 +35,7 @@ def _encode_all(encode: Callable[[str], str], says: str) -> Technique:
 
 
 def _encode_words(change: Callable[[str], str], share: float = _PART) -> Technique:
-    """Returns a technique that encodes some words in a way that a model reads without decoding."""
+    """Return a technique that encodes some words in a way that a model reads without decoding."""
 
     def encode_prompt(prompt: str, rng: Random) -> str:
         words = find_free_words(prompt, _WORDS_KEPT) or find_free_words(prompt)
@@ -57,7 +57,7 @@ def _escape_html(word: str) -> str:
 
 
 def _write_leet(word: str) -> str:
-    """Returns the word in digits and letters; unchanged if it would become a number."""
+    """Return the word in digits and letters; unchanged if it would become a number."""
     made = word.translate(LEET)
     return word if made.isdigit() else made
 
@@ -67,7 +67,7 @@ def _widen(word: str) -> str:
 
 
 def _insert_zero_width(prompt: str, rng: Random) -> str:
-    """Inserts a zero-width character into every word that may be changed."""
+    """Insert a zero-width character into every word that may be changed."""
     words = find_free_words(prompt, 2)
     if not words:
         return prompt

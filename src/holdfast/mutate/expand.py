@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import UNSET, Struct
 
 from holdfast.errors import UserError
+from holdfast.folders import MUTATION_CACHE, get_own_folder
 from holdfast.model.codec import make_storable
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, REQUEST_MUTATIONS, MutationSpec, MutationType
+from holdfast.model.run_warning import RunWarning
+from holdfast.model.spec import Spec
 from holdfast.model.task import Task, Variation
+from holdfast.mutate.model_writer import ModelWriter, Writer
 from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, create_random
 from holdfast.mutate.mutators import find_mutator
-
-if TYPE_CHECKING:
-    from holdfast.mutate.model_writer import Writer
+from holdfast.mutate.written import fill_by_model
 
 DRAWS = 25
 """Consecutive draws without a new mutation, after which a type has no more for a prompt."""
@@ -37,10 +39,23 @@ class Expansion(Struct, frozen=True):
     """Notes for the reader: types with fewer mutations than their share."""
 
 
+def make_tasks(spec: Spec, environ: Mapping[str, str]) -> tuple[tuple[Task, ...], tuple[RunWarning, ...]]:
+    """Return the tasks that replace the golden prompts, and warnings; a model writes some if the file names one."""
+    settings = spec.mutations or MutationSpec()
+    write = None
+    if settings.model is not None and MODEL_MUTATIONS & set(settings.types):
+        root = Path(spec.path).resolve().parent
+        cache = (get_own_folder(spec.file) / MUTATION_CACHE).absolute()
+        write = ModelWriter(settings.model, environ, root, cache, retries=spec.retries)
+    made = expand(spec.tasks, settings, seed=spec.seed, http=spec.agent.type == "http", write=write)
+    left_out = (RunWarning("mutation-left-out", f"{one.type} is left out: {one.why}") for one in made.left_out)
+    return made.tasks, (*left_out, *(RunWarning("mutations-few", note) for note in made.notes))
+
+
 def expand(
     tasks: Sequence[Task], settings: MutationSpec, *, seed: int, http: bool, write: Writer | None = None
 ) -> Expansion:
-    """Makes `settings.count` mutations of each task, shared evenly among the types; the first types take the rest.
+    """Make `settings.count` mutations of each task, shared evenly among the types; the first types take the rest.
 
     The same tasks, settings and seed give the same mutations, unless a model writes them. All mutations of a prompt
     differ from each other and from the prompt. `http`: the agent is called by HTTP, so requests can be mutated.
@@ -62,7 +77,7 @@ def expand(
 def _select_types(
     settings: MutationSpec, http: bool, write: Writer | None
 ) -> tuple[tuple[MutationType, ...], tuple[OmittedType, ...]]:
-    """Returns the types that can be made, and those left out; raises UserError if the file lists one of the latter."""
+    """Return the types that can be made, and those left out; raises UserError if the file lists one of the latter."""
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
@@ -94,7 +109,7 @@ def _remove_duplicates(tasks: Iterable[Task]) -> list[Task]:
 
 
 def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
-    """Adds this many mutations of the first turn, or as many as the type has for it."""
+    """Add this many mutations of the first turn, or as many as the type has for it."""
     prompt = draft.task.turns[0]
     n = missed = 0
     while len(draft.made.get(type, ())) < share and missed < DRAWS:
@@ -104,8 +119,6 @@ def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mut
 
 
 def _write_by_model(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: int, write: Writer) -> list[str]:
-    from holdfast.mutate.written import fill_by_model
-
     return [
         note
         for type, share in shares.items()
@@ -115,7 +128,7 @@ def _write_by_model(drafts: list[PromptDraft], shares: dict[MutationType, int], 
 
 
 def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
-    """Returns the task with its first turn mutated; further turns of the golden prompt follow unchanged."""
+    """Return the task with its first turn mutated; further turns of the golden prompt follow unchanged."""
     variation = Variation(
         mutation=type,
         source=source.prompt,
@@ -132,7 +145,7 @@ def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: M
 
 
 def _note_shortfalls(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:
-    """Returns which types have fewer than their share."""
+    """Return which types have fewer than their share."""
     notes = []
     for type, share in shares.items():
         if type in MODEL_MUTATIONS and share:

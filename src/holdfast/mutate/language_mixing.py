@@ -31,12 +31,12 @@ def _add_two_frames(prompt: str, rng: Random) -> str:
 
 
 def _close(prompt: str) -> str:
-    """Returns the prompt with a separator: thanks on the line of a command would be its arguments."""
+    """Return the prompt with a separator: thanks on the line of a command would be its arguments."""
     return prompt + ("\n" if ends_in_literal(prompt) else " ")
 
 
 def _translate_words(prompt: str, rng: Random) -> str:
-    """Replaces words that mean the same in every sentence: connectives, days, a few nouns."""
+    """Replace words that mean the same in every sentence: connectives, days, a few nouns."""
     own = detect_language(prompt)
     if not own:
         return prompt

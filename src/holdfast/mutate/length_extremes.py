@@ -18,7 +18,7 @@ _REPEATED = 4_000
 
 
 def _remove_courtesies(prompt: str, rng: Random) -> str:
-    """Removes courtesies, and the final punctuation mark unless it belongs to a name."""
+    """Remove courtesies, and the final punctuation mark unless it belongs to a name."""
     made = prompt
     for pattern in _compile_courtesies():
         made = pattern.sub("", made)
@@ -28,7 +28,7 @@ def _remove_courtesies(prompt: str, rng: Random) -> str:
 
 @cache
 def _compile_courtesies() -> tuple[re.Pattern[str], ...]:
-    """Matches courtesies at the edge of a sentence only: in `How do I say thank you?` it is the subject of the
+    """Match courtesies at the edge of a sentence only: in `How do I say thank you?` it is the subject of the
     question.
     """
     start, end = r"(?:(?<=^)|(?<=[.!?\n] ))", r"(?=[.!?]|\s*$)"
@@ -51,7 +51,7 @@ def _compile_courtesies() -> tuple[re.Pattern[str], ...]:
 
 
 def _build_alternatives(phrases: Iterable[str]) -> str:
-    """Returns a regex; longer phrases first: `could you please` before `please`."""
+    """Return a regex; longer phrases first: `could you please` before `please`."""
     return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 

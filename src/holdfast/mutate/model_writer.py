@@ -55,7 +55,7 @@ _NUMBERED = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])[^\S\n]+(.+)$", re.MULT
 
 
 def parse_replies(text: str) -> list[str]:
-    """Returns the texts of a reply: a JSON list, alone or in an object, otherwise the items of a numbered list."""
+    """Return the texts of a reply: a JSON list, alone or in an object, otherwise the items of a numbered list."""
     fenced = _FENCE.search(text)
     plain = (fenced[1] if fenced else text).strip()
     try:
@@ -93,7 +93,7 @@ _FEW_WORDS = 40
 
 
 def list_required_parts(prompt: str) -> list[str]:
-    """Lists the parts that a mutation of the prompt must contain: numbers, quoted text, ids, and names.
+    """List the parts that a mutation of the prompt must contain: numbers, quoted text, ids, and names.
 
     German capitalises every noun like a name, so there only exact parts count.
     """
@@ -104,7 +104,7 @@ def list_required_parts(prompt: str) -> list[str]:
 def explain_rejection(
     text: str, prompt: str, required: Sequence[str], canary: str = "", existing: Sequence[str] = ()
 ) -> str:
-    """Returns why the text is not a mutation of the prompt; empty if it is one.
+    """Return why the text is not a mutation of the prompt; empty if it is one.
 
     `canary`: the code word of an attack, which must stay in pieces. `existing`: existing mutations.
     """
@@ -128,7 +128,7 @@ def explain_rejection(
 
 
 def has_same_words(text: str, other: str) -> bool:
-    """Returns whether two texts have the same words in the same order; casing and punctuation do not count."""
+    """Whether two texts have the same words in the same order; casing and punctuation do not count."""
     return _normalize_words(text) == _normalize_words(other)
 
 
@@ -192,7 +192,7 @@ class ModelWriter:
 
 
 def _is_usable(one: Assignment, reply: str) -> bool:
-    """Returns whether to cache the reply: one without any mutation is requested again."""
+    """Whether to cache the reply: one without any mutation is requested again."""
     return any(not explain_rejection(text, one.text, one.kept, one.canary, one.taken) for text in parse_replies(reply))
 
 

@@ -29,7 +29,7 @@ class Mutator(Protocol):
     """One type of mutation that needs no model."""
 
     def mutate(self, prompt: str, n: int, rng: Random) -> MadeMutation | None:
-        """Returns the nth mutation of the prompt, from 0; None if this prompt has no such mutation.
+        """Return the nth mutation of the prompt, from 0; None if this prompt has no such mutation.
 
         The same prompt, n and random generator give the same mutation. It is never the prompt itself.
         """
@@ -58,7 +58,7 @@ class Techniques:
 
 
 def create_random(seed: int, prompt: str, type: str, n: int) -> Random:
-    """Returns the same random generator for the same mutation, on any machine and in any order."""
+    """Return the same random generator for the same mutation, on any machine and in any order."""
     where = "\0".join((str(seed), type, str(n), prompt)).encode("utf-8", "surrogatepass")
     return Random(int.from_bytes(blake2b(where, digest_size=8).digest(), "big"))
 
@@ -72,7 +72,7 @@ class PromptDraft(Struct):
     """The prompt itself, and every mutation so far."""
 
     def add_if_new(self, type: MutationType, one: MadeMutation) -> bool:
-        """Adds a mutation if it is new; returns whether it was."""
+        """Add a mutation if it is new; returns whether it was."""
         key = (one.turns, one.context, one.request)
         if key in self.seen:
             return False

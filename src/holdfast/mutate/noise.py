@@ -41,7 +41,7 @@ def _add_typos(prompt: str, rng: Random, how: str) -> str:
 
 
 def _misspell(word: str, rng: Random, how: str) -> str:
-    """Returns the word with a typo that is not another word: `files` would be `flies`, and `there` would be `three`."""
+    """Return the word with a typo that is not another word: `files` would be `flies`, and `there` would be `three`."""
     made = _make_typo(word, rng, how)
     # No list has all words. But a word consists of letter pairs that occur in words. If the typo does, too, one key is
     # held down instead: no word has a letter three times in a row.
@@ -55,7 +55,7 @@ def _iterate_pairs(word: str) -> Iterator[str]:
 
 @cache
 def read_letter_pairs() -> frozenset[str]:
-    """Returns the pairs in the bundled words of all languages: a prompt may mix them."""
+    """Return the pairs in the bundled words of all languages: a prompt may mix them."""
     words = re.findall(
         r"[^\W\d_]+", " ".join((*read_padding().sentences, *read_common_words(), *read_quantities(), _MORE_PAIRS))
     )
@@ -93,7 +93,7 @@ def _randomize_case(prompt: str, rng: Random) -> str:
 
 
 def _join_two_words(prompt: str, rng: Random) -> str:
-    """Removes one space between two words."""
+    """Remove one space between two words."""
     words = find_free_words(prompt)
     pairs = [a for a, b in pairwise(words) if prompt[a.end : b.start] == " "]
     if not pairs:
@@ -104,7 +104,7 @@ def _join_two_words(prompt: str, rng: Random) -> str:
 
 def _change_punctuation(prompt: str, rng: Random) -> str:
     if ends_in_literal(prompt):
-        return prompt  # `rm -rf .` would be another command
+        return f"{prompt}\n{rng.choice(_TRAILS).strip()}"  # on its line, `rm -rf .` would become another command
     bare = re.sub(r"(?<=\w{2})[.!?。？！ ]+$", "", prompt)
     return bare + rng.choice([trail for trail in _TRAILS if bare + trail != prompt])
 

@@ -43,7 +43,7 @@ def _to_upper(sign: str) -> str:
 
 
 def _replace_spaces(signs: tuple[str, ...], share: float) -> Technique:
-    """Returns a technique that replaces some of the single spaces by another character."""
+    """Return a technique that replaces some of the single spaces by another character."""
 
     def manipulate(prompt: str, rng: Random) -> str:
         places = find_gaps(prompt)

@@ -84,20 +84,20 @@ class Word(Struct, frozen=True):
 
 
 def find_exact_parts(text: str) -> list[str]:
-    """Returns the literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
+    """Return the literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
     parts = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
     return list(dict.fromkeys(part for part in parts if part))
 
 
 def ends_in_literal(text: str) -> bool:
-    """Returns whether the prompt ends in a command, path, URL or file, to which appended text would belong."""
+    """Whether the prompt ends in a command, path, URL or file, to which appended text would belong."""
     size = len(text.rstrip(_TRIMMED + " "))
     last = next((match[0] for match in _EXACT.finditer(text) if match.end() >= size), "")
     return re.search(r"[ /\\.`]", last.strip(_TRIMMED)) is not None
 
 
 def find_names(text: str) -> list[str]:
-    """Finds words written like names: with a capital inside a sentence, or with several capitals."""
+    """Find words written like names: with a capital inside a sentence, or with several capitals."""
     words = find_words(text)
     capitalized = [word.text for word in words if _is_name(word, text)]
     # In a headline, or in a text in capitals, a capital does not mark a name.
@@ -106,7 +106,7 @@ def find_names(text: str) -> list[str]:
 
 
 def find_free_words(text: str, least: int = 1) -> list[Word]:
-    """Returns the words of at least `least` letters that a mutation may change, in alphabets with capitals.
+    """Return the words of at least `least` letters that a mutation may change, in alphabets with capitals.
 
     Literal parts, names, units, and words of quantity, negation or condition are left out.
     """
@@ -123,18 +123,18 @@ def find_free_words(text: str, least: int = 1) -> list[Word]:
 
 
 def find_gaps(text: str) -> list[int]:
-    """Returns the positions of single spaces between two words that may be changed."""
+    """Return the positions of single spaces between two words that may be changed."""
     return [a.end for a, b in pairwise(find_free_words(text)) if text[a.end : b.start] == " "]
 
 
 def sample_words(words: Sequence[Word], rng: Random, share: float) -> list[Word]:
-    """Returns a random fraction of the words, at least one, in text order."""
+    """Return a random fraction of the words, at least one, in text order."""
     count = max(1, round(len(words) * share))
     return sorted(rng.sample(list(words), min(count, len(words))), key=lambda word: word.start)
 
 
 def change_words(text: str, words: Sequence[Word], change: Callable[[str], str]) -> str:
-    """Applies `change` to each of the words, which must be in text order."""
+    """Apply `change` to each of the words, which must be in text order."""
     parts, at = [], 0
     for word in words:
         parts += [text[at : word.start], change(word.text)]
@@ -143,18 +143,18 @@ def change_words(text: str, words: Sequence[Word], change: Callable[[str], str])
 
 
 def is_cased(text: str) -> bool:
-    """Returns whether all letters belong to an alphabet with capitals."""
+    """Whether all letters belong to an alphabet with capitals."""
     return all(sign.lower() != sign.upper() for sign in text if sign.isalpha())
 
 
 def find_words(text: str) -> list[Word]:
-    """Returns every word outside the literal parts, names included."""
+    """Return every word outside the literal parts, names included."""
     blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
     return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
 
 
 def _may_be_name(word: Word, text: str) -> bool:
-    """Returns whether the word may be a name or part of one: it has a capital for another reason than starting a
+    """Whether the word may be a name or part of one: it has a capital for another reason than starting a
     sentence.
     """
     if word.text == word.text.lower():
@@ -165,7 +165,7 @@ def _may_be_name(word: Word, text: str) -> bool:
 
 
 def _is_quantity(word: Word, text: str) -> bool:
-    """Returns whether the word is a unit, or expresses quantity, negation or a condition."""
+    """Whether the word is a unit, or expresses quantity, negation or a condition."""
     if _UNITS.fullmatch(word.text) or _UNIT_WORDS.fullmatch(word.text) or _NEGATED.search(word.text):
         return True
     if word.text.lower() in read_quantities():
@@ -177,7 +177,7 @@ def _is_quantity(word: Word, text: str) -> bool:
 
 
 def _is_between(fixed: Sequence[bool], n: int) -> bool:
-    """Returns whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
+    """Whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
     return any(fixed[max(0, n - _INSIDE) : n]) and any(fixed[n + 1 : n + 1 + _INSIDE])
 
 

@@ -82,7 +82,7 @@ def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int,
 
 
 def _build_sources(draft: PromptDraft, type: MutationType, share: int, seed: int) -> list[WrittenSource]:
-    """Returns one source per prompt; for an attack one per mutation, because each has its own canary."""
+    """Return one source per prompt; for an attack one per mutation, because each has its own canary."""
     prompt = draft.task.turns[0]
     if not prompt.strip():
         return []

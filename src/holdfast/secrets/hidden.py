@@ -66,20 +66,20 @@ class HiddenValues:
         return _LONGEST * max(map(len, self.values), default=0) + len(MASK)
 
     def mask_text(self, text: str) -> str:
-        """Returns a text without the secrets."""
+        """Return a text without the secrets."""
         data = text.encode("utf-8", "surrogateescape")
         for form in list_secret_forms(self._texts, text=True):
             data = data.replace(form.data, MASK)
         return self._mask(data.decode("utf-8", "surrogateescape"))
 
     def mask_values(self, data: bytes) -> bytes:
-        """Bytes without the literal values."""
+        """Return the bytes without the literal values."""
         for value in self.values:
             data = data.replace(value, MASK)
         return data
 
     def overwrite(self, data: mmap, *, text: bool) -> None:
-        """Replaces all forms that a server writes with masks of the same length."""
+        """Replace all forms that a server writes with masks of the same length."""
         # Windows overlap by the longest possible form, so no form is split between two. A window masks only what begins
         # in its first part: the rest is the beginning of the next window, which sees longer forms there first.
         forms = list_secret_forms(self._texts, text=text)
@@ -91,7 +91,7 @@ class HiddenValues:
                     window = data[start : start + WINDOW + self._lap]
 
     def has_secret(self, data: mmap) -> bool:
-        """Returns whether a value, or a form that `mask` recognises, occurs."""
+        """Whether a value, or a form that `mask` recognises, occurs."""
         for start in range(0, len(data), WINDOW):
             window = data[start : start + WINDOW + self._lap]
             text = _NO_END + window.decode("utf-8", "surrogateescape") + _NO_END
@@ -100,7 +100,7 @@ class HiddenValues:
         return False
 
     def mask_stream(self, file: IO[bytes]) -> Iterator[bytes]:
-        """Yields a text window by window, without the forms that `mask` recognises; raises CannotMask if it cannot."""
+        """Yield a text window by window, without the forms that `mask` recognises; raises CannotMask if it cannot."""
         # A window can be masked by itself only if no secret crosses its border. So the border is moved to a place where
         # masking both sides separately gives the same text, and _NO_END keeps `mask` from treating the border as a cut.
         rest, start = b"", ""
@@ -113,7 +113,7 @@ class HiddenValues:
         yield self._remove(rest, start, "")
 
     def _find_cut(self, data: bytes, following: bytes) -> int:
-        """Returns a safe place to cut: masking both sides separately gives the same result as masking them together."""
+        """Return a safe place to cut: masking both sides separately gives the same result as masking them together."""
         lap = self._lap
         end = len(data)
         data += following[:lap]
@@ -133,7 +133,7 @@ class HiddenValues:
 
 
 def _overwrite(data: mmap, form: SecretForm, start: int) -> None:
-    """Masks one form wherever it begins in one window."""
+    """Mask one form wherever it begins in one window."""
     size = len(form.data)
     at = data.find(form.data, start, start + WINDOW + size - 1)
     while at >= 0:
@@ -153,7 +153,7 @@ class SecretForm(NamedTuple):
 
 
 def list_secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
-    """Returns every form to search for, longest first, because a secret may begin with another."""
+    """Return every form to search for, longest first, because a secret may begin with another."""
     forms = {
         form
         for secret in secrets
@@ -163,7 +163,7 @@ def list_secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]
 
 
 def _make_mask(secret: str) -> str:
-    """Returns a mask with as many characters and bytes.
+    """Return a mask with as many characters and bytes.
 
     A number stays a number, because a column or a JSON value may require one.
     """
@@ -189,7 +189,7 @@ def _encode(text: str) -> bytes:
 
 
 def _list_number_forms(secret: str) -> Iterator[SecretForm]:
-    """Yields the forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
+    """Yield the forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
     mask = _make_mask(secret)
@@ -216,7 +216,7 @@ _WIDTHS = (
 
 
 def mask_files(folder: Path, hidden: HiddenValues) -> Iterator[str]:
-    """Removes secrets from every file and file name; a file that cannot be rewritten is deleted and reported."""
+    """Remove secrets from every file and file name; a file that cannot be rewritten is deleted and reported."""
     for at, folders, names in os.walk(folder, topdown=False) if hidden.values else ():
         for path in (_rename(Path(at, name), hidden) for name in (*names, *folders)):
             if path.is_symlink() or not path.is_file() or not path.stat().st_size:
@@ -228,7 +228,7 @@ def mask_files(folder: Path, hidden: HiddenValues) -> Iterator[str]:
 
 
 def mask_dump(path: Path, hidden: HiddenValues, *, text: bool) -> None:
-    """Removes secrets from a server's files, which another server can still read.
+    """Remove secrets from a server's files, which another server can still read.
 
     Raises CannotMask if one would remain. A mask is as long as its secret, because binary files store sizes before
     their data.
@@ -254,7 +254,7 @@ def mask_dump(path: Path, hidden: HiddenValues, *, text: bool) -> None:
 
 
 def _rewrite(path: Path, hidden: HiddenValues) -> str:
-    """Rewrites a file without secrets; returns the reason if that is impossible."""
+    """Rewrite a file without secrets; returns the reason if that is impossible."""
     if path.stat().st_size > REWRITTEN:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             return "it is large, and a secret is in it" if hidden.has_secret(content) else ""
@@ -272,7 +272,7 @@ def _rewrite(path: Path, hidden: HiddenValues) -> str:
 
 
 def _rename(path: Path, hidden: HiddenValues) -> Path:
-    """Returns the new path: a name with a secret is masked, and a link to such a name is deleted."""
+    """Return the new path: a name with a secret is masked, and a link to such a name is deleted."""
     if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
         path.unlink()
         return path

@@ -55,18 +55,18 @@ class Masker:
         return self._mask_at_cuts(text) if self._is_cut(text) else text
 
     def _is_cut(self, text: str) -> bool:
-        """Returns whether a piece of a secret lies where the text may have been cut."""
+        """Whether a piece of a secret lies where the text may have been cut."""
         pieces = self._pieces
         if text[:PIECE] in pieces or text[-PIECE:] in pieces:
             return True
         return _LEFT_OUT in text and self._mask_at_cuts(text) != text
 
     def _mask_at_cuts(self, text: str) -> str:
-        """Masks the rest of a secret at a cut: its end at the start of a part, its beginning at the end of a part."""
+        """Mask the rest of a secret at a cut: its end at the start of a part, its beginning at the end of a part."""
         return _LEFT_OUT.join(map(self._mask_ends, text.split(_LEFT_OUT)))
 
     def _mask_ends(self, part: str) -> str:
-        """Masks both ends of a part of a text between two cuts; a space may separate it from the cut."""
+        """Mask both ends of a part of a text between two cuts; a space may separate it from the cut."""
         if len(part) < PIECE:
             return part
         # A cut leaves the end of a secret at the start of the next part and its beginning at the end of the previous
@@ -81,7 +81,7 @@ class Masker:
         return part
 
     def _measure_beginning(self, text: str, end: int) -> int:
-        """Returns how many characters before this position are the beginning of a secret."""
+        """Return how many characters before this position are the beginning of a secret."""
         pieces = self._pieces.get(text[max(0, end - PIECE) : end], ())
         sizes = [
             at + PIECE
@@ -91,7 +91,7 @@ class Masker:
         return max(sizes, default=0)
 
     def _measure_ending(self, text: str, start: int) -> int:
-        """Returns how many characters from this position on are the end of a secret."""
+        """Return how many characters from this position on are the end of a secret."""
         pieces = self._pieces.get(text[start : start + PIECE], ())
         sizes = [
             len(whole) - at
@@ -101,7 +101,7 @@ class Masker:
         return max(sizes, default=0)
 
     def mask_struct(self, value: S) -> S:
-        """Masks every text in the value except Holdfast's own words, without which it could not be read again."""
+        """Mask every text in the value except Holdfast's own words, without which it could not be read again."""
         if not self._forms:
             return value
         # One search in the encoded value replaces a walk through all its texts: a core has no characters that encoding
@@ -112,7 +112,7 @@ class Masker:
         return value if masked == value else masked
 
     def mask_observation(self, observation: Observation) -> Observation:
-        """Masks an observation and records whether the agent itself output a secret."""
+        """Mask an observation and records whether the agent itself output a secret."""
         masked = self.mask_struct(observation)
         if masked is observation:
             return observation
@@ -120,7 +120,7 @@ class Masker:
         return replace(masked, masked=agent_leaked)
 
     def mask_error(self, gone: AgentUnavailable) -> AgentUnavailable:
-        """Masks an error: an agent's traceback or reply may quote a secret."""
+        """Mask an error: an agent's traceback or reply may quote a secret."""
         text = self.mask_text
         return AgentUnavailable(
             text(str(gone)),
@@ -132,7 +132,7 @@ class Masker:
         )
 
     def _has_cut_secret(self, value: Any) -> bool:
-        """Returns whether a text in the value is cut within a secret; it runs for every event, so it must be fast."""
+        """Whether a text in the value is cut within a secret; it runs for every event, so it must be fast."""
         kind = type(value)
         if kind is str:
             return self._is_cut(value)

@@ -53,14 +53,14 @@ class SecretSpelling:
 
 
 def list_spellings(secret: str) -> Iterator[SecretSpelling]:
-    """Yields every encoding that is searched for."""
+    """Yield every encoding that is searched for."""
     yield SecretSpelling(tuple(_list_char_patterns(secret)))
     for coded in _list_base64_forms(secret):
         yield SecretSpelling([_build_digit_pattern(digit) for digit in coded])
 
 
 def list_plain_spellings(secret: str) -> set[str]:
-    """Returns the usual encodings as plain texts, to recognise what a cut has left of a secret."""
+    """Return the usual encodings as plain texts, to recognise what a cut has left of a secret."""
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
     in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
     lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}
@@ -70,7 +70,7 @@ def list_plain_spellings(secret: str) -> set[str]:
 
 
 def _list_base64_forms(secret: str) -> Iterator[str]:
-    """Yields its base64 for each of the three alignments, without the characters that it shares with its neighbours."""
+    """Yield its base64 for each of the three alignments, without the characters that it shares with its neighbours."""
     data = secret.encode("utf-8", "surrogateescape")
     for before, begun in enumerate(_BEGUN):
         # Base64 encodes three bytes as four characters, so the text depends on where the secret begins in its group.
@@ -80,7 +80,7 @@ def _list_base64_forms(secret: str) -> Iterator[str]:
 
 
 def _list_char_patterns(secret: str) -> Iterator[str]:
-    """Yields a pattern for each character.
+    """Yield a pattern for each character.
 
     A run of backslashes has one pattern, or the search would try every way to divide it.
     """
@@ -106,20 +106,20 @@ def _build_char_pattern(char: str) -> str:
 
 
 def _build_digit_pattern(digit: str) -> str:
-    """Returns a base64 character in both alphabets, possibly escaped by a URL or JSON."""
+    """Return a base64 character in both alphabets, possibly escaped by a URL or JSON."""
     other = {"+": "-", "/": "_"}.get(digit)
     return digit if other is None else f"(?:{_build_char_pattern(digit)}|{other})"
 
 
 def _build_percent_pattern(char: str) -> str:
-    """Returns the character in a URL, also in a URL within a URL."""
+    """Return the character in a URL, also in a URL within a URL."""
     return "".join(
         f"%(?:25){{0,2}}{_build_hex_pattern(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape")
     )
 
 
 def _build_entity_pattern(char: str) -> str:
-    """Returns the character in HTML: an error page escapes `&`, `<`, `>` and quotes, some pages all but ASCII."""
+    """Return the character in HTML: an error page escapes `&`, `<`, `>` and quotes, some pages all but ASCII."""
     entity = escape(char)[1:-1] if char in '&<>"' else ""
     numbers = f"#0*{ord(char)}|#[xX]0*{_build_hex_pattern(f'{ord(char):x}')}"
     # A page within a page has `&amp;quot;`.

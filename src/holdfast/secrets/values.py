@@ -20,7 +20,7 @@ COMMAND_S = 30.0
 def resolve_secrets(
     secrets: Iterable[Secret], environ: Mapping[str, str], root: Path, seed: int, *, commands: bool
 ) -> dict[str, str]:
-    """Returns the value of each secret by its name; raises UserError for one without a value.
+    """Return the value of each secret by its name; raises UserError for one without a value.
 
     `commands` allows its commands to run.
     """

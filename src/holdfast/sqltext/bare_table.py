@@ -39,7 +39,7 @@ _NAME = re.compile(r"`[^`]+`|(?!seq_)[^\W\d][\w$]*", re.IGNORECASE)
 
 
 def find_bare_table(sql: str) -> str:
-    """Returns the first table that needs a selected database before one may be selected; empty if there is none."""
+    """Return the first table that needs a selected database before one may be selected; empty if there is none."""
     for statement in _split_statements(sql):
         if statement == ["begin"]:
             continue
@@ -55,7 +55,7 @@ def find_bare_table(sql: str) -> str:
 
 
 def _split_statements(sql: str) -> Iterator[list[str]]:
-    """Yields each statement in pieces: keywords in lower case, certain names in backquotes, strings as an empty one.
+    """Yield each statement in pieces: keywords in lower case, certain names in backquotes, strings as an empty one.
 
     A comment that some servers execute is left out; if it may select a database, everything after it is, too.
     """
@@ -85,14 +85,14 @@ def _normalize_token(token: Token, before: Sequence[str]) -> str:
 
 
 def _is_meaning_changed(first: str, statement: Sequence[str]) -> bool:
-    """Returns whether the statement contains a stored program, or changes how later ones are parsed."""
+    """Whether the statement contains a stored program, or changes how later ones are parsed."""
     if first == "create":
         return not _PROGRAMS.isdisjoint(statement[:10])
     return first == "set" and any("sql_mode" in piece.lower() for piece in statement)
 
 
 def _find_target(first: str, statement: Sequence[str]) -> str:
-    """Returns the table that the statement is about."""
+    """Return the table that the statement is about."""
     if first == "load":
         at = next((n for n, pair in enumerate(pairwise(statement)) if pair == ("into", "table")), None)
         return "" if at is None else _read_name(statement[at + 2 : at + 4])
@@ -108,7 +108,7 @@ def _find_target(first: str, statement: Sequence[str]) -> str:
 
 
 def _find_read_table(statement: Sequence[str]) -> str:
-    """Returns a table that a SELECT reads. In each pair of parentheses only the first FROM after it has one."""
+    """Return a table that a SELECT reads. In each pair of parentheses only the first FROM after it has one."""
     scopes = [""]
     for at, piece in enumerate(statement):
         if piece == "(":
@@ -126,7 +126,7 @@ def _find_read_table(statement: Sequence[str]) -> str:
 
 
 def _read_name(rest: Sequence[str]) -> str:
-    """Returns the next name; empty if it is not complete."""
+    """Return the next name; empty if it is not complete."""
     name = rest[0] if rest else ""
     if name in _KEYWORDS or not _NAME.fullmatch(name):
         return ""

@@ -92,7 +92,7 @@ class SqlPiece(NamedTuple):
 
 
 def read_piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
-    """Returns the piece that starts at `at`, which must be inside the text. A word never spans two pieces.
+    """Return the piece that starts at `at`, which must be inside the text. A word never spans two pieces.
 
     `opened`: `at` is inside a comment that MySQL executes.
     """
@@ -107,7 +107,7 @@ def read_piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
 
 
 def split_pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
-    """Yields all pieces of the text in order, as kind, start and end."""
+    """Yield all pieces of the text in order, as kind, start and end."""
     at, size, opened = 0, len(sql), False
     while at < size:
         kind, end = read_piece(sql, dialect, at, opened)
@@ -117,7 +117,7 @@ def split_pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
 
 
 def _find_quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
-    """Finds the end of a literal or name from after its opening quote; `continues` allows a line break in it."""
+    """Find the end of a literal or name from after its opening quote; `continues` allows a line break in it."""
     _, content = _QUOTED[group]
     # Quotes are doubled or escaped inside, which the pattern of the content covers, so the next quote ends the literal.
     # An E'' string of PostgreSQL continues after white space with a line break and another quote.
@@ -133,14 +133,14 @@ def _find_quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
 
 
 def _find_run_end(pattern: re.Pattern[str], sql: str, at: int) -> int:
-    """Returns the position where a repeated pattern stops matching."""
+    """Return the position where a repeated pattern stops matching."""
     while (match := pattern.match(sql, at)) is not None and match.end() > at:
         at = match.end()
     return at
 
 
 def _find_comment_end(sql: str, at: int) -> int:
-    """Returns the end of a PostgreSQL comment, which may contain other comments."""
+    """Return the end of a PostgreSQL comment, which may contain other comments."""
     depth = 1
     for mark in _COMMENT_MARK.finditer(sql, at):
         depth += 1 if mark[0] == "/*" else -1
@@ -150,7 +150,7 @@ def _find_comment_end(sql: str, at: int) -> int:
 
 
 def tokenize(sql: str, dialect: Dialect) -> Iterator[Token]:
-    """Yields all tokens of the text in order."""
+    """Yield all tokens of the text in order."""
     detail = _DETAIL[dialect]
     for kind, at, end in split_pieces(sql, dialect):
         if kind == "code":

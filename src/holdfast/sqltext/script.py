@@ -9,9 +9,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
+from holdfast.sqltext.cursor import StatementCursor, TokenCursor
 from holdfast.sqltext.lexer import SPACE, Dialect
-from holdfast.sqltext.statement_cursor import StatementCursor
-from holdfast.sqltext.token_cursor import TokenCursor
 
 _COPY_END = re.compile(r"^\\\.\r?\n?", re.MULTILINE)
 _PSQL = re.compile(r"\\([\w?!]+)[^\n]*")
@@ -29,7 +28,7 @@ class ScriptStatement(Struct, frozen=True):
 
 
 def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
-    """Yields every statement in order; QueryFailed for a command that only an interactive client supports."""
+    """Yield every statement in order; QueryFailed for a command that only an interactive client supports."""
     yield from _Script(sql, dialect).split()
 
 
@@ -54,7 +53,7 @@ class _Script:
                 yield ScriptStatement(text, line, self._read_rows() if copies else None)
 
     def _skip_command(self) -> bool:
-        """Skips a client command; returns whether there was one."""
+        """Skip a client command; returns whether there was one."""
         cursor = self._cursor
         command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
         if command is None:
@@ -79,13 +78,13 @@ class _Script:
         return self._sql[start : end.start() if end else len(self._sql)]
 
     def _count_line(self, place: int) -> int:
-        """Returns the line of a position; positions must come in order, so a long file is counted once."""
+        """Return the line of a position; positions must come in order, so a long file is counted once."""
         self._line += self._sql.count("\n", self._counted, place)
         self._counted = place
         return self._line
 
 
 def _is_copy_from_stdin(statement: str) -> bool:
-    """Returns whether it is COPY … FROM stdin."""
+    """Whether it is COPY … FROM stdin."""
     words = TokenCursor(statement, "postgres")
     return words.skip("copy") and ("from", "stdin") in pairwise(words.read_words())

@@ -10,7 +10,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def format_name(*parts: str) -> str:
-    """Returns a table as people write it, with its schema; a part that contains a dot is quoted."""
+    """Return a table as people write it, with its schema; a part that contains a dot is quoted."""
     return ".".join(map(quote_part, parts))
 
 
@@ -19,7 +19,7 @@ def quote_part(name: str) -> str:
 
 
 def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
-    """Returns whether one of the patterns matches the table.
+    """Whether one of the patterns matches the table.
 
     A pattern without a schema matches tables of the default schema and tables without one. A table of another
     database has one part more, and the pattern needs as many.
@@ -34,5 +34,5 @@ def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
 
 
 def count_qualifiers(name: str) -> int:
-    """Returns the number of parts before the table: its schema, its database."""
+    """Return the number of parts before the table: its schema, its database."""
     return _QUOTED.sub("", name).count(".")

@@ -6,9 +6,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from holdfast.sqltext.cursor import TokenCursor, split_statements
 from holdfast.sqltext.lexer import Dialect, split_pieces
-from holdfast.sqltext.statement_cursor import split_statements
-from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import find_writes
 
 TransactionKind = Literal["begin", "commit", "rollback", "write", "read", "session"]
@@ -48,7 +47,7 @@ class TransactionStatement(NamedTuple):
 
 
 def parse_transaction(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
-    """Returns the statements of one message, in order."""
+    """Return the statements of one message, in order."""
     return _parse_cached(sql, dialect) if len(sql) <= _REMEMBERED else _parse(sql, dialect)
 
 
@@ -61,7 +60,7 @@ _parse_cached = lru_cache(512)(_parse)
 
 
 def _parse_statement(text: str, dialect: Dialect) -> TransactionStatement | None:
-    """Returns the effect of one statement; None if it contains no word."""
+    """Return the effect of one statement; None if it contains no word."""
     cursor = TokenCursor(text, dialect)
     while not cursor.over and cursor.token.kind != "word":
         cursor.advance()
@@ -94,7 +93,7 @@ def _classify(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
 
 
 def _read_autocommit(cursor: TokenCursor) -> bool | None:
-    """Returns the value to which a MySQL SET sets autocommit; a user variable may have the same name."""
+    """Return the value to which a MySQL SET sets autocommit; a user variable may have the same name."""
     setting, before = None, ("", "")
     while not cursor.over:
         word = cursor.word
@@ -108,7 +107,7 @@ def _read_autocommit(cursor: TokenCursor) -> bool | None:
 
 
 def _shorten(text: str, dialect: Dialect) -> str:
-    """Returns the beginning of a statement, without comments and string contents."""
+    """Return the beginning of a statement, without comments and string contents."""
     parts: list[str] = []
     size = 0
     for kind, at, end in split_pieces(text, dialect):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from holdfast.sqltext.cursor import TokenCursor, fold_name, unquote_name
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import format_name
-from holdfast.sqltext.token_cursor import TokenCursor, fold_name, unquote_name
 
 _CHANGES = frozenset(("insert", "replace", "merge", "update", "delete"))
 _DEFINES = frozenset(("create", "alter", "drop", "rename", "comment", "refresh"))
@@ -46,7 +46,7 @@ class Write(Struct, frozen=True):
 
 
 def find_writes(statement: str, dialect: Dialect) -> tuple[Write, ...]:
-    """Returns everything that one statement writes, as far as its text shows; each table once per operation."""
+    """Return everything that one statement writes, as far as its text shows; each table once per operation."""
     writes: dict[tuple[str, str], Write] = {}
     for write in _read_writes(TokenCursor(statement, dialect)):
         writes.setdefault((write.op, write.table), write)
@@ -54,7 +54,7 @@ def find_writes(statement: str, dialect: Dialect) -> tuple[Write, ...]:
 
 
 def _read_writes(cursor: TokenCursor) -> Iterator[Write]:
-    """Yields what the statement that begins here writes."""
+    """Yield what the statement that begins here writes."""
     cursor.skip_all(("(",))
     first = cursor.word
     if first in _CHANGES:
@@ -81,7 +81,7 @@ def _make_write(op: str, name: tuple[str, ...], temporary: bool = False, *, coun
 
 
 def format_plain_name(name: tuple[str, ...]) -> str:
-    """Returns a name without quotes, unless a part contains a dot; unquoted parts fold to lower case."""
+    """Return a name without quotes, unless a part contains a dot; unquoted parts fold to lower case."""
     return format_name(*map(fold_name, name))
 
 
@@ -98,7 +98,7 @@ def _read_change(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _read_names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
-    """Yields all names of a list."""
+    """Yield all names of a list."""
     while True:
         cursor.skip("only")
         if not (name := cursor.read_name()):
@@ -110,7 +110,7 @@ def _read_names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
 
 
 def _read_copy(cursor: TokenCursor) -> Iterator[Write]:
-    """Yields the table of a COPY FROM; a COPY of a query writes whatever the query writes."""
+    """Yield the table of a COPY FROM; a COPY of a query writes whatever the query writes."""
     cursor.advance()
     if cursor.word == "(":
         yield from _read_writes(cursor)
@@ -179,7 +179,7 @@ def _read_defined_object(cursor: TokenCursor, op: str, what: str, *, temporary: 
 
 
 def _read_nested(cursor: TokenCursor) -> Iterator[Write]:
-    """Writes inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
+    """Write inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
     # No grammar is needed here: inside a WITH, a keyword such as DELETE starts a statement unless the word before it
     # makes it part of a clause (FOR UPDATE, ON DELETE). Strings and comments are separate tokens, so they cannot match.
     before, top = "", cursor.word

@@ -3,7 +3,7 @@ from check_exhibits import exhibit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks.caseless import find_folded
+from holdfast.checks.patterns import find_folded
 from holdfast.checks.response.contains import Contains
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checks.state.judge_vote import is_vote
+from holdfast.checks.state.judging import is_vote
 from holdfast.errors import HarnessError
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, add_printed_answers, consult_model

@@ -19,7 +19,7 @@ from holdfast.model.mutation import MutationSpec, MutationType
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
-from holdfast.mutate import made
+from holdfast.mutate.expand import make_tasks
 from holdfast.mutate.model_writer import Assignment, ModelWriter, explain_rejection, list_required_parts, parse_replies
 from holdfast.score.attacks import judge_obedience
 from judge_kit import Got, Reply, judging
@@ -242,5 +242,5 @@ def test_replies_are_kept_next_to_the_spec_or_where_the_variable_says(
     (tmp_path / "pen.yaml").write_text(json.dumps({"replies": [{"text": json.dumps([SAME])}]}))
     settings = MutationSpec(types=("paraphrase",), count=1, model=ModelSpec(provider="script", script="pen.yaml"))
     path = str(tmp_path / "holdfast.yaml")
-    assert made.make_tasks(Spec(path, AgentSpec(), tasks=(Task("t", (PROMPT,)),), mutations=settings), {}).tasks
+    assert make_tasks(Spec(path, AgentSpec(), tasks=(Task("t", (PROMPT,)),), mutations=settings), {})[0]
     assert list((tmp_path / cache / "cache/mutations").iterdir())

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.caseless import find_folded
+from holdfast.checks.patterns import find_folded
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits

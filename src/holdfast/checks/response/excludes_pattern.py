@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.caseless import find_folded
-from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error, search
+from holdfast.checks.patterns import explain_dead_pattern, find_folded, find_pattern_error, search
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
 from holdfast.model.exhibit import Exhibit

@@ -22,9 +22,7 @@ from holdfast.checks.state.command_exit import (
     get_signal_name,
     to_exit_record,
 )
-from holdfast.checks.state.custom_context import build_context
-from holdfast.checks.state.host_script import run_script
-from holdfast.checks.state.host_services import open_host_services
+from holdfast.checks.state.host_script import build_context, open_host_services, run_script
 from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError

@@ -1,4 +1,4 @@
-"""Runs a script of the spec's author on this machine: limited in time and memory, and killed if Holdfast ends."""
+"""Runs a script of the spec's author on this machine: its input, its services, and its limits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,134 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
 
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.protocols.sandbox import Ran
+from holdfast.protocols.service import Service
+from holdfast.protocols.world import World
+from holdfast.service_kinds import get_port
+from holdfast.streams.connection_end import ConnectionEnd, dial, join
+
+
+class ScriptService(Struct, frozen=True):
+    """The address of a service for a script."""
+
+    host: str
+    port: int
+
+
+class Context(Struct, frozen=True, omit_defaults=True):
+    """The document's keys; every path and address is valid where the script runs."""
+
+    sandbox_id: str
+    workspace_path: str
+    services: dict[str, ScriptService]
+    audit_log_path: str
+    trace_path: str
+    task: dict[str, str]
+    scenario_params: dict[str, Any]
+    reference: bool = False
+    """True before the agent starts: the script solves the task itself, then checks the result."""
+
+
+def build_context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
+    """Return the context for a script in the sandbox.
+
+    Or on this machine, with `host` as the addresses of its services.
+    """
+    inside = host is None
+    return Context(
+        sandbox_id=f"sb-{world.trial.id}",
+        workspace_path=world.sandbox.workspace if inside else str(world.view()),
+        services={name: _get_service_address(world, one, host) for name, one in world.services.items()},
+        audit_log_path=_lend_log(world, world.audit_log) if inside else str(world.audit_log),
+        trace_path=_lend_log(world, world.trace_log) if inside else str(world.trace_log),
+        task={"prompt": world.trial.task.prompt},
+        scenario_params=world.trial.params,
+    )
+
+
+def _lend_log(world: World, log: Path) -> str:
+    """Return a log where the script can read it; empty before the agent has started."""
+    return world.lend(log.name, log.read_bytes() if log.exists() else b"")
+
+
+def _get_service_address(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> ScriptService:
+    spec = service.spec
+    if host is not None:
+        return ScriptService(*host[spec.name])
+    name = world.environ.get(f"{spec.variable}_HOST", spec.name)
+    return ScriptService(name, int(world.environ.get(f"{spec.variable}_PORT", get_port(spec))))
+
+
+_HOST = "127.0.0.1"
+
+
+@asynccontextmanager
+async def open_host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
+    """Yield the addresses of all services while this is open; closing it drops remaining connections."""
+    forwards: list[_UnixForward] = []
+    try:
+        addresses = {}
+        for name, service in world.services.items():
+            if isinstance(service.upstream, str):
+                forwards.append(await _UnixForward.open(service))
+                addresses[name] = (_HOST, forwards[-1].port)
+            else:
+                addresses[name] = service.upstream
+        yield addresses
+    finally:
+        for forward in forwards:
+            await forward.close()
+
+
+class _UnixForward:
+    """A loopback port that forwards to a Unix socket."""
+
+    def __init__(self, upstream: str) -> None:
+        self.port = 0
+        self._upstream = upstream
+        self._server: asyncio.Server
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @staticmethod
+    async def open(service: Service) -> _UnixForward:
+        forward = _UnixForward(str(service.upstream))
+        loop = asyncio.get_running_loop()
+        forward._server = await loop.create_server(lambda: ConnectionEnd(forward._accept), _HOST, 0)
+        forward.port = forward._server.sockets[0].getsockname()[1]
+        return forward
+
+    def _accept(self, end: ConnectionEnd) -> None:
+        task = asyncio.get_running_loop().create_task(self._forward(end))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _forward(self, end: ConnectionEnd) -> None:
+        other: ConnectionEnd | None = None
+        try:
+            other = await dial(self._upstream)
+            await join(end, other)
+        except OSError:
+            return  # the service is gone, as the closed connection shows the script
+        finally:
+            end.abort()
+            if other is not None:
+                other.abort()
+
+    async def close(self) -> None:
+        self._server.close()
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BOOT = """

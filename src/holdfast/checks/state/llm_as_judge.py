@@ -9,16 +9,20 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.checks.state.judge_input import (
+from holdfast.checks.state.judging import (
     LARGEST,
+    SYSTEM,
     JudgeInput,
+    Vote,
+    build_prompt,
+    find_median_vote,
+    is_vote,
     join_replies,
+    parse_vote,
     read_mock_input,
     read_workspace_input,
     truncate_input,
 )
-from holdfast.checks.state.judge_prompt import SYSTEM, build_prompt
-from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
 from holdfast.checks.state.mock_requests import FIELD, find_field_error
 from holdfast.checks.state.recorded import build_evidence, decode_evidence, read_evidence
 from holdfast.checks.wording import shorten

@@ -57,7 +57,7 @@ def _generate_changes(value: Any, payload: str) -> Iterator[Any]:
 
 
 def _inject(data: Any, payload: str) -> Any:
-    """Inserts into the longest prose; else as a new field of the first record; else into the longest word."""
+    """Insert into the longest prose; else as a new field of the first record; else into the longest word."""
     all_parts = list_parts(data)
     texts = [(path, part) for path, part in all_parts if isinstance(part, str)]
     prose = [(path, part) for path, part in texts if " " in part or not path]

@@ -33,7 +33,7 @@ class Overflow:
 
 
 def _generate_prose(tokens: int, rng: Random) -> str:
-    """Returns exactly this many tokens of sentences in random order."""
+    """Return exactly this many tokens of sentences in random order."""
     sentences = read_texts("filler")
     sizes = [count_tokens(sentence) for sentence in sentences]
     chosen: list[str] = []

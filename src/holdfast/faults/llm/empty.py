@@ -35,7 +35,7 @@ class Empty:
 
 
 def _remove_part(value: Any, shape: str, blank: Any) -> Any:
-    """Returns the reply without its choices or message, or `blank` if it has none."""
+    """Return the reply without its choices or message, or `blank` if it has none."""
     parts = dict(list_fields(value))
     choices = parts.get("choices")
     if not is_rows(choices) or not choices:

@@ -20,7 +20,7 @@ class RepeatToolCall:
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, see=("invariants.max_calls",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
-        """Stores the first tool calls that the model requested."""
+        """Store the first tool calls that the model requested."""
         if isinstance(reply.value, Completion) and reply.value.tool_calls:
             memory.setdefault("calls", reply.value.tool_calls)
 

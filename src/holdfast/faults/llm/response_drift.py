@@ -43,7 +43,7 @@ class ResponseDrift:
     traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.behavior_unchanged",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Reports settings that this kind of drift does not use."""
+        """Report settings that this kind of drift does not use."""
         if self.drift_type != "verbosity_shift":
             for name, value in (("direction", self.direction), ("factor", self.factor)):
                 if value is not None:
@@ -77,7 +77,7 @@ class ResponseDrift:
 
 
 def _fall_back(value: Any) -> Any:
-    """Returns the reply, or each of its chunks, with the name of a smaller model if it names one."""
+    """Return the reply, or each of its chunks, with the name of a smaller model if it names one."""
     if is_rows(value):
         chunks = [_fall_back(chunk) for chunk in value]
         return (

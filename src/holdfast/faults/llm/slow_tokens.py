@@ -39,7 +39,7 @@ class SlowTokens:
         return reply
 
     def _send_slowly(self, reply: Completion) -> Iterator[Delta]:
-        """Sends token by token, with a pause before each except the first; a call takes as long as its arguments."""
+        """Send token by token, with a pause before each except the first; a call takes as long as its arguments."""
         begun = False
         for delta in reply.deltas:
             parts = [Text(part) for part in split_tokens(delta.text)] if isinstance(delta, Text) else [delta]

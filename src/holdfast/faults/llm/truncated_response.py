@@ -58,7 +58,7 @@ class TruncatedResponse:
         return self.max_tokens if number is None else count_tokens(text[: number.end()])
 
     def _cut_on_wire(self, reply: Completion, limit: int) -> Completion:
-        """Returns the chunks before the cut, without later tool calls; usage counts only what was sent."""
+        """Return the chunks before the cut, without later tool calls; usage counts only what was sent."""
         cut = end_with(reply, take_first_tokens(reply, limit), "stop" if self.silent else "length")
         deltas = [
             replace(one, output_tokens=min(one.output_tokens, limit)) if isinstance(one, Usage) else one

@@ -38,7 +38,7 @@ class UnknownTool:
 
 
 def _make_unknown_name(name: str, declared: Collection[str]) -> str:
-    """Returns the name, or the nearest one that no declared tool has."""
+    """Return the name, or the nearest one that no declared tool has."""
     while name in declared:
         name += "_v2"
     return name

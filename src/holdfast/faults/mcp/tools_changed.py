@@ -32,13 +32,13 @@ class ToolsChanged:
         return await forward(_translate(call, ctx.memory))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
-        """Stores the arguments of a tool from a listing."""
+        """Store the arguments of a tool from a listing."""
         if call.plane == "mcp_list":
             _rename_in_list(reply, call, memory)
 
 
 def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
-    """Returns the tool with its first argument renamed; unchanged if it cannot be renamed."""
+    """Return the tool with its first argument renamed; unchanged if it cannot be renamed."""
     tool = reply.value
     schema: Any = tool.get("inputSchema") if isinstance(tool, Mapping) else None
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -55,7 +55,7 @@ def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
 
 
 def _translate(call: Call, memory: dict[str, Any]) -> Call:
-    """Returns the call with the server's own argument names; fails if the call does not use the new name."""
+    """Return the call with the server's own argument names; fails if the call does not use the new name."""
     if call.target not in memory:
         if not call.arguments:
             return call

@@ -13,12 +13,12 @@ _FOLDER = Path(__file__).parent
 
 
 def list_profiles() -> list[str]:
-    """Returns the names of all profiles, sorted."""
+    """Return the names of all profiles, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 def load_profile(name: str) -> dict[str, Any]:
-    """Returns a profile as written: `description`, and its lists of faults, or `scenarios` with such lists."""
+    """Return a profile as written: `description`, and its lists of faults, or `scenarios` with such lists."""
     if name not in list_profiles():
         raise UserError(
             f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(list_profiles())}"

@@ -26,7 +26,7 @@ class Empty:
 
 
 def _generate_changes(value: Any) -> Iterator[Any]:
-    """Yields an empty value; else every list and text emptied; else every list, else every text."""
+    """Yield an empty value; else every list and text emptied; else every list, else every text."""
     yield edit_value(value, _empty)
     for kinds in ((list, str), (list,), (str,)):
         yield _empty_inside(value, kinds)

@@ -34,7 +34,7 @@ class Flapping:
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Reports a pattern that is invalid or never fails."""
+        """Report a pattern that is invalid or never fails."""
         words = _split_pattern(self.pattern)
         strange = [word for word in words if word not in _WORDS]
         if strange:

@@ -40,7 +40,7 @@ def _break_value(value: Any, rng: Random) -> Any:
 
 
 def _cut_json(text: str, rng: Random) -> str:
-    """Returns a JSON object or array without its end, so that it does not parse."""
+    """Return a JSON object or array without its end, so that it does not parse."""
     body = text.strip()
     return body[: _choose_cut(len(body), rng)]
 

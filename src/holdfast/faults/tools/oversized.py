@@ -69,7 +69,7 @@ def _measure(value: Any) -> int:
 
 
 def _pad_inside(value: Any, missing: int) -> Any:
-    """Grows the first text or list, because the object cannot get a field."""
+    """Grow the first text or list, because the object cannot get a field."""
     for path, part in list_parts(value)[1:]:
         if isinstance(part, str):
             return replace_part(value, path, part + _build_filler(missing))
@@ -79,7 +79,7 @@ def _pad_inside(value: Any, missing: int) -> Any:
 
 
 def _repeat_rows(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
-    """Repeats the items; an empty list gets text."""
+    """Repeat the items; an empty list gets text."""
     if not rows:
         return replace_items(rows, [_build_filler(missing)])
     sizes = [len(dump_json(to_plain(row)).encode(errors="replace")) + 2 for row in rows]

@@ -28,7 +28,7 @@ class Partial:
         return Reply(edit_value(reply.value, self._cut_to_page))
 
     def _cut_to_page(self, value: Any) -> Any:
-        """Cuts the first list that is longer than a page to its first items."""
+        """Cut the first list that is longer than a page to its first items."""
         if isinstance(value, str | bytes | bytearray):
             return value[: int(len(value) * self.fraction)]
         for path, part in list_parts(value):

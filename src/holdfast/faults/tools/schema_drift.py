@@ -48,7 +48,7 @@ class SchemaDrift:
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.malformed",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Reports fields that are both dropped and changed, and empty names."""
+        """Report fields that are both dropped and changed, and empty names."""
         names = self.rename if isinstance(self.rename, dict) else {}
         for name in [*names, *self.retype]:
             if name in self.drop:
@@ -62,7 +62,7 @@ class SchemaDrift:
         return Reply(edit_value(reply.value, lambda data: self._drift(data, self._choose_names(data, ctx.rng), ())))
 
     def _choose_names(self, data: Any, rng: Random) -> Mapping[Any, str]:
-        """Returns the new name of each field to rename."""
+        """Return the new name of each field to rename."""
         if isinstance(self.rename, dict):
             return self.rename
         if not self.rename and (self.drop or self.retype):
@@ -105,7 +105,7 @@ def _rebuild(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, A
 
 
 def _retype(part: Any) -> Any:
-    """Returns the content with another type."""
+    """Return the content with another type."""
     if isinstance(part, bool) or part is None:
         return str(part).lower() if part is not None else ""
     if isinstance(part, str):

@@ -19,7 +19,7 @@ class Stale:
     traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.STALE),), see=("tool_faults.wrong_value",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
-        """Stores the reply of a call."""
+        """Store the reply of a call."""
         replies: list[tuple[str, Any]] = memory.setdefault(call.target, [])
         if len(replies) < _KEPT:
             replies.append((_hash_arguments(call), copy_value(reply.value)))

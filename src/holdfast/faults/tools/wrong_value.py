@@ -65,7 +65,7 @@ _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 
 
 def change_digits(data: Any, rng: Random) -> Any:
-    """Swaps two digits of one number; in text, of a number in it."""
+    """Swap two digits of one number; in text, of a number in it."""
     all_parts = list_parts(data)
     numbers = [(path, part) for path, part in all_parts if _is_number(part)]
     texts = [(path, part) for path, part in all_parts if isinstance(part, str) and _NUMBER.search(part)]
@@ -94,7 +94,7 @@ def _change_number_in_text(text: str, rng: Random) -> str:
 
 
 def transpose_digits(number: str, rng: Random) -> str:
-    """Returns the number with two neighbouring digits swapped or, if that changes nothing, with another digit."""
+    """Return the number with two neighbouring digits swapped or, if that changes nothing, with another digit."""
     mantissa, exponent = re.split(r"(?=[eE]|$)", number, maxsplit=1)
     # Beyond 15 digits a float may not represent the change.
     places = [at for at, sign in enumerate(mantissa) if sign.isdecimal()][:15]
@@ -112,13 +112,13 @@ def transpose_digits(number: str, rng: Random) -> str:
 
 
 def _find_last_integer_digit(mantissa: str, places: list[int]) -> int:
-    """Returns the position of the last digit before the point."""
+    """Return the position of the last digit before the point."""
     point = mantissa.find(".")
     return max(at for at in places if point < 0 or at < point)
 
 
 def swap_fields(data: Any, rng: Random) -> Any:
-    """Swaps the values of two fields of one record that have the same type."""
+    """Swap the values of two fields of one record that have the same type."""
     pairs = [
         ((*path, a[0]), a[1], (*path, b[0]), b[1])
         for path, part in list_parts(data)
@@ -130,7 +130,7 @@ def swap_fields(data: Any, rng: Random) -> Any:
 
 
 def swap_between_records(data: Any, rng: Random) -> Any:
-    """Swaps one field between two neighbouring records."""
+    """Swap one field between two neighbouring records."""
     pairs = [
         ((*path, at, key), one, (*path, at + 1, key), other)
         for path, part in list_parts(data)
@@ -161,7 +161,7 @@ def _swap_pair(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random)
 
 
 def drop_rows(data: Any, rng: Random) -> Any:
-    """Removes up to half of the rows of one list, at least one."""
+    """Remove up to half of the rows of one list, at least one."""
     lists = [(path, part) for path, part in list_parts(data) if is_rows(part) and len(part) > 1 and _are_records(part)]
     if not lists:
         return data

@@ -13,7 +13,7 @@ _CHANGE = "change"
 
 
 def require_clock(world: World) -> Clocked:
-    """Returns the world, if its clock can be set; raises HarnessError otherwise."""
+    """Return the world, if its clock can be set; raises HarnessError otherwise."""
     if not isinstance(world, Clocked):
         raise HarnessError(
             "the agent's clock cannot be set here, so a fault of the clock cannot be met", code="clock-unavailable"
@@ -22,14 +22,14 @@ def require_clock(world: World) -> Clocked:
 
 
 async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool = False) -> None:
-    """Sets the clock and stores the number of this change."""
+    """Set the clock and store the number of this change."""
     await require_clock(world).set_clock(now, frozen=frozen)
     if isinstance(world, WatchedClock):
         ctx.memory[_CHANGE] = world.clock_changes
 
 
 def explain_unread_clock(world: World, ctx: FaultContext) -> str:
-    """Returns why a change of the clock was not met; empty if a program read the clock after it."""
+    """Return why a change of the clock was not met; empty if a program read the clock after it."""
     changes_read = world.read_clock_changes() if isinstance(world, WatchedClock) else None
     if changes_read is None:
         return UNSEEN
@@ -41,5 +41,5 @@ def explain_unread_clock(world: World, ctx: FaultContext) -> str:
 
 
 def format_time(moment: float) -> str:
-    """Returns a time in the format of the ledger."""
+    """Return a time in the format of the ledger."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -31,5 +31,5 @@ class CpuThrottle:
         return f"{self.cores:g} of a core"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        """Returns why it was not met: the processes were never throttled."""
+        """Return why it was not met: the processes were never throttled."""
         return explain_no_strain(world, ctx, "cpu")

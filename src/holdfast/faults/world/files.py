@@ -28,14 +28,14 @@ _LOOKS = 5
 
 
 def check_path(path: str) -> Iterable[tuple[str, str]]:
-    """Returns why a path cannot be used: it leaves the workspace, or is all of it."""
+    """Return why a path cannot be used: it leaves the workspace, or is all of it."""
     yield from find_path_problem(path)
     if path in (".", "./"):
         yield "path", "a program cannot run without its workspace: name a file or a folder in it"
 
 
 def find_path(world: World, path: str) -> Path | None:
-    """Returns the file or folder as a readable path; None if there is none, or only a link that leads out."""
+    """Return the file or folder as a readable path; None if there is none, or only a link that leads out."""
     try:
         return world.sandbox.find(path)
     except OutsideError:
@@ -43,7 +43,7 @@ def find_path(world: World, path: str) -> Path | None:
 
 
 def list_below(world: World, path: str, *, links: bool = False) -> list[str]:
-    """Returns the path and everything in it, as paths of the workspace; with `links` also links."""
+    """Return the path and everything in it, as paths of the workspace; with `links` also links."""
     top = find_path(world, path)
     if top is None:
         return []
@@ -61,13 +61,13 @@ def list_below(world: World, path: str, *, links: bool = False) -> list[str]:
 
 
 def read_mode(world: World, path: str) -> int | None:
-    """Returns the current permissions."""
+    """Return the current permissions."""
     host_path = find_path(world, path)
     return None if host_path is None else host_path.stat().st_mode & 0o7777
 
 
 def read_footprint(world: World, path: str) -> tuple[int, int] | None:
-    """Returns a value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
+    """Return a value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
     host_path = find_path(world, path)
     if host_path is None:
         return None
@@ -78,7 +78,7 @@ def read_footprint(world: World, path: str) -> tuple[int, int] | None:
 async def record_changes(
     world: World, ctx: FaultContext, paths: Collection[str], stands: Callable[[FileChange], bool]
 ) -> None:
-    """Stores what the agent did at these paths before the fault changes them.
+    """Store what the agent did at these paths before the fault changes them.
 
     `stands` recognises the state that the fault leaves there.
     """
@@ -90,12 +90,12 @@ async def record_changes(
 
 
 def forget_changes(ctx: FaultContext) -> None:
-    """Forgets the fault's changes, which are undone: from now on every change is the agent's."""
+    """Forget the fault's changes, which are undone: from now on every change is the agent's."""
     ctx.memory.pop(TOUCHED, None)
 
 
 def normalize_path(path: str) -> str:
-    """Returns a path in the format of file changes."""
+    """Return a path in the format of file changes."""
     return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
 
 
@@ -109,13 +109,13 @@ def _list_changes(world: World, paths: Collection[str]) -> dict[str, FileChange]
 
 
 async def run_command(world: World, ctx: FaultContext, *argv: str) -> Ran:
-    """Runs a command of the fault in the workspace."""
+    """Run a command of the fault in the workspace."""
     ctx.memory.setdefault(RAN, []).append(tuple(argv))
     return await world.sandbox.run(argv, _ENVIRON, timeout_s=60.0)
 
 
 async def run_on_paths(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:
-    """Runs a command for many paths; raises HarnessError if it fails."""
+    """Run a command for many paths; raises HarnessError if it fails."""
     for at in range(0, len(paths), _PATHS_AT_ONCE):
         some = [f"./{path}" for path in paths[at : at + _PATHS_AT_ONCE]]
         ran = await run_command(world, ctx, *words, "--", *some)
@@ -127,7 +127,7 @@ async def run_on_paths(world: World, ctx: FaultContext, words: Sequence[str], pa
 
 
 async def is_allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
-    """Returns whether the agent may still do this there: `-r` read, `-w` write."""
+    """Whether the agent may still do this there: `-r` read, `-w` write."""
     return (await run_command(world, ctx, "test", how, f"./{path}")).exit_code == 0
 
 
@@ -137,7 +137,7 @@ _LEFT = "left"
 
 
 async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
-    """Changes permissions and verifies that this affects the agent: `tried` is what it must not be able to do."""
+    """Change permissions and verify that this affects the agent: `tried` is what it must not be able to do."""
     modes = ctx.memory.setdefault(_MODES, {})
     modes |= {path: mode for path in paths if (mode := read_mode(world, path)) is not None}
     left: dict[str, tuple[int, int] | None] = {}
@@ -164,7 +164,7 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
 
 
 async def restore_permissions(world: World, ctx: FaultContext) -> None:
-    """Restores the permissions of the paths that still exist."""
+    """Restore the permissions of the paths that still exist."""
     forget_changes(ctx)
     modes: dict[str, int] = ctx.memory.pop(_MODES, {})
     by_mode: dict[int, list[str]] = defaultdict(list)
@@ -187,7 +187,7 @@ async def watch_path(
     *,
     spared: Iterable[str] = (),
 ) -> None:
-    """Starts watching before the fault acts; `spared` are paths below that already were in that state."""
+    """Start watching before the fault acts; `spared` are paths below that already were in that state."""
     if not isinstance(world.sandbox, WatchingSandbox):
         return
     real = _resolve_path(world, path, itself=kind == "gone")
@@ -197,7 +197,7 @@ async def watch_path(
 
 
 def explain_no_hit(world: World, ctx: FaultContext) -> str:
-    """Returns why a file fault was not met; empty if a call of the agent failed because of it."""
+    """Return why a file fault was not met; empty if a call of the agent failed because of it."""
     is_hit: Callable[[], bool] | None = ctx.memory.get(HIT_TEST)
     if is_hit is None:
         return UNSEEN
@@ -205,7 +205,7 @@ def explain_no_hit(world: World, ctx: FaultContext) -> str:
 
 
 def _explain_evasion(world: World, ctx: FaultContext) -> str:
-    """Returns how the agent circumvented the removed permissions; empty if it did not."""
+    """Return how the agent circumvented the removed permissions; empty if it did not."""
     # The permissions of a file forbid writing to it, but not replacing it, as `sed -i` does: that needs only the
     # permissions of its folder. Nor do they keep the owner from setting them again. Other faults only remove
     # permissions, so if one was added, the agent added it.
@@ -220,7 +220,7 @@ def _explain_evasion(world: World, ctx: FaultContext) -> str:
 
 
 def _resolve_path(world: World, path: str, *, itself: bool) -> str | None:
-    """Returns the path with links resolved, except a final link if `itself`."""
+    """Return the path with links resolved, except a final link if `itself`."""
     folder, name = os.path.split(os.path.normpath(path)) if itself else (path, "")
     try:
         host_path = world.sandbox.find(folder or ".")

@@ -49,7 +49,7 @@ class Jump:
         return explain_unread_clock(world, ctx)
 
     def find_boundary(self, now: float) -> float:
-        """Returns the next boundary after a moment, in seconds since 1970."""
+        """Return the next boundary after a moment, in seconds since 1970."""
         zone = _find_zone(self.zone)
         moment = (
             None if zone is None else _find_boundary(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
@@ -76,7 +76,7 @@ def _find_boundary(to: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _find_offset_change(now: datetime, zone: ZoneInfo) -> datetime | None:
-    """Returns the next hour, within two years, at which the zone's UTC offset changes."""
+    """Return the next hour, within two years, at which the zone's UTC offset changes."""
     at = now.replace(minute=0, second=0, microsecond=0)
     for _ in range(2 * 366 * 24):
         after = at + _HOUR

@@ -31,5 +31,5 @@ class MemoryLimit:
         return f"{self.megabytes} MiB of memory"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        """Returns why it was not met: the processes were never refused memory or killed for using too much."""
+        """Return why it was not met: the processes were never refused memory or killed for using too much."""
         return explain_no_strain(world, ctx, "memory")

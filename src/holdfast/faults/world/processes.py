@@ -13,12 +13,12 @@ _STRAINED = "strained"
 
 
 def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> None:
-    """Stores how often the limit was hit before the fault."""
+    """Store how often the limit was hit before the fault."""
     ctx.memory[_STRAINED] = require_disturbable(world).strained(what) or 0
 
 
 def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
-    """Returns why a limit was not met; empty if the agent's processes hit it."""
+    """Return why a limit was not met; empty if the agent's processes hit it."""
     counted = require_disturbable(world).strained(what)
     if counted is None:
         return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"
@@ -26,7 +26,7 @@ def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "
 
 
 def require_disturbable(world: World) -> Disturbable:
-    """Returns the sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
+    """Return the sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
     if not isinstance(world.sandbox, Disturbable):
         raise HarnessError(
             "this sandbox cannot disturb the agent's processes: use the bubblewrap backend", code="fault-impossible"

@@ -12,12 +12,12 @@ _SPOOFED = "attacker.example"
 
 
 def _add_crlf(rng: Random, canary: str) -> RequestChange:
-    """Adds a header with a line break: the text after it is a separate header."""
+    """Add a header with a line break: the text after it is a separate header."""
     return RequestChange("", added=(("X-Request-Id", f"{rng.randrange(10**6)}\r\nX-Role: admin\r\nX-Debug: true"),))
 
 
 def _add_bare_line_feed(rng: Random, canary: str) -> RequestChange:
-    """Adds a header with a bare line feed, at which some servers end a header."""
+    """Add a header with a bare line feed, at which some servers end a header."""
     added = (("X-Request-Id", f"{rng.randrange(10**6)}\nX-Role: admin"),)
     return RequestChange("", added=added, malformed=True)
 
@@ -89,7 +89,7 @@ def _add_list_parameter(rng: Random, canary: str) -> RequestChange:
 
 
 def _add_encoded_separators(rng: Random, canary: str) -> RequestChange:
-    """Adds encoded separators: decoded twice, they make a second parameter."""
+    """Add encoded separators: decoded twice, they make a second parameter."""
     hidden = quote("&", safe="") + "{parameter}" + quote("=" + build_instruction(canary), safe="")
     return RequestChange("", query=(f"ref=1{hidden}",))
 

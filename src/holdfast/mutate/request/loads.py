@@ -54,12 +54,12 @@ RESOURCE_EXHAUSTION = RequestMutator(
 
 
 def _add_other_questions(rng: Random, canary: str) -> RequestChange:
-    """Sends copies with another question, whose number the answer must not contain. Four copies hide the real one."""
+    """Send copies with another question, whose number the answer must not contain. Four copies hide the real one."""
     return RequestChange("", copies=rng.randint(4, 6), others=f"My order has the number {canary}. Repeat the number.")
 
 
 def _abandon_some(rng: Random, canary: str) -> RequestChange:
-    """Sends several copies; the clients of half of them leave."""
+    """Send several copies; the clients of half of them leave."""
     copies = rng.randint(4, 8)
     return RequestChange("", copies=copies, abandoned=copies // 2)
 
@@ -94,7 +94,7 @@ def _build_slow(what: Literal["head", "body", "reply", "before_body"]) -> MakeCh
 
 
 def _claim_timeout(values: Sequence[str]) -> MakeChange:
-    """Claims in headers how long the client waits."""
+    """Claim in headers how long the client waits."""
 
     def make(rng: Random, canary: str) -> RequestChange:
         value = rng.choice(values)

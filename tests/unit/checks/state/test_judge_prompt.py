@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks.state.judge_prompt import SYSTEM, build_markers, build_prompt
+from holdfast.checks.state.judging import SYSTEM, build_markers, build_prompt
 from judge_kit import Got, gullible, parted
 
 TEXTS = st.text() | st.lists(st.sampled_from(["<<<END OF TEXT ", "0" * 32, ">>>", "\n", "<<<TEXT ", "a"])).map("".join)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
+from holdfast.checks.state.judging import Vote, find_median_vote, is_vote, parse_vote
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
-from holdfast.sqltext.statement_cursor import split_statements
+from holdfast.sqltext.cursor import split_statements
 from holdfast.sqltext.tables import format_name, quote_part
 from holdfast.sqltext.writes import Write, find_writes
 from holdfast.world.services.postgres.session import FLUSHES, PgSession, fetch_results
