@@ -264,9 +264,19 @@ class RequestParser:
         if self._replaying:
             self._replaying = False
         elif not self._refused:
-            self._add_exchange(
-                parser, RequestHead(parser.get_method().decode(), target.decode("latin-1"), tuple(fields))
+            self._receiving = exchange = Exchange(
+                self._connection,
+                self,
+                RequestHead(parser.get_method().decode(), target.decode("latin-1"), tuple(fields)),
+                version=parser.get_http_version(),
+                keep_alive=parser.should_keep_alive(),
+                upgrade=parser.should_upgrade(),
             )
+            if self._queue:
+                self._paused = True
+                self._connection.hold(PIPELINE)
+            self._queue.append(exchange)
+            self._wake()
 
     def on_body(self, data: bytes) -> None:
         self._unseen = 0
@@ -281,20 +291,6 @@ class RequestParser:
             exchange.inflow.end()
 
     # -- inside ---------------------------------------------------------------------------------
-    def _add_exchange(self, parser: HttpRequestParser, head: RequestHead) -> None:
-        self._receiving = exchange = Exchange(
-            self._connection,
-            self,
-            head,
-            version=parser.get_http_version(),
-            keep_alive=parser.should_keep_alive(),
-            upgrade=parser.should_upgrade(),
-        )
-        if self._queue:
-            self._paused = True
-            self._connection.hold(PIPELINE)
-        self._queue.append(exchange)
-        self._wake()
 
     def _refuse(self, status: int, message: str) -> None:
         self._refused = True

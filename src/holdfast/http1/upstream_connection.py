@@ -80,7 +80,11 @@ class UpstreamConnection(SocketStream):
         self._replies.expect(request.method)
         self._set_deadline(read_s)
         if request.stream is None:
-            self._send_complete(request)
+            if len(request.body) < _JOINED:
+                self.send(request.head + request.body)
+            else:
+                self.send(request.head)
+                self.send(request.body)
         else:
             self._sending = self.loop.create_task(self._send_stream(request))
         try:
@@ -88,13 +92,6 @@ class UpstreamConnection(SocketStream):
         except BaseException:
             self.give_up()
             raise
-
-    def _send_complete(self, request: OutgoingRequest) -> None:
-        if len(request.body) < _JOINED:
-            self.send(request.head + request.body)
-        else:
-            self.send(request.head)
-            self.send(request.body)
 
     async def _send_stream(self, request: OutgoingRequest) -> None:
         assert request.stream is not None

@@ -124,19 +124,15 @@ def _write(value: Any) -> Any:
     if kind is list:
         return [_write(one) for one in value]
     if kind is dict:
-        return _write_dict(value)
+        if all(type(key) is str and key != TAG for key in value):
+            return {_write(key): _write(one) for key, one in value.items()}
+        return _write_pairs(value, _MAPS[0])
     try:
         return _write_other(value, kind)
     except (_Unkept, RecursionError):
         raise
     except Exception as broken:  # the agent's classes provide their state, and may fail in any way
         raise _Unkept("no-json", kind) from broken
-
-
-def _write_dict(value: dict[Any, Any]) -> Any:
-    if all(type(key) is str and key != TAG for key in value):
-        return {_write(key): _write(one) for key, one in value.items()}
-    return _write_pairs(value, _MAPS[0])
 
 
 def _write_pairs(value: dict[Any, Any], path: str) -> Any:

@@ -59,7 +59,10 @@ class SharedAddress(LoopbackAddress):
         finally:
             for pid in pids:
                 self._served.pop(pid, None)
-                self._close_connections(pid)
+                theirs = {one for one, (held, _) in self._of.items() if held == pid}
+                for connection in theirs:
+                    del self._of[connection]
+                self.listener.drop(theirs)
             served.close()
 
     async def close(self) -> None:
@@ -67,13 +70,6 @@ class SharedAddress(LoopbackAddress):
 
     async def answer(self, exchange: Exchange) -> None:
         await serve_request(exchange, self.token, await self._find_trial(exchange))
-
-    def _close_connections(self, pid: int) -> None:
-        """Closes the connections that the trial's process still has open."""
-        theirs = {one for one, (held, _) in self._of.items() if held == pid}
-        for connection in theirs:
-            del self._of[connection]
-        self.listener.drop(theirs)
 
     async def _find_trial(self, exchange: Exchange) -> TrialServer | None:
         connection = exchange.connection.root

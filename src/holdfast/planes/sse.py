@@ -62,7 +62,18 @@ class EventSplitter:
         if over:
             return SseEvent(b"")
         raw = bytes(self._partial[start:end])
-        return _parse_event(raw, raw if begun else raw.removeprefix(_BOM))
+        data: list[bytes] = []
+        name = id = b""
+        for line in _BREAK.split(raw if begun else raw.removeprefix(_BOM)):
+            field, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data.append(value)
+            elif field == b"event":
+                name = value
+            elif field == b"id":
+                id = value
+        return SseEvent(raw, name.decode("utf-8", "replace"), b"\n".join(data) if data else None, id)
 
 
 def list_data(stream: bytes) -> list[bytes]:
@@ -75,18 +86,3 @@ def format_message(data: bytes, id: bytes = b"") -> bytes:
     named = b"id: %b\n" % id if id else b""
     lines = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
     return b"event: message\n%b%b\n\n" % (named, lines)
-
-
-def _parse_event(raw: bytes, text: bytes) -> SseEvent:
-    data: list[bytes] = []
-    name = id = b""
-    for line in _BREAK.split(text):
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"data":
-            data.append(value)
-        elif field == b"event":
-            name = value
-        elif field == b"id":
-            id = value
-    return SseEvent(raw, name.decode("utf-8", "replace"), b"\n".join(data) if data else None, id)

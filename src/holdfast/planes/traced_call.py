@@ -250,7 +250,7 @@ class ReadValues:
         if isinstance(value, Iterator):
             self.unread = True  # reading it would consume it
             return []
-        return [] if isinstance(value, _PROGRAM) or callable(value) else [_print_value(value), *_list_fields(value)]
+        return [] if isinstance(value, _PROGRAM) or callable(value) else [str(value)[:_VALUES], *_list_fields(value)]
 
 
 def _list_fields(value: Any) -> list[Any]:
@@ -263,8 +263,3 @@ def _list_fields(value: Any) -> list[Any]:
 def _list_slots(kind: type) -> list[str]:
     named = vars(kind).get("__slots__", ())
     return [named] if isinstance(named, str) else [name for name in named if name not in ("__dict__", "__weakref__")]
-
-
-def _print_value(value: Any) -> str:
-    """Returns the printed form of an object without fields, such as a number type, a path or a date."""
-    return str(value)[:_VALUES]

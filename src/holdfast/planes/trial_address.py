@@ -177,7 +177,7 @@ class TrialAddress(LoopbackAddress):
             elif self._served is None:
                 await _reject_no_trial(exchange)
             else:
-                requested = _find_host(exchange)
+                requested = (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
                 await self._served.serve_host(exchange, scheme, requested if requested in also else host, port)
 
         listener = await serve(visit, sock=sock, tls=tls)
@@ -284,11 +284,6 @@ async def _forward_to_host(exchange: Exchange, upstream: tuple[str, int]) -> Non
 
 def _decode_headers(fields: RawFields) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(fields)]
-
-
-def _find_host(exchange: Exchange) -> str:
-    """Returns the host that a request names."""
-    return (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
 
 
 def _has_token(authorization: str | None, token: str) -> bool:

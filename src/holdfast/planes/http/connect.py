@@ -98,7 +98,11 @@ class ConnectRequest:
                 await rules.connector.resolve_addresses(origin)
             await self._intercept()
         else:
-            await self._forward_tunnel()
+            trace = self._get_trace()
+            wire = await self._rules.connector.open_stream(self._origin, tls=False)
+            trace.status = 200
+            self._rules.note_model(self.context, self._origin)
+            await join(await self._exchange.take_over(), wire)
 
     def _build_call(self) -> Call:
         origin = self._origin
@@ -114,12 +118,6 @@ class ConnectRequest:
         return self._seen
 
     # -- forwarding ------------------------------------------------------------------------------
-    async def _forward_tunnel(self) -> None:
-        trace = self._get_trace()
-        wire = await self._rules.connector.open_stream(self._origin, tls=False)
-        trace.status = 200
-        self._rules.note_model(self.context, self._origin)
-        await join(await self._exchange.take_over(), wire)
 
     async def _intercept(self) -> None:
         # The client gets its 200 first, and only its first byte shows what follows: a TLS hello is answered with a

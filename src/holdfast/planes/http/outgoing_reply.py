@@ -64,7 +64,7 @@ async def send_answer(
     Raises ConnectionResetError, with nothing sent, if the client has left.
     """
     exchange.ensure_connected()
-    if _has_no_body(exchange.head.method, answered):
+    if exchange.head.method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY):
         trace.mark_undelivered("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
     out = _build_outgoing(reply, answered)
@@ -90,11 +90,6 @@ def render_received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedRe
     length = None if reply.delivery.close_ms else out.length
     kind = next((value for name, value in out.headers if name.lower() == "content-type"), None)
     return ReceivedReply((out.status, out.headers, length, body), to_readable_text(kind, body))
-
-
-def _has_no_body(method: str, answered: UpstreamAnswer | None) -> bool:
-    """Returns whether the client receives no body, even if a fault made one."""
-    return method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY)
 
 
 def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
@@ -174,15 +169,11 @@ async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) 
         trace.trouble = "connection_lost"
         exchange.break_connection(reset=failed.kind != "closed")
     else:
-        await _send_status(exchange, failed, trace)
-
-
-async def _send_status(exchange: Exchange, failed: Failed, trace: RequestTrace) -> None:
-    trace.status = failed.status or 500
-    headers = [("content-type", _TEXT if _is_plain_text(failed.body) else _JSON)]
-    if failed.retry_after_s is not None:
-        headers.append(("retry-after", str(ceil(failed.retry_after_s))))
-    body = failed.body if failed.body is not None else {"error": {"code": trace.status, "message": str(failed)}}
-    text = body.encode(errors="replace") if isinstance(body, str) else msgspec.json.encode(body)
-    trace.output = text.decode()
-    await exchange.respond(trace.status, headers, text)
+        trace.status = failed.status or 500
+        headers = [("content-type", _TEXT if _is_plain_text(failed.body) else _JSON)]
+        if failed.retry_after_s is not None:
+            headers.append(("retry-after", str(ceil(failed.retry_after_s))))
+        body = failed.body if failed.body is not None else {"error": {"code": trace.status, "message": str(failed)}}
+        text = body.encode(errors="replace") if isinstance(body, str) else msgspec.json.encode(body)
+        trace.output = text.decode()
+        await exchange.respond(trace.status, headers, text)

@@ -102,14 +102,11 @@ class Proxy:
         elif self._rules.is_model(want.origin) and self._model is not None:
             await self._model(exchange, context, str(want.origin))
         else:
-            await self._forward_request(exchange, context, want)
-
-    async def _forward_request(self, exchange: Exchange, context: TrialContext, want: RequestTarget) -> None:
-        self._rules.note_bypassed(context, want.origin)
-        among_others = any(
-            isinstance(one, ProxiedRequest) and one.context is context and not one.is_over for one in self._open
-        )
-        await self._run(ProxiedRequest(self._rules, exchange, context, want, among_others=among_others))
+            self._rules.note_bypassed(context, want.origin)
+            among_others = any(
+                isinstance(one, ProxiedRequest) and one.context is context and not one.is_over for one in self._open
+            )
+            await self._run(ProxiedRequest(self._rules, exchange, context, want, among_others=among_others))
 
     async def _run(self, one: ProxiedRequest | ConnectRequest) -> None:
         self._open.add(one)

@@ -40,7 +40,10 @@ def encode_body(value: Any, content_type: str | None) -> bytes:
         return bytes(value)
     _, charset = _parse_content_type(content_type)
     if isinstance(value, str):
-        return _encode_text(value, charset)
+        try:
+            return value.encode(charset)
+        except (ValueError, LookupError):
+            return value.encode("utf-8", "replace")
     try:
         return json.dumps(value, ensure_ascii=False).encode(charset)
     except (ValueError, LookupError):
@@ -81,10 +84,3 @@ def _parse_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _encode_text(text: str, charset: str) -> bytes:
-    try:
-        return text.encode(charset)
-    except (ValueError, LookupError):
-        return text.encode("utf-8", "replace")

@@ -80,7 +80,8 @@ class CallRecord:
             cost=self._estimate_cost(usage, self._query.model),
             script=self.script,
             fault=context.injector.join_modes_met(call.plane, call.target, call.n),
-            offers_tools=_has_tools(self._query),
+            offers_tools=self._query.codec is not None
+            and (self._query.request is None or bool(self._query.request.tools)),
             waited_ms=0.0 if since is None else (context.sink.now() - since) * 1000,
         )
 
@@ -89,11 +90,6 @@ class CallRecord:
             return None
         usd = estimate_cost(model, usage, self._models)
         return Cost(model, usage.input_tokens, usage.output_tokens, usd, self.billed, usage.cached_input)
-
-
-def _has_tools(query: Query) -> bool:
-    """Returns whether the request offers tools to the model; true if the request cannot be read."""
-    return query.codec is not None and (query.request is None or bool(query.request.tools))
 
 
 def _read_last_message(query: Query) -> str:

@@ -88,7 +88,13 @@ class McpHttpRequest:
         except ConnectionResetError:  # the client left during a write
             return
         except (UpstreamFailed, ValueError) as failed:  # ValueError: an address or header that cannot be sent
-            await self._report_unreachable(failed)
+            why = f"MCP server {self._server} cannot be reached: {failed}"
+            self._context.sink.add_error(why, "mcp-config-invalid")
+            if self._exchange.is_answered:
+                self._exchange.break_connection()
+            else:
+                line = rpc.write_error(None, rpc.INTERNAL_ERROR, why)
+                await self._exchange.respond(502, (("content-type", _JSON),), line)
         finally:
             left.cancel()
             task.cancel()
@@ -111,7 +117,14 @@ class McpHttpRequest:
     async def _ask_server(self, request: RpcRequest) -> RpcAnswer:
         incoming = await self._send(request.raw)
         if incoming.status == 200 and (incoming.get("content-type") or "").startswith(_STREAM):
-            return await self._wait_for_answer(incoming, request)
+            self._events = _read_events(incoming)
+            async for event in self._events:
+                message = rpc.read_message(event.data) if event.data else None
+                if message is not None and message.is_answer and message.id == request.id:
+                    self._event = event
+                    return RpcAnswer(message, event.data or b"")
+                await self._send_event(event.raw)
+            raise StreamEnded
         raw = await incoming.read(BODY_LIMIT)
         message = rpc.read_message(raw)
         if message is None or not message.is_answer:
@@ -133,17 +146,6 @@ class McpHttpRequest:
         )
         self._context.sink.mark_answered(f"mcp:{self._server}")
         return incoming
-
-    async def _wait_for_answer(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
-        """Returns the answer from a stream; everything before it goes to the client as it arrives."""
-        self._events = _read_events(incoming)
-        async for event in self._events:
-            message = rpc.read_message(event.data) if event.data else None
-            if message is not None and message.is_answer and message.id == request.id:
-                self._event = event
-                return RpcAnswer(message, event.data or b"")
-            await self._send_event(event.raw)
-        raise StreamEnded
 
     async def _send_event(self, event: bytes) -> None:
         """Sends an event; the first one starts the stream."""
@@ -210,16 +212,6 @@ class McpHttpRequest:
     def _forget_session(self) -> None:
         if self._session_id is not None:
             self._visit.add_lost_session(self._session_id)
-
-    async def _report_unreachable(self, failed: Exception) -> None:
-        """Reports, as a harness error, that the configured server cannot be reached: no fault caused it."""
-        why = f"MCP server {self._server} cannot be reached: {failed}"
-        self._context.sink.add_error(why, "mcp-config-invalid")
-        if self._exchange.is_answered:
-            self._exchange.break_connection()
-        else:
-            line = rpc.write_error(None, rpc.INTERNAL_ERROR, why)
-            await self._exchange.respond(502, (("content-type", _JSON),), line)
 
 
 async def _read_events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:

@@ -68,19 +68,16 @@ class NamePlane:
         self._tasks.add(task)
         try:
             if len(self._tasks) <= _LOOKUPS_AT_ONCE:
-                await self._answer_all(reader, writer)
+                while True:
+                    (size,) = struct.unpack("!H", await reader.readexactly(2))
+                    answer = await self._answer(await reader.readexactly(size))
+                    writer.write(struct.pack("!H", len(answer)) + answer)
+                    await writer.drain()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):  # the client left, or the trial ended
             pass
         finally:
             self._tasks.discard(task)
             writer.close()
-
-    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            (size,) = struct.unpack("!H", await reader.readexactly(2))
-            answer = await self._answer(await reader.readexactly(size))
-            writer.write(struct.pack("!H", len(answer)) + answer)
-            await writer.drain()
 
     async def _answer(self, query: bytes) -> bytes:
         question = _parse_question(query)
@@ -92,15 +89,12 @@ class NamePlane:
         if question.kind != _A:  # there is no such address, whatever the other lookup returns
             return _build_head(query, 1, 0) + question.raw
         try:
-            await self._look_up(service)
+            call = Call(name_step_plane("name"), service, {}, self._context.injector.count("name", service))
+            await self._context.injector.inject(call, _confirm_name, _sleep)
         except Failed:
             return _build_head(query, 1, 0, _UNKNOWN) + question.raw
         record = b"\xc0\x0c" + struct.pack("!HHIH", _A, 1, 0, 4) + IPv4Address(address).packed
         return _build_head(query, 1, 1) + question.raw + record
-
-    async def _look_up(self, service: str) -> None:
-        call = Call(name_step_plane("name"), service, {}, self._context.injector.count("name", service))
-        await self._context.injector.inject(call, _confirm_name, _sleep)
 
 
 def list_unresolved(scenario: Scenario) -> frozenset[str]:

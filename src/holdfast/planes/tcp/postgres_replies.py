@@ -80,7 +80,11 @@ class PostgresReplies(WireReplies):
         if kind == b"C":
             self.last = body.rstrip(b"\0").decode("utf-8", "replace")
         if kind == b"Z":
-            self._handle_ready(body)
+            if self._waiting and self._waiting[0] in _READY:
+                self._waiting.popleft()
+            self._copying = False
+            if not self._waiting and not self.attending:
+                self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
         elif kind in _ENDS and first == _ENDS[kind]:
             waiting.popleft()
         elif kind == b"E":
@@ -90,13 +94,6 @@ class PostgresReplies(WireReplies):
             self._copying = True
         self._moved.set()
         return not (first == FIX and kind in _OURS)
-
-    def _handle_ready(self, body: bytes) -> None:
-        if self._waiting and self._waiting[0] in _READY:
-            self._waiting.popleft()
-        self._copying = False
-        if not self._waiting and not self.attending:
-            self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
 
     def _handle_error(self, first: bytes) -> None:
         """Handles an error in the extended protocol: messages up to Sync get no answer."""

@@ -81,7 +81,10 @@ class ServiceConnection:
             raise Dropped(f"{service.name}: the connection was closed", kind="closed")
         self._connected = True
         if "tls" in service.steps and service.wire not in _TALKS:
-            await self._check_tls_start()
+            first = await self._client.read()
+            self._client.put_back(first)
+            if first[:1] == bytes((_TLS,)):
+                await self._steps.request_tls()
         await self._relay(server)
 
     async def _connect_server(self, call: Call | None) -> Reply:
@@ -99,13 +102,6 @@ class ServiceConnection:
         except TimeoutError:
             return
         raise ConnectionResetError("the client had left")
-
-    async def _check_tls_start(self) -> None:
-        """Checks whether the client begins with TLS, before any byte is forwarded."""
-        first = await self._client.read()
-        self._client.put_back(first)
-        if first[:1] == bytes((_TLS,)):
-            await self._steps.request_tls()
 
     # -- both directions ------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:
@@ -148,7 +144,10 @@ class ServiceConnection:
     async def _show_failure(self, failed: Failed) -> None:
         client = self._client
         if failed.kind == "tls":
-            await self._break_tls()
+            if self._service.wire == "postgres":
+                await self._client.write(b"S")
+            if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
+                await self._client.write(_ALERT)
         elif failed.kind == "too_many_connections" and self._service.wire in _TURN_AWAY:
             await _TURN_AWAY[self._service.wire](client)
         elif isinstance(failed, TimedOut) and failed.kind == "hang":
@@ -156,13 +155,6 @@ class ServiceConnection:
                 pass
         reset = isinstance(failed, Dropped) and failed.kind != "closed"
         client.break_connection(reset=reset)
-
-    async def _break_tls(self) -> None:
-        """Accepts a TLS request if the protocol has one, and answers the TLS hello with an alert."""
-        if self._service.wire == "postgres":
-            await self._client.write(b"S")
-        if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
-            await self._client.write(_ALERT)
 
     async def _close_server(self) -> None:
         """Closes the server's side first, so that its rollback is complete when the client notices."""

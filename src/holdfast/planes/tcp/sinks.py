@@ -148,17 +148,14 @@ class DelayedSink:
         while True:
             due, data = await self._queue.get()
             if self._failure is None:
-                await self._send_piece(due, data)
+                try:
+                    await self._sleep(max(0.0, (due - self._loop.time()) * 1000))
+                    if data:
+                        await self._inner.write(data)
+                        self._record_effect()
+                    else:
+                        await self._inner.finish()
+                except (OSError, CutOff) as failure:  # raised at the next write; the queue continues to be emptied
+                    self._failure = failure
             if not data:
                 return
-
-    async def _send_piece(self, due: float, data: bytes) -> None:
-        try:
-            await self._sleep(max(0.0, (due - self._loop.time()) * 1000))
-            if data:
-                await self._inner.write(data)
-                self._record_effect()
-            else:
-                await self._inner.finish()
-        except (OSError, CutOff) as failure:  # raised at the next write; the queue continues to be emptied
-            self._failure = failure

@@ -117,7 +117,10 @@ def find_route(method: str, path: str) -> ApiRoute | None:
         return unread
     if method == "GET" and _FETCHED.fullmatch(rest):
         return _REPLY
-    return _find_other_route(bare, rest)
+    for pattern, route in _OTHERS:
+        if pattern.search(rest) or (route.provider in ("google", "ollama") and pattern.search(bare)):
+            return route
+    return None
 
 
 def is_model_call(method: str, path: str, body: Any) -> bool:
@@ -137,11 +140,4 @@ def find_provider(host: str) -> str | None:
         if name in _HOSTS:
             return _HOSTS[name]
         name = name.partition(".")[2]
-    return None
-
-
-def _find_other_route(bare: str, rest: str) -> ApiRoute | None:
-    for pattern, route in _OTHERS:
-        if pattern.search(rest) or (route.provider in ("google", "ollama") and pattern.search(bare)):
-            return route
     return None

@@ -157,15 +157,11 @@ def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
             "{}" if arguments is None else to_json_text(arguments),
         )
     if data.get("done") is True:
-        _read_end(data, got)
+        if reason := as_text(data.get("done_reason")):
+            got.set_finish("length" if reason == "length" else "tool_calls" if got.has_calls else "stop")
+        if "prompt_eval_count" in data or "eval_count" in data:
+            got.set_usage(Usage(as_count(data.get("prompt_eval_count")), as_count(data.get("eval_count"))))
     return None
-
-
-def _read_end(data: dict[str, Any], got: StreamedReply) -> None:
-    if reason := as_text(data.get("done_reason")):
-        got.set_finish("length" if reason == "length" else "tool_calls" if got.has_calls else "stop")
-    if "prompt_eval_count" in data or "eval_count" in data:
-        got.set_usage(Usage(as_count(data.get("prompt_eval_count")), as_count(data.get("eval_count"))))
 
 
 def _write_text(completion: Completion) -> str:

@@ -96,17 +96,13 @@ def _read_messages(body: Mapping[str, Any]) -> Any:
             continue
         conversation.add_message(_ROLES.get(str(role), "user"), text)
         if role == "assistant":
-            _read_calls(message, conversation)
+            for call in as_list(message.get("tool_calls")):
+                if function := as_dict(as_dict(call).get("function")):
+                    arguments = to_json_text(function.get("arguments", "{}"))
+                    conversation.add_call(as_text(call.get("id")), as_text(function.get("name")), arguments)
+            if function := as_dict(message.get("function_call")):
+                conversation.add_call("", as_text(function.get("name")), to_json_text(function.get("arguments", "{}")))
     return conversation.build_messages()
-
-
-def _read_calls(message: dict[str, Any], conversation: Conversation) -> None:
-    for call in as_list(message.get("tool_calls")):
-        if function := as_dict(as_dict(call).get("function")):
-            arguments = to_json_text(function.get("arguments", "{}"))
-            conversation.add_call(as_text(call.get("id")), as_text(function.get("name")), arguments)
-    if function := as_dict(message.get("function_call")):
-        conversation.add_call("", as_text(function.get("name")), to_json_text(function.get("arguments", "{}")))
 
 
 def _change_message(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> Any:

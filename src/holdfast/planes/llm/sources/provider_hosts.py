@@ -152,7 +152,11 @@ class AgentHeaders:
     @cached_property
     def key(self) -> str | None:
         """The key in the first header that carries one; None if there is no such header."""
-        return _find_key(self._fields)
+        for name, value in self._fields:
+            if name.lower() in _KEY_HEADERS:
+                words = value.decode("latin-1").split(None, 1)
+                return words[-1].strip() if words and words[0].lower() != "bearer" else "".join(words[1:]).strip()
+        return None
 
     def get(self, name: bytes) -> str:
         """Returns the value of a header, by its lower-case name; empty if there is none."""
@@ -167,14 +171,6 @@ class AgentHeaders:
         drop = _OURS_TO_SET | _KEY_HEADERS if strip or key is not None else _OURS_TO_SET
         fields = [field for field in self._fields if field[0].lower() not in drop]
         return (*fields, _UNCOMPRESSED, *([] if key is None else [key.field]))
-
-
-def _find_key(fields: RawFields) -> str | None:
-    for name, value in fields:
-        if name.lower() in _KEY_HEADERS:
-            words = value.decode("latin-1").split(None, 1)
-            return words[-1].strip() if words and words[0].lower() != "bearer" else "".join(words[1:]).strip()
-    return None
 
 
 _GLOB = frozenset("*?[")

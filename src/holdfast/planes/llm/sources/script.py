@@ -138,7 +138,7 @@ class Script:
             return PassedReply(listed, origin, stand_in=stand_in, script=self._file, billed=False)
         scene = Scene(query.request)
         index, completion = self._choose(scene, query.trial)
-        rule, script = self._rules[index], self._describe_place(index)
+        rule, script = self._rules[index], (f"{self._file}:{self._lines[index]}" if self._lines else self._file)
         if isinstance(completion, Completion):
             if lacking := _explain_lack(query.request, completion):
                 raise BeyondScript(f"script {script}: {lacking}")
@@ -150,10 +150,6 @@ class Script:
         refusal = query.codec.write_refusal(completion)
         stored = StoredReply(refusal.status, refusal.headers, (refusal.body,))
         return PassedReply(stored, f"script {script}", script=script, billed=False)
-
-    def _describe_place(self, index: int) -> str:
-        """Returns the position of the rule: `model.yaml:7`."""
-        return f"{self._file}:{self._lines[index]}" if self._lines else self._file
 
     def _choose(self, scene: Scene, trial: str) -> tuple[int, Completion | Failed]:
         for index, rule in enumerate(self._rules):

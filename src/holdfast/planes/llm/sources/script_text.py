@@ -178,18 +178,14 @@ class Scene:
         if hole.root == "prompt":
             return self.prompt
         if hole.root == "results":
-            return self._find_result(hole.path)
+            for size in range(len(hole.path), 0, -1):
+                name = ".".join(hole.path[:size])
+                if name in self.results:
+                    return _find_inside(self.results[name], hole.path[size:])
+            raise Missing
         if self.result is None:
             raise Missing
         return _find_inside(self.result.text if hole.root == "result" else self.result.arguments, hole.path)
-
-    def _find_result(self, path: tuple[str, ...]) -> Any:
-        """Returns the value of `results.TOOL.field`; a tool's name may contain dots."""
-        for size in range(len(path), 0, -1):
-            name = ".".join(path[:size])
-            if name in self.results:
-                return _find_inside(self.results[name], path[size:])
-        raise Missing
 
 
 def _find_inside(text: str, path: tuple[str, ...]) -> Any:
