@@ -62,7 +62,7 @@ class Upstreams:
         address: str | None = None,
         once: bool = False,
     ) -> UpstreamReply:
-        """Sends a request; returns the reply as soon as its head is there.
+        """Send a request; return the reply as soon as its head is there.
 
         Holdfast sets hop-by-hop headers and `Content-Length`. With an iterator as body a given length is kept,
         otherwise the body is chunked. `address` overrides what the URL's host resolves to. `read_s` is how long the
@@ -85,7 +85,7 @@ class Upstreams:
     async def collect(
         self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, accepted: WasAccepted = bool
     ) -> tuple[CollectedReply, bool]:
-        """Collects the reply until `deadline`, on the loop's clock; also returns whether that took a second connection.
+        """Collect the reply until `deadline`, on the loop's clock; also returns whether that took a second connection.
 
         `limit` bounds how much of the body is read. A pooled connection that ends before the first byte of a reply is
         not an error: a server may close an idle connection at any time. The request is then repeated on a new
@@ -113,7 +113,7 @@ class Upstreams:
         return reply, connection is not None
 
     async def close(self) -> None:
-        """Closes every connection, including those in use."""
+        """Close every connection, including those in use."""
         self._closed = True
         connections = list(self._open)
         for connection in connections:
@@ -123,7 +123,7 @@ class Upstreams:
 
     # -- called by its connections ------------------------------------------------------------------
     def give_back(self, connection: UpstreamConnection) -> None:
-        """Puts a free connection back into the pool."""
+        """Put a free connection back into the pool."""
         idle = self._idle.get(connection.key)
         if idle is None:
             idle = self._idle[connection.key] = []
@@ -133,7 +133,7 @@ class Upstreams:
             idle.append(connection)
 
     def remove_idle(self, connection: UpstreamConnection) -> None:
-        """Removes a connection that cannot be reused."""
+        """Remove a connection that cannot be reused."""
         idle = self._idle.get(connection.key, [])
         if connection in idle:
             idle.remove(connection)
@@ -141,7 +141,7 @@ class Upstreams:
             self._idle.pop(connection.key, None)
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """Forgets a connection that is closed."""
+        """Forget a connection that is closed."""
         self.remove_idle(connection)
         self._open.discard(connection)
 
@@ -193,7 +193,7 @@ class Upstreams:
         return connection
 
     def get_tls_context(self) -> ssl_module.SSLContext:
-        """Returns the TLS context for servers; by default the system's trust."""
+        """Return the TLS context for servers; by default the system's trust."""
         if self._trust is None:
             self._trust = (self._made_trust or ssl_module.create_default_context)()
             self._trust.set_alpn_protocols(["http/1.1"])

@@ -22,11 +22,11 @@ class Framing(Protocol):
     """Reads a connection's bytes as requests, and learns how a request that offers to leave HTTP is answered."""
 
     def stay_in_http(self, exchange: Exchange) -> None:
-        """Answers the exchange in HTTP although it offered another protocol."""
+        """Answer the exchange in HTTP although it offered another protocol."""
         ...
 
     def hand_over(self) -> bytes:
-        """Ends HTTP here; returns what the client has sent after its request. Nothing more is read until requested."""
+        """End HTTP here; return what the client has sent after its request. Nothing more is read until requested."""
         ...
 
 
@@ -92,7 +92,7 @@ class Exchange:
         return self._body_framing
 
     async def read_body(self, limit: int = 64_000_000) -> bytes:
-        """Returns the complete body. A longer one is answered with 413 and raises BadRequest."""
+        """Return the complete body. A longer one is answered with 413 and raises BadRequest."""
         if self._body is not None:
             return self._body
         declared = 0 if self.inflow.ended else self.body_framing.length or 0
@@ -113,7 +113,7 @@ class Exchange:
         return body
 
     async def stream_body(self) -> AsyncIterator[bytes]:
-        """Yields the body as it arrives. Raises ConnectionResetError if the client leaves in the middle of it."""
+        """Yield the body as it arrives. Raises ConnectionResetError if the client leaves in the middle of it."""
         self._request_body()
         while data := await self.inflow.get():
             yield data
@@ -135,7 +135,7 @@ class Exchange:
         return self._phase == _DONE or (self._phase == _OPEN and self._left == 0)
 
     async def wait(self, ms: float) -> None:
-        """Waits, but not longer than the client does: raises ConnectionResetError once it is gone."""
+        """Wait, but not longer than the client does: raises ConnectionResetError once it is gone."""
         if ms <= 0:
             return
         try:
@@ -146,7 +146,7 @@ class Exchange:
         raise ConnectionResetError("the client gave up waiting")
 
     def ensure_connected(self) -> None:
-        """Raises ConnectionResetError if the client has closed the connection.
+        """Raise ConnectionResetError if the client has closed the connection.
 
         Call it before sending a fault's effect.
         """
@@ -155,7 +155,7 @@ class Exchange:
             raise ConnectionResetError("the client had left")
 
     async def respond(self, status: int, headers: Fields = (), body: bytes = b"", *, reason: str | None = None) -> None:
-        """Sends a complete reply."""
+        """Send a complete reply."""
         self._begin(status, headers, len(body), reason)
         self._phase = _DONE
         head, self._pending = self._pending, b""
@@ -166,12 +166,12 @@ class Exchange:
     async def start(
         self, status: int, headers: Fields = (), length: int | None = None, *, reason: str | None = None
     ) -> None:
-        """Begins a reply, chunked unless its length is given."""
+        """Begin a reply, chunked unless its length is given."""
         self._begin(status, headers, length, reason)
         self.connection.loop.call_soon(self._flush)
 
     async def write(self, data: bytes) -> None:
-        """Sends a part of the body, and waits while the client does not read."""
+        """Send a part of the body, and wait while the client does not read."""
         connection = self.connection
         if connection.is_gone:
             raise ConnectionResetError("the client is gone")
@@ -189,7 +189,7 @@ class Exchange:
             await connection.drain()
 
     async def finish(self) -> None:
-        """Ends the reply."""
+        """End the reply."""
         if self.connection.is_gone:
             raise ConnectionResetError("the client is gone")
         if self._phase != _OPEN:
@@ -203,14 +203,14 @@ class Exchange:
             self.connection.send(head + tail)
 
     def break_connection(self, reset: bool = False) -> None:
-        """Breaks the TCP connection immediately, wherever the reply is; `reset` sends RST."""
+        """Break the TCP connection immediately, wherever the reply is; `reset` sends RST."""
         self._flush()
         self._phase = _DONE
         self.keep_alive = False
         self.connection.break_connection(reset=reset)
 
     async def take_over(self) -> Tunnel:
-        """Returns the connection itself, for CONNECT (or `Upgrade`); answers 200 if nothing was answered yet."""
+        """Return the connection itself, for CONNECT (or `Upgrade`); answer 200 if nothing was answered yet."""
         if not self.upgrade:
             raise RuntimeError("only CONNECT and Upgrade turn into something else")
         if self._phase == _UNSENT:
@@ -222,7 +222,7 @@ class Exchange:
 
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
-        """Creates the head of the reply, which is sent with the next data."""
+        """Create the head of the reply, which is sent with the next data."""
         if self._phase != _UNSENT:
             raise RuntimeError("a reply has already begun")
         if self.connection.is_gone:
@@ -242,7 +242,7 @@ class Exchange:
         self.keep_alive, self._left, self._phase = frame.keep_alive, length, _OPEN
 
     def _request_body(self) -> None:
-        """Sends `100 Continue` to a client that waits for it, because the handler wants the body."""
+        """Send `100 Continue` to a client that waits for it, because the handler wants the body."""
         if self.upgrade:
             self._stay_in_http()
         if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects_continue():
@@ -250,7 +250,7 @@ class Exchange:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _expects_continue(self) -> bool:
-        """Returns whether the client waits for `100 Continue` before it sends its body."""
+        """Return whether the client waits for `100 Continue` before it sends its body."""
         return self._modern and not self._continued and self.body_framing.awaited
 
     def _flush(self) -> None:
@@ -259,6 +259,6 @@ class Exchange:
             self.connection.send(head)
 
     def _stay_in_http(self) -> None:
-        """Stays with HTTP if the request offered another protocol."""
+        """Stay with HTTP if the request offered another protocol."""
         self.upgrade = False
         self._framing.stay_in_http(self)

@@ -34,7 +34,7 @@ def build_frame(
     keep_alive: bool,
     reason: str | None = None,
 ) -> Frame:
-    """Returns a reply to `method`. `modern` is a client that supports HTTP/1.1; an unknown length is None."""
+    """Return a reply to `method`. `modern` is a client that supports HTTP/1.1; an unknown length is None."""
     bare = status < 200 or status == 204  # not even a length is sent
     silent = bare or status == 304 or method == "HEAD"
     chunked = not silent and length is None and modern
@@ -56,7 +56,7 @@ def build_frame(
 
 
 def build_switch_head(status: int, headers: Fields) -> bytes:
-    """Returns the head that ends HTTP on a connection: 101, or an accepted CONNECT."""
+    """Return the head that ends HTTP on a connection: 101, or an accepted CONNECT."""
     reason = "Connection Established" if status == 200 else None
     return join_head(_build_status_line(status, reason), format_header_lines(headers, _LENGTHS)[0])
 

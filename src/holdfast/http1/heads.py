@@ -36,7 +36,7 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def find_header(fields: RawFields, name: str) -> str | None:
-    """Returns the first field with that name, in any case."""
+    """Return the first field with that name, in any case."""
     _, wanted = _encode_name(name)
     length = len(wanted)
     for key, value in fields:
@@ -46,7 +46,7 @@ def find_header(fields: RawFields, name: str) -> str | None:
 
 
 def drop_hop_by_hop(fields: RawFields) -> RawFields:
-    """Returns the fields to forward: without hop-by-hop ones and those that `Connection` names."""
+    """Return the fields to forward: without hop-by-hop ones and those that `Connection` names."""
     forwarded: list[tuple[bytes, bytes]] = []
     excluded: set[bytes] = set()
     for field in fields:
@@ -60,7 +60,7 @@ def drop_hop_by_hop(fields: RawFields) -> RawFields:
 
 
 def format_header_lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """Returns fields as header lines, and each name in lower case. Raises ValueError for a name that is not a token."""
+    """Return fields as header lines, and each name in lower case. Raises ValueError for a name that is not a token."""
     header_lines, names = [], []
     for name, value in fields:
         start, lower = _encode_name(name)
@@ -72,7 +72,7 @@ def format_header_lines(fields: Fields, without: frozenset[bytes]) -> tuple[list
 
 @lru_cache(1024)
 def _encode_name(name: str | bytes) -> tuple[bytes, bytes]:
-    """Returns the start of a header line, and the name in lower case. Few names are in use, so each is checked once."""
+    """Return the start of a header line, and the name in lower case. Few names are in use, so each is checked once."""
     key = name if isinstance(name, bytes) else name.encode("latin-1")
     if not _TOKEN.fullmatch(key):
         raise ValueError(f"not a header name: {key[:80]!r}")
@@ -80,7 +80,7 @@ def _encode_name(name: str | bytes) -> tuple[bytes, bytes]:
 
 
 def join_head(first: bytes, rest: list[bytes]) -> bytes:
-    """Returns a complete head. Raises ValueError for a line break inside a line."""
+    """Return a complete head. Raises ValueError for a line break inside a line."""
     data = b"\r\n".join((first, *rest, b"", b""))
     breaks = len(rest) + 2
     if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
@@ -89,7 +89,7 @@ def join_head(first: bytes, rest: list[bytes]) -> bytes:
 
 
 def measure_fields(fields: Iterable[tuple[bytes, bytes]]) -> int:
-    """Returns the length of the fields on the wire."""
+    """Return the length of the fields on the wire."""
     return sum(len(name) + len(value) + 4 for name, value in fields)
 
 
@@ -107,7 +107,7 @@ _FRAMING_LENGTHS = frozenset((len("expect"), len("content-length"), len("transfe
 
 
 def read_body_framing(fields: Iterable[tuple[bytes, bytes]]) -> BodyFraming:
-    """Returns the body framing in the fields, in one pass over them."""
+    """Return the body framing in the fields, in one pass over them."""
     length: int | None = None
     coded = chunked = awaited = False
     for name, value in fields:
@@ -124,7 +124,7 @@ def read_body_framing(fields: Iterable[tuple[bytes, bytes]]) -> BodyFraming:
 
 
 def read_content_length(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """Returns the declared length of the body.
+    """Return the declared length of the body.
 
     None if there is none, or if it does not determine the end of the body.
     """
@@ -140,7 +140,7 @@ class RequestHead(Struct, frozen=True, gc=False):
     headers: RawFields
 
     def get(self, name: str) -> str | None:
-        """Returns the first header with that name, in any case."""
+        """Return the first header with that name, in any case."""
         return find_header(self.headers, name)
 
 

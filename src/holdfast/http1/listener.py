@@ -42,11 +42,11 @@ class Requests(Protocol):
     def feed(self, data: bytes) -> None: ...
 
     def on_disconnect(self) -> None:
-        """Handles a client that sends no more."""
+        """Handle a client that sends no more."""
         ...
 
     async def run(self) -> None:
-        """Answers one request after another, then ends the connection."""
+        """Answer one request after another, then end the connection."""
         ...
 
 
@@ -98,11 +98,11 @@ class ClientConnection(SocketStream):
         return self.transport.get_extra_info("sslcontext") is None
 
     async def wait_closed(self) -> None:
-        """Waits until the connection is gone."""
+        """Wait until the connection is gone."""
         await self.over.wait()
 
     async def wait_until_left(self) -> None:
-        """Waits until the client has left, even while nothing is read from it; then the connection is gone."""
+        """Wait until the client has left, even while nothing is read from it; then the connection is gone."""
         while not self.has_left:
             try:
                 async with asyncio.timeout(WATCH_S if self.is_held else None):
@@ -121,14 +121,14 @@ class ClientConnection(SocketStream):
             self.owner.accept(self)
 
     async def adopt_with_tls(self, outer: ClientConnection, context: ssl.SSLContext, early: bytes) -> None:
-        """Continues with TLS on another connection's transport; raises OSError if the client refuses."""
+        """Continue with TLS on another connection's transport; raise OSError if the client refuses."""
         self.raw, self.transport, self.peer = outer.raw, outer.transport, outer.peer
         self.owner.replace(outer, self)
         await self.start_tls(outer.transport, context, early)
         self.owner.start(self)
 
     def adopt_plain(self, outer: ClientConnection, early: bytes) -> None:
-        """Continues with another connection's transport unchanged; `early` holds bytes already read from it."""
+        """Continue with another connection's transport unchanged; `early` holds bytes already read from it."""
         self.raw, self.peer = outer.raw, outer.peer
         self.owner.replace(outer, self)
         outer.transport.set_protocol(self)
@@ -140,7 +140,7 @@ class ClientConnection(SocketStream):
             self.data_received(early)
 
     def eof_received(self) -> bool:
-        """Keeps serving a client that has closed its own direction after its request: it may still read."""
+        """Keep serving a client that has closed its own direction after its request: it may still read."""
         if not self._half and not self._expects_reply():
             return super().eof_received()
         if not self._half:
@@ -150,11 +150,11 @@ class ClientConnection(SocketStream):
         return True
 
     def _expects_reply(self) -> bool:
-        """Returns whether a request is complete, its reply is due, and the client's end is open."""
+        """Return whether a request is complete, its reply is due, and the client's end is open."""
         return self.requests.has_due_reply and self.other is None and self._is_plain and not self.has_left
 
     def _watch_client(self) -> None:
-        """Watches the socket, because nothing is read any more that would show when the client leaves."""
+        """Watch the socket, because nothing is read any more that would show when the client leaves."""
         if self.has_left:
             self.abort()
         elif not self.requests.has_left_http:
@@ -187,7 +187,7 @@ class Listener:
     async def listen(
         self, host: str, port: int, sock: socket.socket | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Opens the socket, or uses the given one; `port` 0 lets the system choose."""
+        """Open the socket, or use the given one; `port` 0 lets the system choose."""
         loop = asyncio.get_running_loop()
         if sock is not None:
             self._server = await loop.create_server(self._new_connection, sock=sock, backlog=1024, ssl=tls)
@@ -197,7 +197,7 @@ class Listener:
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 
     def drop(self, connections: Container[ClientConnection] | None = None) -> None:
-        """Ends the clients' connections (or all), and their successors, such as TLS.
+        """End the clients' connections (or all), and their successors, such as TLS.
 
         Idle ones are closed; active ones are aborted, and their handlers are stopped.
         """
@@ -209,7 +209,7 @@ class Listener:
                     self._abort_connection(connection)
 
     async def close(self) -> None:
-        """Ends everything; afterwards no task and no socket is left."""
+        """End everything; afterwards no task and no socket is left."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -259,7 +259,7 @@ class Listener:
             self.on_refused(connection, refused)
 
     def _abort_connection(self, connection: ClientConnection) -> None:
-        """Aborts a connection and stops its handler, unless the handler itself calls this."""
+        """Abort a connection and stop its handler, unless the handler itself calls this."""
         connection.abort()
         answering: ClientConnection | None = connection
         while answering is not None:

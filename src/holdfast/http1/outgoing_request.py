@@ -48,7 +48,7 @@ class OutgoingRequest(Struct, frozen=True):
     """The length of the stream; chunked if None."""
 
     async def frame_stream(self) -> AsyncIterator[bytes]:
-        """Yields the stream as it goes on the wire; raises ValueError if its length differs from the declared one."""
+        """Yield the stream as it goes on the wire; raise ValueError if its length differs from the declared one."""
         assert self.stream is not None
         left = self.length
         async for data in self.stream:
@@ -68,7 +68,7 @@ class OutgoingRequest(Struct, frozen=True):
 
 @lru_cache(512)
 def parse_endpoint(url: str) -> Endpoint:
-    """Returns the target of a URL; raises ValueError if HTTP cannot request it."""
+    """Return the target of a URL; raise ValueError if HTTP cannot request it."""
     if _UNPRINTABLE.search(url):
         raise ValueError(f"a URL must not contain spaces or control characters: {url[:200]!r}")
     parts = urlsplit(url)
@@ -82,7 +82,7 @@ def parse_endpoint(url: str) -> Endpoint:
 def build_request(
     method: str, place: Endpoint, headers: Fields, body: bytes | AsyncIterator[bytes] | None
 ) -> OutgoingRequest:
-    """Returns the request as it is sent; raises ValueError for a method or header that would break its framing.
+    """Return the request as it is sent; raise ValueError for a method or header that would break its framing.
 
     Headers in a tuple are encoded once, however often they are sent.
     """
@@ -98,7 +98,7 @@ def build_request(
 
 
 def _build_head(method: str, place: Endpoint, headers: Fields) -> bytes:
-    """Returns the head, up to the line with the body's length."""
+    """Return the head, up to the line with the body's length."""
     if method not in _WITH_BODY and not _METHOD.fullmatch(method):
         raise ValueError(f"not an HTTP method: {method[:80]!r}")
     rest, names = format_header_lines(headers, _DROPPED)
@@ -112,7 +112,7 @@ _build_head_cached = lru_cache(256)(_build_head)
 
 
 def _read_declared_length(fields: Fields) -> int | None:
-    """Returns the caller's length for a stream."""
+    """Return the caller's length for a stream."""
     for name, value in fields:
         key = name.lower()
         if key in ("content-length", b"content-length") and value.isdigit():

@@ -25,7 +25,7 @@ class RawSocket:
         await self._loop.sock_sendall(self._sock, data)
 
     async def receive(self, most: int = _READ) -> bytes:
-        """Returns the next bytes; empty at the end."""
+        """Return the next bytes; empty at the end."""
         return await self._loop.sock_recv(self._sock, most)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class TlsSocket(RawSocket):
 async def open_socket(
     place: Endpoint, seconds: float, trust: Callable[[], ssl.SSLContext], *, room: int | None = None
 ) -> RawSocket:
-    """Returns a new connection.
+    """Return a new connection.
 
     Raises NotConnected if there is none in time. `room`: how much the system may read ahead.
     """

@@ -17,7 +17,7 @@ __all__ = ["drop_hop_by_hop", "forward_reply", "join"]
 async def forward_reply(
     exchange: Exchange, incoming: UpstreamReply, *, tap: Callable[[bytes], None] | None = None
 ) -> None:
-    """Forwards an upstream reply as it arrives; `tap` receives each piece of its body.
+    """Forward an upstream reply as it arrives; `tap` receives each piece of its body.
 
     Raises UpstreamFailed if the upstream ends early, after cutting the client's connection at that position, and
     ConnectionResetError if the client leaves, after aborting the upstream's connection.
@@ -38,7 +38,7 @@ async def forward_reply(
 
 
 async def join(a: Tunnel, b: SocketStream) -> None:
-    """Copies in both directions until both have ended. The end of a direction is passed on to the other side."""
+    """Copy in both directions until both have ended. The end of a direction is passed on to the other side."""
     client = a.connection
     try:
         if early := a.take_early():

@@ -46,7 +46,7 @@ class ReplyParser:
         self._unseen = 0  # bytes since the last parsed event: an incomplete head, or a trailer
 
     def expect(self, method: str) -> None:
-        """Records that a request was sent."""
+        """Record that a request was sent."""
         self._method = method
 
     def feed(self, data: bytes) -> None:
@@ -62,7 +62,7 @@ class ReplyParser:
                 self._break(f"a head of over {HEAD_LIMIT} bytes")
 
     def on_disconnect(self, clean: bool) -> None:
-        """Handles the end of the connection: it completes a reply without a length, and breaks any other."""
+        """Handle the end of the connection: it completes a reply without a length, and breaks any other."""
         if self._parser is None:
             return
         if self._inside and self._until_close and clean:

@@ -53,7 +53,7 @@ class RequestLoop:
         return self._parser.has_left_http
 
     async def run(self) -> None:
-        """Answers until the client sends no more, then ends the connection, unless it has become a tunnel."""
+        """Answer until the client sends no more, then end the connection, unless it has become a tunnel."""
         clean = False
         try:
             while (entry := await self._parser.receive_request()) is not None:
@@ -67,7 +67,7 @@ class RequestLoop:
                 self._connection.close() if clean else self._connection.abort()
 
     async def _answer(self, entry: Exchange | BadRequest) -> bool:
-        """Answers a request; returns whether the connection can serve another."""
+        """Answer a request; return whether the connection can serve another."""
         if isinstance(entry, BadRequest):
             await self._reject(entry)
             return False
@@ -93,13 +93,13 @@ class RequestLoop:
         )
 
     async def _finish_last(self, exchange: Exchange) -> bool:
-        """Makes sure that the last reply arrives; returns False, because no request follows it."""
+        """Make sure that the last reply arrives; return False, because no request follows it."""
         if not exchange.inflow.ended:
             await self._linger()
         return False
 
     async def _drain_request(self, exchange: Exchange) -> bool:
-        """Reads the unread rest of a request; returns whether it was short and arrived soon."""
+        """Read the unread rest of a request; return whether it was short and arrived soon."""
         spent = 0
         try:
             async with asyncio.timeout(LINGER_S):
@@ -115,7 +115,7 @@ class RequestLoop:
         return False
 
     async def _reject(self, refused: BadRequest, exchange: Exchange | None = None) -> None:
-        """Reports what is wrong with a request, unless an answer was begun, and ends the connection."""
+        """Report what is wrong with a request, unless an answer was begun, and end the connection."""
         connection = self._connection
         connection.owner.report_bad_request(connection, refused)
         if exchange is not None and exchange.is_answered:
@@ -128,7 +128,7 @@ class RequestLoop:
             await self._linger()
 
     async def _linger(self) -> None:
-        """Closes the sending side, then reads and drops what the client still sends, for a moment."""
+        """Close the sending side, then read and drop what the client still sends, for a moment."""
         # Closing a socket with unread data sends a reset, which can make the client lose an answer that is already in
         # its buffer. So only the sending side is closed, and what still arrives is read and dropped.
         connection = self._connection
@@ -177,7 +177,7 @@ class RequestParser:
         return self._receiving is not None or self._unseen > 0
 
     async def receive_request(self) -> Exchange | BadRequest | None:
-        """Returns the next request; None when the client is gone."""
+        """Return the next request; None when the client is gone."""
         while not self._queue:
             if self._over:
                 return None
@@ -189,7 +189,7 @@ class RequestParser:
         return self._queue.popleft()
 
     def on_disconnect(self) -> None:
-        """Handles the end of the client: its incomplete request fails.
+        """Handle the end of the client: its incomplete request fails.
 
         Complete ones are still handled, as a server would.
         """
@@ -219,7 +219,7 @@ class RequestParser:
                 self._refuse(431, "a head that does not end")
 
     def stay_in_http(self, exchange: Exchange) -> None:
-        """Answers a request that offered to leave HTTP in HTTP: its body follows its head, then other requests."""
+        """Answer a request that offered to leave HTTP in HTTP: its body follows its head, then other requests."""
         # The parser has stopped at the offer, because everything after it might be another protocol. The request stays
         # HTTP, so a new parser reads on. If a body follows, the new parser must know its length: it is fed a small head
         # with the framing headers of the request, whose events are ignored.
@@ -236,7 +236,7 @@ class RequestParser:
         self._connection.release(UPGRADE)
 
     def hand_over(self) -> bytes:
-        """Ends HTTP here; returns what the client has sent after its request. Nothing more is read until requested."""
+        """End HTTP here; return what the client has sent after its request. Nothing more is read until requested."""
         self.has_left_http = True
         if self._receiving is not None:
             self._receiving.inflow.end()

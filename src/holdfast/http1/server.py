@@ -29,7 +29,7 @@ async def serve(
     sock: socket.socket | None = None,
     tls: SSLContext | None = None,
 ) -> Listener:
-    """Listens, and calls `handler` once per request.
+    """Listen, and call `handler` once per request.
 
     An exception in it aborts the connection and is passed to `on_error`.
     """
@@ -39,14 +39,14 @@ async def serve(
 
 
 def serve_plain(tunnel: Tunnel, serve: Serve) -> ClientConnection:
-    """Continues with HTTP: for requests that a client sends through a tunnel without TLS."""
+    """Continue with HTTP: for requests that a client sends through a tunnel without TLS."""
     inner = _continue_inside(tunnel, serve)
     inner.adopt_plain(tunnel.connection, tunnel.take_early())
     return inner
 
 
 async def serve_tls(tunnel: Tunnel, context: SSLContext, serve: Serve) -> ClientConnection:
-    """Continues with TLS, and serves the requests inside it.
+    """Continue with TLS, and serve the requests inside it.
 
     Returns after the handshake; raises OSError if it fails: an ssl.SSLError if the client states a reason,
     ConnectionResetError if it just leaves.

@@ -20,7 +20,7 @@ class Tunnel:
         return self._inflow is not None
 
     async def read(self) -> bytes:
-        """Returns the next bytes, at least one; b"" when the client has left."""
+        """Return the next bytes, at least one; b"" when the client has left."""
         if self._inflow is None:
             self._inflow = BodyBuffer(self.connection)
             if early := self.take_early():
@@ -31,7 +31,7 @@ class Tunnel:
         return await self._inflow.get()
 
     async def peek(self) -> bytes:
-        """Returns the client's first bytes, which stay to be read; b"" when it has left."""
+        """Return the client's first bytes, which stay to be read; b"" when it has left."""
         if not self._early and self._inflow is None:
             inflow, connection = BodyBuffer(self.connection), self.connection
             connection.on_data, connection.on_lost = inflow.feed, inflow.end
@@ -43,21 +43,21 @@ class Tunnel:
         return self._early
 
     async def write(self, data: bytes) -> None:
-        """Sends, and waits while the client does not read; raises ConnectionResetError once it is gone."""
+        """Send, and wait while the client does not read; raise ConnectionResetError once it is gone."""
         if self.connection.is_gone:
             raise ConnectionResetError("the client is gone")
         self.connection.send(data)
         await self.connection.drain()
 
     def close(self) -> None:
-        """Closes after sending what was written."""
+        """Close after sending what was written."""
         self.connection.close()
 
     def abort(self) -> None:
-        """Closes immediately."""
+        """Close immediately."""
         self.connection.abort()
 
     def take_early(self) -> bytes:
-        """Returns, once, the bytes that arrived before anything was read here."""
+        """Return, once, the bytes that arrived before anything was read here."""
         early, self._early = self._early, b""
         return early

@@ -25,12 +25,12 @@ class ConnectionUpgraded(Exception):
 
 
 def is_upgrade_request(head: RequestHead) -> bool:
-    """Returns whether it requests a websocket; other upgrades are offers, which a proxy need not forward."""
+    """Return whether it requests a websocket; other upgrades are offers, which a proxy need not forward."""
     return (head.get("upgrade") or "").strip().lower() == "websocket"
 
 
 async def forward_upgrade(exchange: Exchange, head: RequestHead, wire: SocketStream) -> NoReturn:
-    """Forwards the request over `wire`, with the given head, then copies bytes in both directions until they end.
+    """Forward the request over `wire`, with the given head, then copy bytes in both directions until they end.
 
     Raises Upgraded at the end, to keep faults from treating it as a reply that they could change.
     """

@@ -37,15 +37,15 @@ class ConnectionPool(Protocol):
         ...
 
     def give_back(self, connection: UpstreamConnection) -> None:
-        """Puts a free connection back into the pool."""
+        """Put a free connection back into the pool."""
         ...
 
     def remove_idle(self, connection: UpstreamConnection) -> None:
-        """Removes a connection that cannot be reused."""
+        """Remove a connection that cannot be reused."""
         ...
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """Forgets a connection that is closed."""
+        """Forget a connection that is closed."""
         ...
 
 
@@ -70,7 +70,7 @@ class UpstreamConnection(SocketStream):
 
     # -- one request ----------------------------------------------------------------------------
     async def send_request(self, request: OutgoingRequest, read_s: float, *, in_all: bool = False) -> UpstreamReply:
-        """Sends a request; returns its reply when the head is there. Raises UpstreamFailed.
+        """Send a request; return its reply when the head is there. Raises UpstreamFailed.
 
         `read_s` is how long the server may be silent, or with `in_all` how long the complete reply may take.
         """
@@ -109,11 +109,11 @@ class UpstreamConnection(SocketStream):
             self.on_reply_failure(error)
 
     def give_up(self) -> None:
-        """Ends the connection, whatever its state."""
+        """End the connection, whatever its state."""
         self.on_reply_failure(UpstreamFailed("closed", "the reply was given up"))
 
     async def wait_closed(self) -> None:
-        """Waits until the connection is completely closed."""
+        """Wait until the connection is completely closed."""
         await self.over.wait()
         if self._sending is not None:
             await asyncio.wait({self._sending})
@@ -175,7 +175,7 @@ class UpstreamConnection(SocketStream):
             self._sending.cancel()
 
     def _set_deadline(self, seconds: float) -> None:
-        """Sets a deadline. The timer only moves forward, so most requests do not touch it."""
+        """Set a deadline. The timer only moves forward, so most requests do not touch it."""
         self._deadline = self.loop.time() + seconds
         if self._timer is None or self._timer.when() > self._deadline:
             if self._timer is not None:
@@ -217,11 +217,11 @@ class UpstreamReply:
         self._abort = abort
 
     def get(self, name: str) -> str | None:
-        """Returns the first header with that name, in any case."""
+        """Return the first header with that name, in any case."""
         return find_header(self.headers, name)
 
     async def stream_body(self) -> AsyncIterator[bytes]:
-        """Yields the body as it arrives, undecoded. Raises UpstreamFailed if it ends early; stopping early aborts."""
+        """Yield the body as it arrives, undecoded. Raises UpstreamFailed if it ends early; stopping early aborts."""
         try:
             while data := await self.inflow.get():
                 yield data
@@ -229,7 +229,7 @@ class UpstreamReply:
             self.abort()
 
     async def read(self, limit: int = 64_000_000) -> bytes:
-        """Returns the complete body; a longer one raises UpstreamFailed and aborts."""
+        """Return the complete body; a longer one raises UpstreamFailed and aborts."""
         parts, total = [], 0
         try:
             while data := await self.inflow.get():
@@ -242,6 +242,6 @@ class UpstreamReply:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def abort(self) -> None:
-        """Abandons the rest of the reply together with the connection; does nothing if all has arrived."""
+        """Abandon the rest of the reply together with the connection; does nothing if all has arrived."""
         if not self.inflow.ended:
             self._abort(self)

@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def shorten_target(target: str) -> str:
-    """Returns a target as counters, ledger and trace record it; a long one is shortened to its ends and a digest."""
+    """Return a target as counters, ledger and trace record it; a long one is shortened to its ends and a digest."""
     if not target.isascii():
         target = make_encodable(target)
     if len(target) <= TARGET_KEPT:
@@ -28,7 +28,7 @@ def shorten_target(target: str) -> str:
 
 
 def find_cut_canaries(text: str) -> tuple[str, ...]:
-    """Returns the canaries in a text that is too long for an event, which keeps only the text's ends."""
+    """Return the canaries in a text that is too long for an event, which keeps only the text's ends."""
     if len(text) <= TEXT_KEPT:
         return ()
     from holdfast.model.canary import find_echoes
@@ -37,14 +37,14 @@ def find_cut_canaries(text: str) -> tuple[str, ...]:
 
 
 def describe(value: Any) -> str:
-    """Returns a short, readable form of a value."""
+    """Return a short, readable form of a value."""
     if isinstance(value, Completion):
         return make_encodable(shorten(value.display_text or "an empty reply"))
     return make_encodable(shorten(str.__str__(value) if isinstance(value, str) else render_value(value)))
 
 
 def render_value(value: Any) -> str:
-    """Returns the value as complete text, without memory addresses."""
+    """Return the value as complete text, without memory addresses."""
     if isinstance(value, _JSON_KINDS):
         try:
             return _remove_addresses(encode_canonical(value).decode())
@@ -54,7 +54,7 @@ def render_value(value: Any) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Returns a tool's value as JSON; if JSON cannot represent it, its printed form."""
+    """Return a tool's value as JSON; if JSON cannot represent it, its printed form."""
     if isinstance(value, bytes | bytearray):
         value = bytes(value).decode("utf-8", "replace")
     try:
@@ -64,7 +64,7 @@ def to_json(value: Any) -> str:
 
 
 def is_same_value(one: Any, other: Any) -> bool:
-    """Returns whether the agent could not distinguish the two values."""
+    """Return whether the agent could not distinguish the two values."""
     if one is other:
         return True
     if type(one) is not type(other):
@@ -80,7 +80,7 @@ def is_same_value(one: Any, other: Any) -> bool:
 
 
 def digest_arguments(arguments: Mapping[str, Any]) -> str:
-    """Returns a digest of a call's arguments that does not depend on memory addresses or on order."""
+    """Return a digest of a call's arguments that does not depend on memory addresses or on order."""
     try:
         return digest(_remove_addresses(encode_canonical(dict(arguments)).decode()).encode())
     except Exception:  # JSON cannot represent these values: use their printed form
@@ -89,7 +89,7 @@ def digest_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def format_exception(raised: BaseException) -> str:
-    """Returns an exception as one line, even if it cannot print itself."""
+    """Return an exception as one line, even if it cannot print itself."""
     try:
         text = str(raised)
     except Exception:
@@ -98,7 +98,7 @@ def format_exception(raised: BaseException) -> str:
 
 
 def _have_equal_fields(one: Any, other: Any) -> bool:
-    """Returns whether two objects that compare by identity have equal fields."""
+    """Return whether two objects that compare by identity have equal fields."""
     try:
         return is_same_value(vars(one), vars(other))
     except TypeError:  # no fields to compare

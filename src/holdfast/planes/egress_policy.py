@@ -68,7 +68,7 @@ class Policy:
         self._resolve = resolve or _resolve_host
 
     def is_declared(self, host: str, port: int) -> bool:
-        """Returns whether the spec names exactly this host and port."""
+        """Return whether the spec names exactly this host and port."""
         return (host.lower().rstrip("."), port) in self._declared
 
     @property
@@ -77,7 +77,7 @@ class Policy:
         return any(host == "localhost" or _is_local(host) for host, _ in self._declared)
 
     def ensure_permitted(self, host: str, port: int) -> None:
-        """Raises NotPermitted if the egress rules deny the request. Called for every request."""
+        """Raise NotPermitted if the egress rules deny the request. Called for every request."""
         if self.is_declared(host, port):
             return
         if any(_matches_glob(glob, host, port) for glob in self._deny):
@@ -86,7 +86,7 @@ class Policy:
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
     def is_permitted(self, host: str, port: int) -> bool:
-        """Returns whether the egress rules allow the request."""
+        """Return whether the egress rules allow the request."""
         try:
             self.ensure_permitted(host, port)
         except NotPermitted:
@@ -94,7 +94,7 @@ class Policy:
         return True
 
     async def resolve_addresses(self, host: str, port: int) -> list[str]:
-        """Returns the checked addresses to connect to.
+        """Return the checked addresses to connect to.
 
         Raises NotPermitted if all are denied, OSError if there are none.
         """
@@ -116,7 +116,7 @@ class Policy:
 
 
 def _parse_places(url: str) -> Iterable[tuple[str, int]]:
-    """Returns the host and ports that a URL or `host:port` names; `localhost` includes its addresses.
+    """Return the host and ports that a URL or `host:port` names; `localhost` includes its addresses.
 
     Without a scheme and a port, both default ports are meant, as for every other URL in a spec.
     """
@@ -154,7 +154,7 @@ def _is_local(host: str) -> bool:
 
 
 def _unwrap_ipv4(address: Address) -> Address:
-    """Returns the IPv4 address embedded in an IPv6 address, if there is one."""
+    """Return the IPv4 address embedded in an IPv6 address, if there is one."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -163,7 +163,7 @@ def _unwrap_ipv4(address: Address) -> Address:
 
 
 def _explain_denial(address: Address) -> str | None:
-    """Returns why the proxy must not connect to an address; None if it may."""
+    """Return why the proxy must not connect to an address; None if it may."""
     if address in _METADATA:
         return "a metadata service"
     if address.is_loopback:
@@ -176,7 +176,7 @@ def _explain_denial(address: Address) -> str | None:
 
 
 def _is_own_address(address: Address) -> bool:
-    """Returns whether this is an address of this machine: only those can be bound."""
+    """Return whether this is an address of this machine: only those can be bound."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -165,7 +165,7 @@ class Hook:
             raise
 
     def _start_trace(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
-        """Returns the call as the trace will record it; None if nothing observes it."""
+        """Return the call as the trace will record it; None if nothing observes it."""
         watch = weather.watch
         number = 0 if watch is None else watch.take_number()
         if watch is None or not number:
@@ -190,7 +190,7 @@ class Hook:
             raise
 
     def _call_original(self, args: Args, kwargs: Kwargs) -> Any:
-        """Returns the value of a plain function, in a form that can leave a coroutine."""
+        """Return the value of a plain function, in a form that can leave a coroutine."""
         try:
             value = self.original(*args, **kwargs)
         except StopIteration as stop:  # would become a RuntimeError when it leaves the coroutine
@@ -205,7 +205,7 @@ class Hook:
         return value
 
     def _bind_arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
-        """Returns the arguments by name, including defaults, without the object that a method is called on."""
+        """Return the arguments by name, including defaults, without the object that a method is called on."""
         if self._signature is None:
             self._signature = inspect.signature(self.original)
         signature = self._signature
@@ -262,13 +262,13 @@ class _CarriedStop(Exception):
 
 
 def _trace_items(sight: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
-    """Yields the same items, passes on sent values, and reports the end to the trace."""
+    """Yield the same items, pass on sent values, and report the end to the trace."""
     with _TracedBody(sight):
         return (yield from items)
 
 
 def _list_plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | None:
-    """Returns the parameters that the trampoline passes by position; None if only the signature can name them."""
+    """Return the parameters that the trampoline passes by position; None if only the signature can name them."""
     code = function.__code__
     if code.co_flags & inspect.CO_VARARGS or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
         return None
@@ -276,7 +276,7 @@ def _list_plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] 
 
 
 def _is_loop_running() -> bool:
-    """Returns whether an event loop is running in this thread; if so, a wrapped coroutine function is awaited."""
+    """Return whether an event loop is running in this thread; if so, a wrapped coroutine function is awaited."""
     from asyncio import _get_running_loop
 
     return _get_running_loop() is not None

@@ -25,7 +25,7 @@ class _LockHeld(Exception):
 
 @contextmanager
 def hold_gateway_lock(folder: Path) -> Iterator[None]:
-    """Locks this folder for one gateway; raises UserError, with what to do, if another gateway is running in it."""
+    """Lock this folder for one gateway; raise UserError, with what to do, if another gateway is running in it."""
     try:
         lock = _acquire_lock(folder)
     except _LockHeld as held:
@@ -44,7 +44,7 @@ def hold_gateway_lock(folder: Path) -> Iterator[None]:
 
 
 def is_gateway_running(folder: Path) -> bool:
-    """Returns whether a gateway is running in this folder."""
+    """Return whether a gateway is running in this folder."""
     if not (folder / LOCK).exists():
         return False
     try:
@@ -55,7 +55,7 @@ def is_gateway_running(folder: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Removes the files that a killed gateway left in this folder, and returns what it removed."""
+    """Remove the files that a killed gateway left in this folder, and return what it removed."""
     left = [path for path in (folder / "gateway", folder / "gateway.sock") if path.exists()]
     if not left or is_gateway_running(folder):
         return []

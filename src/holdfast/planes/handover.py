@@ -50,7 +50,7 @@ class HandedSocket(Struct, frozen=True):
 
 
 def load_address(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
-    """Returns the gateway's address, chosen at its first start. Another port or host makes a new address."""
+    """Return the gateway's address, chosen at its first start. Another port or host makes a new address."""
     path = folder / "gateway.json"
     known = _read_address(path)
     if known is not None and port in (None, known.port) and host in (None, known.host):
@@ -82,7 +82,7 @@ def _find_free_port() -> int:
 def build_variables(
     folder: Path, place: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
 ) -> dict[str, str]:
-    """Returns the variables to start an agent with, to route its calls to the gateway in this folder.
+    """Return the variables to start an agent with, to route its calls to the gateway in this folder.
 
     `settings` come from the agent's spec. A loopback URL goes through the proxy only if a fault names it. The MCP
     configuration is written to the path in its variable.
@@ -110,7 +110,7 @@ def build_variables(
 
 
 def _build_proxy_variables(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
-    """Returns the proxy variables. Calls to the gateway's own address bypass the proxy."""
+    """Return the proxy variables. Calls to the gateway's own address bypass the proxy."""
     from holdfast.planes.http import trust
 
     variables = trust.build_proxy_variables(proxy, loopback_declared)
@@ -142,7 +142,7 @@ class Standby:
         self._closed = False
 
     async def open(self) -> None:
-        """Answers 503 until a run takes the socket."""
+        """Answer 503 until a run takes the socket."""
         self._path.unlink(missing_ok=True)
         bound = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
@@ -155,7 +155,7 @@ class Standby:
         await self._stand_by()
 
     async def close(self) -> None:
-        """Stops the gateway. A run that has the socket keeps it."""
+        """Stop the gateway. A run that has the socket keeps it."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -172,7 +172,7 @@ class Standby:
         self._listener = await serve(_refuse, sock=self._socket.dup())
 
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Lends the socket to one run at a time; it returns when the run's connection closes."""
+        """Lend the socket to one run at a time; it returns when the run's connection closes."""
         connection: socket.socket = writer.get_extra_info("socket")
         peer = _read_peer(connection)
         if self._listener is None or (peer is not None and peer.uid != os.getuid()):
@@ -219,7 +219,7 @@ class TakenSocket:
 
 
 def take_socket(folder: Path) -> TakenSocket:
-    """Returns the socket of the gateway waiting in this folder; raises AgentUnavailable if there is none."""
+    """Return the socket of the gateway waiting in this folder; raise AgentUnavailable if there is none."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(5)
     try:
@@ -269,7 +269,7 @@ class Peer(Struct, frozen=True):
 
 
 def _read_peer(connection: socket.socket) -> Peer | None:
-    """Returns the peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the
+    """Return the peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the
     only guard."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
@@ -290,7 +290,7 @@ def _describe_peer(peer: Peer | None) -> str:
 
 
 def format_exports(variables: Mapping[str, str]) -> str:
-    """Formats variables as shell `export` lines."""
+    """Format variables as shell `export` lines."""
     from shlex import quote
 
     return "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())

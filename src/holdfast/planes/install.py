@@ -30,7 +30,7 @@ class InstalledHooks:
         self._kept: list[DeclaredCallable] = []  # the ids above stay valid only while the objects live
 
     def add(self, declared: DeclaredCallable) -> None:
-        """Wraps one callable wherever it is referenced."""
+        """Wrap one callable wherever it is referenced."""
         names = self.tools if declared.plane == "tool" else self.llm
         pieces = list(_find_functions(declared.target))
         fresh = [piece for piece in pieces if not self._is_wrapped(piece, declared.name)]
@@ -51,7 +51,7 @@ class InstalledHooks:
             self._wrap(declared, function, owner)
 
     def remove(self) -> None:
-        """Restores everything to its original state."""
+        """Restore everything to its original state."""
         while self._undo:
             self._undo.pop()()
 
@@ -75,7 +75,7 @@ class InstalledHooks:
 
 
 def install(agent: AgentSpec) -> InstalledHooks:
-    """Wraps everything the spec and the decorator declare. The agent's modules must already be imported."""
+    """Wrap everything the spec and the decorator declare. The agent's modules must already be imported."""
     done = InstalledHooks()
     try:
         for declared in _group_callables(_iterate_declared(agent)):
@@ -87,7 +87,7 @@ def install(agent: AgentSpec) -> InstalledHooks:
 
 
 def find_tool_name(target: Any, ref: ToolRef) -> str:
-    """Returns a tool's name: its `.name`, its function's name, else the last part of its path."""
+    """Return a tool's name: its `.name`, its function's name, else the last part of its path."""
     for name in (getattr(target, "name", None), getattr(target, "__name__", None)):
         if isinstance(name, str) and name and name != "<lambda>":
             return name
@@ -130,7 +130,7 @@ def _declare_item(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) 
 
 
 def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCallable]:
-    """Returns one entry per callable and name.
+    """Return one entry per callable and name.
 
     A callable that must be replaced is replaced wherever it is referenced.
     """
@@ -143,7 +143,7 @@ def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCall
 
 
 def _find_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
-    """Yields the Python functions behind a callable, each with the object it must be called on."""
+    """Yield the Python functions behind a callable, each with the object it must be called on."""
     if isinstance(target, FunctionType):
         yield target, None
     elif isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
@@ -169,7 +169,7 @@ def _find_object_functions(target: Any) -> Iterator[tuple[FunctionType, object |
 
 
 def resolve(path: str) -> tuple[Any, Any, str]:
-    """Returns the object, its owner and its attribute name.
+    """Return the object, its owner and its attribute name.
 
     Raises UserError with the nearest match if it does not exist.
     """

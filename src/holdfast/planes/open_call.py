@@ -44,12 +44,12 @@ class ActiveWeather:  # used like a function: `with under(weather, broke):`
 
 
 def get_current_weather() -> Weather | None:
-    """Returns the weather for this call, if a trial is in progress."""
+    """Return the weather for this call, if a trial is in progress."""
     return _task_weather.get() or _weather
 
 
 def get_open_calls() -> tuple[CallKey, ...]:
-    """Returns the calls that enclose this one."""
+    """Return the calls that enclose this one."""
     return _inside.get()
 
 
@@ -82,7 +82,7 @@ class FaultWaited(HarnessError):
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that must finish without waiting, because a fault on a plain function cannot wait."""
+    """Run a coroutine that must finish without waiting, because a fault on a plain function cannot wait."""
     try:
         coroutine.send(None)
     except StopIteration as done:

@@ -31,7 +31,7 @@ class PacedDelivery:
         return limit is not None and self.sent >= limit
 
     def split_pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
-        """Yields the next bytes in pieces, each with the wait before it in ms."""
+        """Yield the next bytes in pieces, each with the wait before it in ms."""
         limit = self._delivery.limit
         if limit is not None:
             data = data[: max(0, limit - self.sent)]
@@ -44,7 +44,7 @@ class PacedDelivery:
             self.sent += len(piece)
 
     def choose_size(self) -> int:
-        """Returns the maximum size of the next piece."""
+        """Return the maximum size of the next piece."""
         # A bandwidth is simulated by pieces of one tick: each waits for the time that its bytes take at this rate.
         slices, rate = self._delivery.slices, self._delivery.rate
         size = 65_536 if rate is None else max(1, int(rate * TICK_S))
@@ -60,7 +60,7 @@ class PacedDelivery:
 
 
 def drop_ineffective(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:
-    """Returns the delivery for a body of this size, and the parts of it that have no effect."""
+    """Return the delivery for a body of this size, and the parts of it that have no effect."""
     idle: list[DeliveryPart] = []
     if delivery.limit is not None and delivery.limit >= size:
         idle.append("limit")

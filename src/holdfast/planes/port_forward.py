@@ -28,7 +28,7 @@ class PortForward:
 
     @classmethod
     async def open(cls, sandbox: Sandbox, port: int, at: socket | None = None) -> PortForward:
-        """Forwards to a port inside, from the socket `at`, which it closes in the end, or from a free port."""
+        """Forward to a port inside, from the socket `at`, which it closes in the end, or from a free port."""
         forward = cls(sandbox, port)
         loop = asyncio.get_running_loop()
         if at is None:
@@ -39,7 +39,7 @@ class PortForward:
         return forward
 
     async def is_accepting(self, port: int) -> bool:
-        """Returns whether something inside accepts connections there."""
+        """Return whether something inside accepts connections there."""
         try:
             async with asyncio.timeout(CONNECT_S):
                 (await self._sandbox.connect(port)).close()
@@ -48,7 +48,7 @@ class PortForward:
         return True
 
     async def close(self) -> None:
-        """Closes every connection; afterwards no task and no socket is left."""
+        """Close every connection; afterwards no task and no socket is left."""
         self._server.close()
         under_way = dict(self._open)
         for task in under_way:
@@ -66,7 +66,7 @@ class PortForward:
         task.add_done_callback(self._open.pop)
 
     async def _forward(self, outer: ConnectionEnd) -> None:
-        """Copies in both directions until both have ended; if nothing listens inside, the connection is closed."""
+        """Copy in both directions until both have ended; if nothing listens inside, the connection is closed."""
         inner = ConnectionEnd()
         try:
             await self._connect_inside(inner)

@@ -59,7 +59,7 @@ class RecordedTools:
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
     def can_answer(self, plane: str, target: str) -> bool:
-        """Returns whether the recording answers this call. It answers tool calls, but not calls that only open a
+        """Return whether the recording answers this call. It answers tool calls, but not calls that only open a
         connection.
 
         If the recording holds only URLs, a named tool is run: its requests are answered at their URLs.
@@ -71,7 +71,7 @@ class RecordedTools:
     def wrap_forward(
         self, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None] | None = None
     ) -> Forward:
-        """Returns how to forward a call to the tool with these names. `sent` is called when it was forwarded, to the
+        """Return how to forward a call to the tool with these names. `sent` is called when it was forwarded, to the
         recording or to the tool."""
 
         async def answer(call: Call) -> Reply:
@@ -107,7 +107,7 @@ class RecordedTools:
         return ReplayedReply(value, status=response.status)
 
     def _take_response(self, call: Call, names: Sequence[str]) -> _Waiting | None:
-        """Returns the recorded response of a tool with one of these names whose call is most similar; of several, the
+        """Return the recorded response of a tool with one of these names whose call is most similar; of several, the
         next.
         """
         with self._lock:
@@ -121,13 +121,13 @@ class RecordedTools:
             return best
 
     def _find_tool_name(self, plane: str, names: Sequence[str]) -> str:
-        """Returns the recording's name for a tool that has no responses left; otherwise the first name."""
+        """Return the recording's name for a tool that has no responses left; otherwise the first name."""
         at = _find_first(plane, names, self._tools)
         return shorten_target(names[0]) if at is None else self._tools[at]
 
 
 def _find_first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
-    """Returns the first recorded name that matches: exact names in order, then URL globs."""
+    """Return the first recorded name that matches: exact names in order, then URL globs."""
     for name in names:
         if name in tools:
             return tools.index(name)
@@ -147,17 +147,17 @@ _LONG_NUMBER = re.compile(r"(?<![\w.])-?(?=[\d.]{4})\d+(?:\.\d+)?(?![\w.])|(?<![
 
 
 def replace_generated(text: str, mark: str = "#") -> str:
-    """Returns the text with each id, time or token replaced by a mark, so that two attempts at one call are equal."""
+    """Return the text with each id, time or token replaced by a mark, so that two attempts at one call are equal."""
     return _MADE.sub(mark, text)
 
 
 def replace_numbers(text: str) -> str:
-    """Returns the text without generated values and without numbers that may be random."""
+    """Return the text without generated values and without numbers that may be random."""
     return _LONG_NUMBER.sub("#", replace_generated(text))
 
 
 def score_likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
-    """Scores how similar a call's arguments are to the recorded ones; 0 if none were recorded.
+    """Score how similar a call's arguments are to the recorded ones; 0 if none were recorded.
 
     An equal argument counts double, one that differs only in ids and times counts once, and any other difference is
     subtracted.
@@ -169,7 +169,7 @@ def score_likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
 
 
 def _adapt_reply(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
-    """Returns the recorded reply, with ids, times and numbers of the recorded call replaced by those of this call."""
+    """Return the recorded reply, with ids, times and numbers of the recorded call replaced by those of this call."""
     had = decode_response(response.arguments) if response.arguments else {}
     now: dict[str, str] = {}
     for name in had if isinstance(had, dict) else ():
@@ -184,7 +184,7 @@ def _adapt_reply(response: RecordedResponse, arguments: Mapping[str, Any]) -> st
 
 
 def _find_repeatable(value: Any) -> list[str]:
-    """Returns the parts of an argument that a reply may repeat: ids, times, tokens, and numbers of at least four
+    """Return the parts of an argument that a reply may repeat: ids, times, tokens, and numbers of at least four
     digits.
     """
     text = format_arguments({"": value}).decode()
@@ -201,7 +201,7 @@ def _score_argument(recorded: bytes, arguments: Mapping[str, Any], name: str) ->
 
 
 def decode_response(response: str) -> Any:
-    """Returns the value of a recorded response; text that is not JSON stays text."""
+    """Return the value of a recorded response; text that is not JSON stays text."""
     try:
         return msgspec.json.decode(response)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -209,7 +209,7 @@ def decode_response(response: str) -> Any:
 
 
 def format_call(call: Call) -> str:
-    """Returns a call in a few words: `search(q=kettle)`, `GET https://example.com/`."""
+    """Return a call in a few words: `search(q=kettle)`, `GET https://example.com/`."""
     if call.plane == "http":
         return f"{call.arguments.get('method', '')} {shorten_target(call.target)}".strip()
     arguments = ", ".join(f"{name}={describe(value)}" for name, value in call.arguments.items())
@@ -217,7 +217,7 @@ def format_call(call: Call) -> str:
 
 
 def _build_lost_connection(call: Call, why: str) -> Failed:
-    """Returns a missing connection, as the plane presents it. An MCP server reports it as an error: its other tools
+    """Return a missing connection, as the plane presents it. An MCP server reports it as an error: its other tools
     still work."""
     message = f"{shorten(call.target)}: {why}"
     return Failed(message, kind="rpc_error") if call.plane == "mcp" else Dropped(message, kind="closed")
@@ -244,7 +244,7 @@ def _build_failure(response: RecordedResponse, value: Any) -> Failed:
 
 
 def _ignore_sent() -> None:
-    """Does nothing: the default of `sent`."""
+    """Do nothing: the default of `sent`."""
 
 
 USES_KEPT = 1_000
@@ -253,7 +253,7 @@ _LISTED = 10
 
 
 def write_replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
-    """Returns how the observed calls differ from the session recorded for the task; empty for another task."""
+    """Return how the observed calls differ from the session recorded for the task; empty for another task."""
     if task.recording is UNSET:
         return ()
     recorded = Counter(one.tool for one in task.recording.responses)
@@ -272,7 +272,7 @@ def write_replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ..
 
 
 def _note_unknown_calls(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
-    """Lists the calls that the recording has no reply for, each once."""
+    """List the calls that the recording has no reply for, each once."""
     calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.is_known)
     notes = [_format_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
     if len(calls) > _LISTED:
@@ -287,7 +287,7 @@ def _format_unknown_call(passed: bool, named: bool, call: str, times: int) -> st
 
 
 def _note_unused(recorded: Counter[str], used: Counter[str]) -> list[str]:
-    """Lists the recorded responses that no call used."""
+    """List the recorded responses that no call used."""
     notes = []
     for tool, count in recorded.items():
         if not used[tool]:

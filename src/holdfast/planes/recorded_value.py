@@ -59,7 +59,7 @@ class _Unkept(Exception):
 
 
 def write_reply(value: Any) -> str:
-    """Returns the value as JSON; `lost_reply` says what could not be kept."""
+    """Return the value as JSON; `lost_reply` says what could not be kept."""
     try:
         written = _write(value)
         text = encode(written).decode()
@@ -73,24 +73,24 @@ def write_reply(value: Any) -> str:
 
 
 def write_lost(code: LossCode, kind: str = "") -> str:
-    """Returns the placeholder for a reply that is not kept."""
+    """Return the placeholder for a reply that is not kept."""
     return encode({TAG: _LOST, "code": code, "kind": make_encodable(kind)}).decode()
 
 
 def read_lost(text: str) -> UnkeptReply | None:
-    """Returns why a reply was not kept; None if it was."""
+    """Return why a reply was not kept; None if it was."""
     if not text.startswith(f'{_MARK}"{_LOST}"'):
         return None
     return msgspec.convert({key: one for key, one in msgspec.json.decode(text).items() if key != TAG}, UnkeptReply)
 
 
 def has_python(text: str) -> bool:
-    """Returns whether a written reply has values that only a Python process can recreate."""
+    """Return whether a written reply has values that only a Python process can recreate."""
     return _MARK in text
 
 
 def read_reply(text: str) -> Any:
-    """Returns the value of a written reply. Raises HarnessError if it cannot be recreated in this process."""
+    """Return the value of a written reply. Raises HarnessError if it cannot be recreated in this process."""
     try:
         return _read(msgspec.json.decode(text))
     except Exception as broken:  # classes may have moved or changed since
@@ -100,7 +100,7 @@ def read_reply(text: str) -> Any:
 
 
 def load_class(path: str) -> Any:
-    """Returns the object at `module:Class`."""
+    """Return the object at `module:Class`."""
     module, _, names = path.partition(":")
     loaded: Any = import_module(module)
     for name in names.split("."):
@@ -161,7 +161,7 @@ def _write_other(value: Any, kind: type) -> Any:
 
 
 def _write_cause(value: Any) -> dict[str, Any]:
-    """Returns the exception that this one was raised from.
+    """Return the exception that this one was raised from.
 
     Few agents read it, so one that cannot be kept is left out.
     """
@@ -187,7 +187,7 @@ def _write_leaf(value: Any, path: str) -> str | None:
 
 
 def _write_state(value: Any, kind: type) -> dict[str, Any]:
-    """Returns the state that `copy` would take; an object that only its class's constructor can create is not kept."""
+    """Return the state that `copy` would take; an object that only its class's constructor can create is not kept."""
     made, arguments, *rest = value.__reduce_ex__(2)
     state, items = (rest[0] if rest else None), rest[1:]
     if isinstance(value, BaseException) and made is kind:
@@ -202,7 +202,7 @@ def _write_state(value: Any, kind: type) -> dict[str, Any]:
 
 
 def _ensure_same(written: Any, value: Any) -> None:
-    """Recreates the value and writes it again. If both texts are equal, `copy` sees the same state in both."""
+    """Recreate the value and write it again. If both texts are equal, `copy` sees the same state in both."""
     try:
         again = _read(written)
     except Exception as broken:
@@ -238,7 +238,7 @@ def _read_enum(written: dict[str, Any]) -> Any:
 
 
 def _read_object(written: dict[str, Any]) -> Any:
-    """Returns an object created as `copy` would: without calling `__init__`, whose arguments are unknown."""
+    """Return an object created as `copy` would: without calling `__init__`, whose arguments are unknown."""
     kind, args, state = load_class(written["class"]), _read(written["args"]), _read(written["state"])
     made = kind.__new__(kind, *args)
     if isinstance(made, BaseException):  # the built-in part of an exception has fields of its own, such as errno

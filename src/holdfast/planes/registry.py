@@ -20,7 +20,7 @@ class ToolRegistry(Mapping[str, Callable[..., Any]]):
         self._tools = dict(tools or {})
 
     def add(self, function: F, *, name: str | None = None) -> F:
-        """Registers a callable; usable as a decorator."""
+        """Register a callable; usable as a decorator."""
         self._tools[name or function.__name__] = function
         return function
 
@@ -42,7 +42,7 @@ def tool(function: F) -> F: ...
 @overload
 def tool(*, name: str) -> Callable[[F], F]: ...
 def tool(function: F | None = None, *, name: str | None = None) -> F | Callable[[F], F]:
-    """Marks a function as a tool that faults may hit: `@holdfast.tool` or `@holdfast.tool(name="x")`."""
+    """Mark a function as a tool that faults may hit: `@holdfast.tool` or `@holdfast.tool(name="x")`."""
 
     def mark(function: F) -> F:
         _declare(name or function.__name__, function)

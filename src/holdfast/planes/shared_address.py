@@ -46,7 +46,7 @@ class SharedAddress(LoopbackAddress):
 
     @contextmanager
     def serve_trial(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
-        """Serves a trial; the caller passes each process of the trial to the yielded function."""
+        """Serve a trial; the caller passes each process of the trial to the yielded function."""
         served = self._open_trial(self, context)
         pids: list[int] = []
 

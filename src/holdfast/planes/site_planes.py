@@ -133,17 +133,17 @@ class SitePlanes:
             self.authority = Authority(self.folder, authority, self.environ)
 
     def _create_trust(self) -> SSLContext:
-        """Returns the certificates that the agent itself would trust."""
+        """Return the certificates that the agent itself would trust."""
         from holdfast.planes.http.roots import create_trusted_context
 
         return create_trusted_context(self.environ)
 
     async def open_address(self, *, sock: socket | None = None, token: str | None = None) -> TrialAddress:
-        """Opens an address for one instance of the agent."""
+        """Open an address for one instance of the agent."""
         return await TrialAddress.open(self.open_trial, self.build_variables, sock=sock, token=token)
 
     async def open_shared_address(self) -> SharedAddress:
-        """Opens an address for all trials that are forked from one process."""
+        """Open an address for all trials that are forked from one process."""
         return await SharedAddress.open(self.open_trial, self.build_variables)
 
     async def close(self) -> None:
@@ -156,18 +156,18 @@ class SitePlanes:
                 scratch.remove(self.folder)
 
     def open_trial(self, address: LoopbackAddress, context: TrialContext) -> TrialPlanes:
-        """Returns the planes of one trial."""
+        """Return the planes of one trial."""
         trial_planes = TrialPlanes(self, address, context)
         self._served.add(trial_planes)
         return trial_planes
 
     def _note(self, text: str) -> None:
-        """Adds a note about a recording to every trial in progress."""
+        """Add a note about a recording to every trial in progress."""
         for trial_planes in self._served:
             trial_planes.note(text)
 
     def build_variables(self, address: LoopbackAddress) -> dict[str, str]:
-        """Returns the variables to start an agent with, to route its calls here."""
+        """Return the variables to start an agent with, to route its calls here."""
         variables = {**build_model_variables(address.url), **build_placeholder_keys(self.environ)}
         if self.authority is not None:
             variables |= build_proxy_variables(address.proxy_url, self.policy.has_loopback_target)
@@ -186,7 +186,7 @@ def _build_policy(settings: PlaneSettings) -> Policy:
 
 
 def build_model_variables(url: str) -> dict[str, str]:
-    """Returns the variables from which the providers' libraries read the API address."""
+    """Return the variables from which the providers' libraries read the API address."""
     return {
         name: f"{url}/{provider}{'/v1' if provider == 'openai' else ''}"
         for provider, host in HOSTS.items()
@@ -195,7 +195,7 @@ def build_model_variables(url: str) -> dict[str, str]:
 
 
 def build_mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
-    """Returns the variables from which MCP relays and clients read their address; the client configuration is written
+    """Return the variables from which MCP relays and clients read their address; the client configuration is written
     to `path`."""
     led = {"HOLDFAST_MCP": proxy_url}
     config = _read_mcp_config(agent, root) if agent is not None else None
@@ -207,7 +207,7 @@ def build_mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: st
 
 
 def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """Builds dummy keys for libraries that refuse to start without a key, if the user has none."""
+    """Build dummy keys for libraries that refuse to start without a key, if the user has none."""
     keys: dict[str, str] = {}
     for host in HOSTS.values():
         if not any(environ.get(name) for name, _, _ in host.key_variables):
@@ -217,7 +217,7 @@ def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
-    """Returns the HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's
+    """Return the HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's
     environment.
     """
     _, servers = rewrite_config(config, relay=(), environ={}, base_url="", fill=create_filler(environ))
@@ -272,7 +272,7 @@ class TrialPlanes:
         )  # last: until then the traffic needs to know which tools belong to MCP
 
     def _list_other_tools(self) -> frozenset[str]:
-        """Lists the tools that another plane than the model traffic handles."""
+        """List the tools that another plane than the model traffic handles."""
         return self._shared.mcp.list_tool_names(self._context) | self._shared.tools
 
     def _get_proxy(self) -> Proxy:
@@ -296,7 +296,7 @@ class TrialPlanes:
         return self._proxy
 
     async def _serve_model_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
-        """Handles a call to a provider's own host through the proxy. If egress rules deny that host, the gateway calls
+        """Handle a call to a provider's own host through the proxy. If egress rules deny that host, the gateway calls
         the configured provider, as for any other model call, instead of a host that the agent chooses."""
         host = origin.partition("://")[2].partition(":")[0]
         provider = find_provider(host) or "openai"
@@ -306,5 +306,5 @@ class TrialPlanes:
         await self._traffic.serve(exchange, provider, path, base_url=None if led else origin)
 
     async def _serve_own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
-        """Handles a call to Holdfast's own address that a client sent through the proxy."""
+        """Handle a call to Holdfast's own address that a client sent through the proxy."""
         await route_request(exchange, path, self._address.token, self)

@@ -29,7 +29,7 @@ class SseEvent(Struct, frozen=True):
         return not self.raw
 
     def format_with(self, data: bytes) -> bytes:
-        """Returns the same event with other data."""
+        """Return the same event with other data."""
         return format_message(data, self.id)
 
 
@@ -43,7 +43,7 @@ class EventSplitter:
         self._begun = False
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """Returns the events that are complete so far."""
+        """Return the events that are complete so far."""
         fresh = max(0, len(self._partial) - 3)  # the separator may have begun in the previous chunk
         self._partial += data
         events, at = [], 0
@@ -77,12 +77,12 @@ class EventSplitter:
 
 
 def list_data(stream: bytes) -> list[bytes]:
-    """Returns the data of every event of a complete stream, including one that the end cut off."""
+    """Return the data of every event of a complete stream, including one that the end cut off."""
     return [event.data for event in EventSplitter().feed(stream + b"\n\n") if event.data is not None]
 
 
 def format_message(data: bytes, id: bytes = b"") -> bytes:
-    """Returns an event that carries a message as it is."""
+    """Return an event that carries a message as it is."""
     named = b"id: %b\n" % id if id else b""
     lines = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
     return b"event: message\n%b%b\n\n" % (named, lines)

@@ -29,7 +29,7 @@ _BODIES = {
 
 
 def find_kind(function: Callable[..., Any]) -> str:
-    """Returns plain, coroutine, generator or async_generator."""
+    """Return plain, coroutine, generator or async_generator."""
     if inspect.iscoroutinefunction(function):
         return "coroutine"
     if inspect.isasyncgenfunction(function):
@@ -38,7 +38,7 @@ def find_kind(function: Callable[..., Any]) -> str:
 
 
 def replace_code(function: FunctionType, make_hook: Callable[[FunctionType], Callable[..., Any]]) -> FunctionType:
-    """Replaces the function's code with a hook; returns a twin with the old code.
+    """Replace the function's code with a hook; return a twin with the old code.
 
     `make_hook` gets the twin and returns `hook(args, kwargs)`: the value of a plain function, or an awaitable, an
     iterator or an async iterator for the other kinds.
@@ -60,7 +60,7 @@ def replace_code(function: FunctionType, make_hook: Callable[[FunctionType], Cal
 
 
 def restore(function: FunctionType, twin: FunctionType) -> None:
-    """Restores the function's own code."""
+    """Restore the function's own code."""
     function.__code__ = twin.__code__
 
 
@@ -82,7 +82,7 @@ def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> Co
 
 
 def _list_parameters(code: CodeType) -> tuple[str, str, str]:
-    """Returns the parameter list, and the arguments to pass on, by position and by name."""
+    """Return the parameter list, and the arguments to pass on, by position and by name."""
     names, at = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
     positional, keyword = list(names[: code.co_argcount]), names[code.co_argcount : at]
     head, passed, named = [*positional], [*positional], [f"{name!r}: {name}" for name in keyword]
@@ -132,7 +132,7 @@ class DeclaredCallable:
 
 
 def replace_references(declared: DeclaredCallable) -> FunctionType:
-    """Replaces every reference to the callable; raises UserError if that is impossible or a reference is left."""
+    """Replace every reference to the callable; raise UserError if that is impossible or a reference is left."""
     name, target = declared.name, declared.target
     if isinstance(target, type) or not callable(target):
         what = f"the class {target.__name__}" if isinstance(target, type) else f"a {type(target).__name__}"
@@ -163,7 +163,7 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
 
 
 def put_back(declared: DeclaredCallable) -> None:
-    """Restores the callable wherever it was replaced."""
+    """Restore the callable wherever it was replaced."""
     for home in declared.homes:
         try:
             home.put(home.container, home.key, declared.target)
@@ -193,7 +193,7 @@ def _build_stand_in(declared: DeclaredCallable) -> FunctionType:
 
 
 def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
-    """Returns the places, other than those Holdfast replaced, that still refer to the callable."""
+    """Return the places, other than those Holdfast replaced, that still refer to the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
@@ -204,7 +204,7 @@ def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
 
 
 def _is_own(place: Any, target: Any) -> bool:
-    """Returns whether a reference is a method of the callable itself, such as `cache_clear`."""
+    """Return whether a reference is a method of the callable itself, such as `cache_clear`."""
     return isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target
 
 

@@ -48,7 +48,7 @@ class CallTrace:
         self._numbers = count(1)
 
     def take_number(self) -> int:
-        """Returns the next call's number; 0 once the limit of recorded calls is reached."""
+        """Return the next call's number; 0 once the limit of recorded calls is reached."""
         n = next(self._numbers)
         return n if n <= EVENTS_KEPT + 1 else 0  # one more than is kept, to show that some are missing
 
@@ -109,11 +109,11 @@ class TracedCall:
         self._held = True
 
     def mark_sent(self) -> None:
-        """Records that the function itself is being called."""
+        """Record that the function itself is being called."""
         self._held = False
 
     def record_value(self, value: Any) -> None:
-        """Records the value that the call returned."""
+        """Record the value that the call returned."""
         output, reply = format_value(value), ""
         if self._plane == "tool" and not (type(value) is str and output == value and not _looks_like_json(value)):
             reply = write_reply(value)
@@ -124,11 +124,11 @@ class TracedCall:
         self._report("done", None, "", output, reply=reply)
 
     def record_stream(self) -> None:
-        """Records that the call ended normally after yielding items, which are not stored."""
+        """Record that the call ended normally after yielding items, which are not stored."""
         self._report("done", None, "", "", reply=write_lost("streamed"))
 
     def record_exception(self, raised: BaseException) -> None:
-        """Records the exception that the call raised."""
+        """Record the exception that the call raised."""
         status, kind = None, type(raised)
         path, reply = f"{kind.__module__}:{kind.__qualname__}", ""
         if isinstance(raised, InjectedError):
@@ -175,7 +175,7 @@ class TracedCall:
 
 
 def format_arguments(arguments: dict[str, Any]) -> bytes:
-    """Formats arguments as JSON that is equal for equal arguments, whatever their order and memory addresses."""
+    """Format arguments as JSON that is equal for equal arguments, whatever their order and memory addresses."""
     try:
         text = encode_canonical(arguments)
     except Exception:  # JSON cannot represent these values: use their printed form
@@ -188,7 +188,7 @@ def _looks_like_json(text: str) -> bool:
 
 
 def format_value(value: Any) -> str:
-    """Returns a value as text, shortened to the size that an event keeps."""
+    """Return a value as text, shortened to the size that an event keeps."""
     if isinstance(value, str):
         text = str.__str__(value)
     else:
@@ -232,7 +232,7 @@ class ReadValues:
         return tuple(self._found)
 
     def _read_parts(self, value: Any) -> list[Any]:
-        """Returns the values inside a value; the value itself is read here."""
+        """Return the values inside a value; the value itself is read here."""
         if isinstance(value, str):
             self._found |= dict.fromkeys(find_echoes(value))
             return []
@@ -254,7 +254,7 @@ class ReadValues:
 
 
 def _list_fields(value: Any) -> list[Any]:
-    """Returns the values inside an object: its attributes, including those in slots."""
+    """Return the values inside an object: its attributes, including those in slots."""
     slots = [name for kind in type(value).__mro__ for name in _list_slots(kind)]
     held = [getattr(value, name) for name in slots if hasattr(value, name)]
     return [*held, *vars(value).values()] if hasattr(value, "__dict__") else held

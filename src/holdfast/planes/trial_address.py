@@ -43,31 +43,31 @@ class TrialServer(Protocol):
     """Serves the requests of one trial."""
 
     def serve_model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
-        """Serves a model API call; `path` is the part after the base URL, with its query."""
+        """Serve a model API call; `path` is the part after the base URL, with its query."""
         ...
 
     def serve_web(self, exchange: Exchange) -> Awaitable[None]:
-        """Serves a request to a forward proxy."""
+        """Serve a request to a forward proxy."""
         ...
 
     def serve_host(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
-        """Serves a request to a host that Holdfast simulates."""
+        """Serve a request to a host that Holdfast simulates."""
         ...
 
     def serve_mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
-        """Serves a request to an MCP server over HTTP, or the connection of a relay."""
+        """Serve a request to an MCP server over HTTP, or the connection of a relay."""
         ...
 
     def report_error(self, why: str) -> None:
-        """Reports that a plane failed, which is a harness error and never the agent's failure."""
+        """Report that a plane failed, which is a harness error and never the agent's failure."""
         ...
 
     def note(self, text: str) -> None:
-        """Adds a note for the reader of the trial's report."""
+        """Add a note for the reader of the trial's report."""
         ...
 
     def close(self) -> None:
-        """Ends the trial."""
+        """End the trial."""
         ...
 
 
@@ -133,7 +133,7 @@ class TrialAddress(LoopbackAddress):
         sock: socket.socket | None = None,
         token: str | None = None,
     ) -> TrialAddress:
-        """Binds a free port, or takes over a bound socket."""
+        """Bind a free port, or take over a bound socket."""
         address = cls(open_trial, token or secrets.token_urlsafe(18), variables)
         address.listener = await serve(address.answer, sock=sock)
         report_errors(address.listener, address._find_trial)
@@ -141,7 +141,7 @@ class TrialAddress(LoopbackAddress):
 
     @contextmanager
     def serve_trial(self, context: TrialContext) -> Iterator[None]:
-        """Binds the address to a trial; when the trial ends, open connections are closed."""
+        """Bind the address to a trial; when the trial ends, open connections are closed."""
         self.listener.epoch += 1
         self._served = served = self._open_trial(self, context)
         if self._early:
@@ -164,7 +164,7 @@ class TrialAddress(LoopbackAddress):
         also: Collection[str] = (),
         upstream: tuple[str, int] | None = None,
     ) -> None:
-        """Serves a socket in the agent's own network as that host, until the address closes.
+        """Serve a socket in the agent's own network as that host, until the address closes.
 
         `also` lists other hosts that resolve to this socket: a request that names one of them goes to that host.
         `upstream` is the host's real address.
@@ -188,7 +188,7 @@ class TrialAddress(LoopbackAddress):
         await await_all(listener.close() for listener in (self.listener, *self._host_listeners))
 
     async def answer(self, exchange: Exchange) -> None:
-        """Serves one request: checks the token, the trial and the plane."""
+        """Serve one request: checks the token, the trial and the plane."""
         known = not self.process_tree.first or exchange.connection in self._known
         if not known and await self._reject_stranger(exchange):
             return
@@ -202,7 +202,7 @@ class TrialAddress(LoopbackAddress):
         await serve_request(exchange, self.token, served)
 
     async def _reject_stranger(self, exchange: Exchange) -> bool:
-        """Returns whether the connecting process is rejected because it read the token in another's environment;
+        """Return whether the connecting process is rejected because it read the token in another's environment;
         checked once per connection."""
         if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
             self._known.add(exchange.connection)
@@ -218,7 +218,7 @@ class TrialAddress(LoopbackAddress):
 
 
 def report_errors(listener: Listener, served: Callable[[ClientConnection], TrialServer | None]) -> None:
-    """Reports an error on a connection to the trial that it belongs to."""
+    """Report an error on a connection to the trial that it belongs to."""
 
     def report_failure(connection: ClientConnection, error: Exception) -> None:
         if (trial := served(connection)) is not None:
@@ -232,7 +232,7 @@ def report_errors(listener: Listener, served: Callable[[ClientConnection], Trial
 
 
 def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> Awaitable[None]:
-    """Serves a request with a valid token, if a trial is in progress."""
+    """Serve a request with a valid token, if a trial is in progress."""
     head = exchange.head
     if head.method != "CONNECT" and "://" not in head.target[:12]:
         return route_request(exchange, head.target, token, served)
@@ -247,7 +247,7 @@ def serve_request(exchange: Exchange, token: str, served: TrialServer | None) ->
 
 
 def route_request(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> Awaitable[None]:
-    """Serves a request to one of Holdfast's own paths, `/token/plane/...`."""
+    """Serve a request to one of Holdfast's own paths, `/token/plane/...`."""
     first, _, rest = path[1:].partition("/")
     plane, slash, rest = rest.partition("/")
     if not slash or not _is_token(first, token) or plane not in PLANES:
@@ -265,7 +265,7 @@ async def _reject_no_trial(exchange: Exchange) -> None:
 
 
 async def _forward_to_host(exchange: Exchange, upstream: tuple[str, int]) -> None:
-    """Forwards the request to the real host, on a connection of its own."""
+    """Forward the request to the real host, on a connection of its own."""
     from holdfast.http1.client import UpstreamFailed, Upstreams
 
     head, upstreams = exchange.head, Upstreams()

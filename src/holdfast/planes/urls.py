@@ -11,7 +11,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def matches_url(glob: str, url: str) -> bool:
-    """Returns whether the glob matches a URL. A glob without a scheme matches both schemes; one without a path matches
+    """Return whether the glob matches a URL. A glob without a scheme matches both schemes; one without a path matches
     every path."""
     if fnmatchcase(url, glob):
         return True
@@ -28,7 +28,7 @@ def matches_url(glob: str, url: str) -> bool:
 
 
 def is_url(tool: str) -> bool:
-    """Returns whether a recorded tool name is a URL or a URL glob, rather than a name or `server/tool`."""
+    """Return whether a recorded tool name is a URL or a URL glob, rather than a name or `server/tool`."""
     host, slash, _ = tool.partition("/")
     return (
         "://" in tool or host.startswith("*.") or (bool(slash) and ("." in host or ":" in host or host == "localhost"))
@@ -36,13 +36,13 @@ def is_url(tool: str) -> bool:
 
 
 def is_origin(target: str) -> bool:
-    """Returns whether it names only the target of a connection: `https://example.com:8443`, without a path."""
+    """Return whether it names only the target of a connection: `https://example.com:8443`, without a path."""
     _, sep, rest = target.partition("://")
     return bool(sep) and "/" not in rest
 
 
 def matches_origin(glob: str, origin: str) -> bool:
-    """Returns whether the glob could match a URL at this origin."""
+    """Return whether the glob could match a URL at this origin."""
     parts = urlsplit(origin)
     if not fnmatchcase(parts.scheme, _split_glob(glob)[0]):
         return False
@@ -50,13 +50,13 @@ def matches_origin(glob: str, origin: str) -> bool:
 
 
 def is_declared(globs: Iterable[str], url: str) -> bool:
-    """Returns whether one of the globs names this URL, or a URL at this origin. A glob for every host names none."""
+    """Return whether one of the globs names this URL, or a URL at this origin. A glob for every host names none."""
     meant = matches_origin if is_origin(url) else matches_url
     return any(_names_host(glob) and meant(glob, url) for glob in globs)
 
 
 def matches_host(glob: str, host: str, port: int) -> bool:
-    """Returns whether the glob could match a URL at this host and port: decides whether TLS there is intercepted."""
+    """Return whether the glob could match a URL at this host and port: decides whether TLS there is intercepted."""
     name = _split_glob(glob)[1]
     if "*" in name.removeprefix("*.") or "?" in name:
         return True  # a glob over complete URLs: only the URL can decide
@@ -86,7 +86,7 @@ def _has_port(glob: str) -> bool:
 
 @cache
 def _split_glob(glob: str) -> tuple[str, str, str]:
-    """Splits a glob into scheme, host and path; each is a glob itself."""
+    """Split a glob into scheme, host and path; each is a glob itself."""
     scheme, sep, rest = glob.partition("://")
     if not sep:
         scheme, rest = "*", glob

@@ -57,11 +57,11 @@ class ConnectionEnd(SocketStream):
         self.left.set()
 
     async def read(self) -> bytes:
-        """Returns the next bytes, at least one; b"" at the end."""
+        """Return the next bytes, at least one; b"" at the end."""
         return await self._inflow.get()
 
     def is_receiving(self) -> bool:
-        """Returns whether the other side still receives.
+        """Return whether the other side still receives.
 
         A side that sends no more has closed, or still reads: only a reset in response to sent bytes shows which.
         """
@@ -72,7 +72,7 @@ class ConnectionEnd(SocketStream):
         return self._sent_since and not self._refused
 
     async def write(self, data: bytes) -> None:
-        """Sends, and waits while the other side does not read; raises ConnectionResetError once it is gone."""
+        """Send, and wait while the other side does not read; raise ConnectionResetError once it is gone."""
         if self.is_gone:
             raise ConnectionResetError("the other side is gone")
         self.send(data)
@@ -80,19 +80,19 @@ class ConnectionEnd(SocketStream):
         await self.drain()
 
     def finish(self) -> None:
-        """Ends the sending direction; incoming data is still read."""
+        """End the sending direction; incoming data is still read."""
         if not self.end():
             self.close()
 
     def put_back(self, data: bytes) -> None:
-        """Puts back bytes that were read too early; nothing has arrived since."""
+        """Put back bytes that were read too early; nothing has arrived since."""
         held = self._inflow.read_available() if self._inflow.waiting else b""
         self._inflow.feed(data + held)
 
     def join_to(
         self, other: ConnectionEnd, take: Callable[[bytes], None], protocol: asyncio.BaseProtocol | None = None
     ) -> None:
-        """Joins it to the other end. `take` gets existing and future data, unless that goes to a `protocol`."""
+        """Join it to the other end. `take` gets existing and future data, unless that goes to a `protocol`."""
         self.other = other
         self.on_data = take
         if self._inflow.waiting:
@@ -107,7 +107,7 @@ class ConnectionEnd(SocketStream):
 
 
 async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> ConnectionEnd:
-    """Returns a connection to host and port, or to a Unix socket.
+    """Return a connection to host and port, or to a Unix socket.
 
     Raises OSError (including TimeoutError) if it fails.
     """
@@ -174,7 +174,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 
 
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
-    """Copies in both directions until both have ended; data that neither side holds back passes unread."""
+    """Copy in both directions until both have ended; data that neither side holds back passes unread."""
     for end, out in ((one, other), (other, one)):
         end.join_to(out, out.send, None if end.tap else _CopyingEnd(end, out))
     await one.over.wait()

@@ -23,7 +23,7 @@ class NotConnected(UpstreamFailed):
 
 
 def build_connect_error(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> NotConnected:
-    """Returns why a connection, with or without TLS, could not be made."""
+    """Return why a connection, with or without TLS, could not be made."""
     where = f"{host}:{port}"
     match error:
         case socket.gaierror() | UnicodeError():

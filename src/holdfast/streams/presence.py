@@ -13,7 +13,7 @@ _BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 def has_left(sock: TransportSocket, *, half: bool) -> bool:
-    """Returns whether the other end is closed.
+    """Return whether the other end is closed.
 
     An end of data may mean that the client has closed, or only that it sends no more but still reads. With `half` the
     second does not count as closed, if the kernel can tell: for clients on this machine's own network.
@@ -29,7 +29,7 @@ def has_left(sock: TransportSocket, *, half: bool) -> bool:
 
 
 def _is_still_reading(sock: TransportSocket) -> bool:
-    """Returns whether a client that has ended its own direction still holds its socket and has not shut down the other
+    """Return whether a client that has ended its own direction still holds its socket and has not shut down the other
     one.
     """
     if sock.family == socket.AF_UNIX:

@@ -79,7 +79,7 @@ class SocketStream(asyncio.Protocol):
         self.on_data(data)
 
     def eof_received(self) -> bool:
-        """Handles the end of the other side: the connection is gone, unless two connections are joined.
+        """Handle the end of the other side: the connection is gone, unless two connections are joined.
 
         Then each direction ends separately.
         """
@@ -134,12 +134,12 @@ class SocketStream(asyncio.Protocol):
             self.transport.write(data)
 
     async def drain(self) -> None:
-        """Waits while the other side does not read."""
+        """Wait while the other side does not read."""
         while self.is_choked:
             await self._room.wait()
 
     def hold(self, why: int) -> None:
-        """Pauses reading until every reason is released."""
+        """Pause reading until every reason is released."""
         if not self._holds and self._settled and not self.lost:
             self.transport.pause_reading()
         self._holds |= why
@@ -151,7 +151,7 @@ class SocketStream(asyncio.Protocol):
                 self.transport.resume_reading()
 
     def end(self) -> bool:
-        """Ends this direction; False if that requires closing the connection."""
+        """End this direction; False if that requires closing the connection."""
         if self.is_gone or not self.transport.can_write_eof():
             return False
         try:
@@ -161,17 +161,17 @@ class SocketStream(asyncio.Protocol):
         return True
 
     def close(self) -> None:
-        """Closes after sending what is buffered."""
+        """Close after sending what is buffered."""
         if self.raw is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Closes immediately; unsent data is dropped."""
+        """Close immediately; unsent data is dropped."""
         if self.raw is not None:
             self.raw.abort()
 
     def break_connection(self, *, reset: bool) -> None:
-        """Breaks the TCP connection after what was sent, whatever protocol runs on it; `reset` breaks it now, with RST.
+        """Break the TCP connection after what was sent, whatever protocol runs on it; `reset` breaks it now, with RST.
 
         Without `reset` the other side sees a normal end, even if it has sent data that was not read.
         """
@@ -191,7 +191,7 @@ class SocketStream(asyncio.Protocol):
             self.close_within(CLOSE_S)
 
     def close_within(self, seconds: float) -> None:
-        """Closes TCP after what was sent has left, or after a timeout."""
+        """Close TCP after what was sent has left, or after a timeout."""
         if self.raw is not None and not self.lost:
             self.raw.close()
             if self.raw.get_write_buffer_size():
@@ -200,7 +200,7 @@ class SocketStream(asyncio.Protocol):
     async def connect(
         self, address: str, port: int, connect_s: float, context: ssl.SSLContext | None = None, name: str = ""
     ) -> None:
-        """Connects to a server, with TLS if there is a context (`name` is the expected name). Raises UpstreamFailed."""
+        """Connect to a server, with TLS if there is a context (`name` is the expected name). Raises UpstreamFailed."""
         try:
             async with asyncio.timeout(connect_s):
                 server = name if context else None
@@ -216,7 +216,7 @@ class SocketStream(asyncio.Protocol):
             raise build_connect_error(error, name or address, port, connect_s, tls=context is not None) from error
 
     async def start_tls(self, under: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
-        """Starts TLS as the server over `under`; raises OSError (including SSLError) if the handshake fails.
+        """Start TLS as the server over `under`; raise OSError (including SSLError) if the handshake fails.
 
         `early` holds bytes of the client that were already read.
         """
@@ -276,12 +276,12 @@ class BodyBuffer:
             self._wake()
 
     def end(self) -> None:
-        """Marks the body as complete: the connection is free for what follows."""
+        """Mark the body as complete: the connection is free for what follows."""
         self.ended = True
         self._detach_stream()
 
     def fail(self, failure: Exception) -> None:
-        """Ends the body with a failure, which is raised once everything that arrived has been read.
+        """End the body with a failure, which is raised once everything that arrived has been read.
 
         No effect after an end.
         """
@@ -290,7 +290,7 @@ class BodyBuffer:
             self._detach_stream()
 
     async def get(self) -> bytes:
-        """Returns everything that has arrived since the last call, at least a byte; b"" at the end."""
+        """Return everything that has arrived since the last call, at least a byte; b"" at the end."""
         while not self._parts:
             if self._failure is not None:
                 raise self._failure
@@ -301,7 +301,7 @@ class BodyBuffer:
         return self.read_available()
 
     def read_available(self) -> bytes:
-        """Returns everything that is here, without waiting."""
+        """Return everything that is here, without waiting."""
         parts = self._parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
@@ -329,15 +329,15 @@ class BodyBuffer:
 
 
 def discard(data: bytes) -> None:
-    """Drops unwanted data."""
+    """Drop unwanted data."""
 
 
 def _do_nothing() -> None:
-    """Does nothing: the default of `on_lost`."""
+    """Do nothing: the default of `on_lost`."""
 
 
 def _feed_tls(under: asyncio.Transport, early: bytes) -> None:
-    """Passes early bytes to TLS: by now it is the transport's protocol and has started."""
+    """Pass early bytes to TLS: by now it is the transport's protocol and has started."""
     protocol = under.get_protocol()
     if hasattr(protocol, "get_buffer") and not under.is_closing():  # a BufferedProtocol, or uvloop's
         tls = cast("asyncio.BufferedProtocol", protocol)
@@ -346,7 +346,7 @@ def _feed_tls(under: asyncio.Transport, early: bytes) -> None:
 
 
 async def connect_by_name(name: str, port: int, room: int | None = None) -> socket.socket:
-    """Returns the socket of the first reachable address; raises OSError (gaierror if the name does not exist).
+    """Return the socket of the first reachable address; raise OSError (gaierror if the name does not exist).
 
     `room` is how much the system may read ahead; it must be set before connecting.
     """
@@ -370,7 +370,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
 
 
 def _alternate_families(addresses: Sequence[_AddressInfo]) -> list[_AddressInfo]:
-    """Returns the addresses, alternating between the families."""
+    """Return the addresses, alternating between the families."""
     own = [one for one in addresses if one[0] == addresses[0][0]]
     other = [one for one in addresses if one[0] != addresses[0][0]]
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]

@@ -11,7 +11,7 @@ LONGEST = 100
 
 @contextmanager
 def open_socket_path(folder: Path, name: str) -> Iterator[str]:
-    """Yields the path at which to bind or connect a socket in a folder of any depth."""
+    """Yield the path at which to bind or connect a socket in a folder of any depth."""
     path = str(folder / name)
     if len(os.fsencode(path)) <= LONGEST:
         yield path

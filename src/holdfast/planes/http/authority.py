@@ -48,11 +48,11 @@ class Authority:
         self.ca_file = _write_private(folder / "ca-bundle.pem", read_all_roots(environ) + own)
 
     def export_pem(self) -> bytes:
-        """Returns certificate and key for another Holdfast process: `Authority(folder, pem)` is the same authority."""
+        """Return certificate and key for another Holdfast process: `Authority(folder, pem)` is the same authority."""
         return _to_pem(self._certificate) + _key_to_pem(self._key)
 
     def get_leaf_context(self, host: str) -> ssl.SSLContext:
-        """Returns the TLS context for a server of that name; a client that requests another name by SNI gets that
+        """Return the TLS context for a server of that name; a client that requests another name by SNI gets that
         certificate."""
         known = self._leaves.get(host)
         if known is None:
@@ -80,7 +80,7 @@ class Authority:
         return choose_leaf
 
     def _load_chain(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
-        """Loads the chain from a temporary file, because the ssl library reads only files."""
+        """Load the chain from a temporary file, because the ssl library reads only files."""
         data = _key_to_pem(self._leaf_key) + _to_pem(certificate)
         path = Path(_write_private(self._folder / f".leaf-{certificate.serial_number:x}.pem", data))
         try:
@@ -187,7 +187,7 @@ def _read_certificate(data: bytes) -> x509.Certificate:
 
 
 def _write_private(path: Path, data: bytes) -> str:
-    """Writes a file for its owner only, never through a symbolic link."""
+    """Write a file for its owner only, never through a symbolic link."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)

@@ -49,7 +49,7 @@ class ConnectRequest:
         """Whether a fault waits for the client's TLS hello."""
 
     async def run(self) -> None:
-        """Answers, and returns when the connection has ended."""
+        """Answer, and return when the connection has ended."""
         try:
             await self._connect()
         except NotPermitted as refused:
@@ -70,7 +70,7 @@ class ConnectRequest:
                 self._seen.report()
 
     def end_trial(self) -> None:
-        """Reports a connection that is still open when the trial ends."""
+        """Report a connection that is still open when the trial ends."""
         if self._left_immediately:
             self._report_mistrust(None)
         if self._seen is not None:
@@ -110,7 +110,7 @@ class ConnectRequest:
         return Call("http", str(origin), arguments, self._get_trace().n)
 
     def _get_trace(self) -> RequestTrace:
-        """Returns the trace of the connection itself, created on first use: only if the requests inside are not
+        """Return the trace of the connection itself, created on first use: only if the requests inside are not
         observed.
         """
         if self._seen is None:
@@ -156,7 +156,7 @@ class ConnectRequest:
 
     # -- failures --------------------------------------------------------------------------------
     def _report_mistrust(self, broken: OSError | None) -> None:
-        """Records that nothing inside this connection was observed; a fault that waited for it was not met."""
+        """Record that nothing inside this connection was observed; a fault that waited for it was not met."""
         trace = self._get_trace()
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         trace.trouble = "certificate_refused"
@@ -193,7 +193,7 @@ class ConnectRequest:
 
 
 async def _break_handshake(tunnel: Tunnel) -> None:
-    """Answers the TLS hello with a fatal alert; raises ConnectionResetError if the client leaves first."""
+    """Answer the TLS hello with a fatal alert; raise ConnectionResetError if the client leaves first."""
     if not await tunnel.read():
         raise ConnectionResetError("the client had left")
     await tunnel.write(_ALERT)

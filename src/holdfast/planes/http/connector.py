@@ -34,11 +34,11 @@ class Connector:
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
     def is_service(self, origin: Origin) -> bool:
-        """Returns whether the target is a service of the trial."""
+        """Return whether the target is a service of the trial."""
         return (origin.host, origin.port) in self._nearby
 
     async def resolve_addresses(self, origin: Origin) -> list[str]:
-        """Returns the addresses to connect to, in order."""
+        """Return the addresses to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()
         until, cached = self._known.get(key, (0.0, []))
         if until < now:
@@ -54,7 +54,7 @@ class Connector:
     async def send_request(
         self, want: RequestTarget, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamReply:
-        """Forwards a request."""
+        """Forward a request."""
         service = self._nearby.get((want.origin.host, want.origin.port))
         if service is not None:
             url = f"http://{service[0]}:{service[1]}{want.path}"
@@ -79,7 +79,7 @@ class Connector:
         raise failed
 
     async def open_stream(self, origin: Origin, *, tls: bool = True) -> SocketStream:
-        """Opens a dedicated connection, with TLS for an https origin unless the client brings its own."""
+        """Open a dedicated connection, with TLS for an https origin unless the client brings its own."""
         context = self._upstreams.get_tls_context() if tls and origin.scheme == "https" else None
         failed = _build_no_address_error(origin)
         for address in await self.resolve_addresses(origin):

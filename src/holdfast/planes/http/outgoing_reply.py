@@ -43,7 +43,7 @@ class UpstreamAnswer:
     """The value as text, before a fault could change it in place."""
 
     def is_original(self, value: Any) -> bool:
-        """Returns whether a value is the one from upstream."""
+        """Return whether a value is the one from upstream."""
         return is_same_value(value, self.value) and render_value(value) == self.witness
 
 
@@ -59,7 +59,7 @@ class _Outgoing:
 async def send_answer(
     exchange: Exchange, reply: Reply, answered: UpstreamAnswer | None, trace: RequestTrace, sleep: Sleep
 ) -> None:
-    """Sends a reply: unchanged as it arrived, or its new value in the original content type.
+    """Send a reply: unchanged as it arrived, or its new value in the original content type.
 
     Raises ConnectionResetError, with nothing sent, if the client has left.
     """
@@ -83,7 +83,7 @@ async def send_answer(
 
 
 def render_received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedReply:
-    """Returns a reply as the client receives it: its head, and the part of its body that the delivery lets through."""
+    """Return a reply as the client receives it: its head, and the part of its body that the delivery lets through."""
     out = _build_outgoing(reply, answered)
     limit = reply.delivery.limit
     body = out.body if limit is None else out.body[:limit]
@@ -111,14 +111,14 @@ def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
 
 
 def _choose_content_type(reply: Reply) -> str:
-    """Returns the content type of a reply that did not come from upstream. A recording may hold JSON as text."""
+    """Return the content type of a reply that did not come from upstream. A recording may hold JSON as text."""
     if not isinstance(reply.value, str | bytes):
         return _JSON
     return _JSON if isinstance(reply, ReplayedReply) and not _is_plain_text(reply.value) else _TEXT
 
 
 def _is_plain_text(body: Any) -> bool:
-    """Returns whether it is text other than a JSON object or list."""
+    """Return whether it is text other than a JSON object or list."""
     return isinstance(body, str) and isinstance(decode_body(_JSON, body.encode(errors="replace")), str)
 
 
@@ -154,7 +154,7 @@ async def _stream_body(out: _Outgoing) -> AsyncIterator[bytes]:
 
 
 async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) -> None:
-    """Sends a failure as an HTTP client observes it: a status, a lost connection, or nothing at all.
+    """Send a failure as an HTTP client observes it: a status, a lost connection, or nothing at all.
 
     Raises ConnectionResetError if the client has left.
     """

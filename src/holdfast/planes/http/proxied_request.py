@@ -49,7 +49,7 @@ class ProxiedRequest:
         self._faced = False
 
     async def run(self) -> None:
-        """Answers the request, whatever happens, and reports it to the trace."""
+        """Answer the request, whatever happens, and report it to the trace."""
         try:
             await self._process()
         except ConnectionUpgraded as passed:
@@ -76,7 +76,7 @@ class ProxiedRequest:
         return self._exchange.connection.is_gone or self._exchange.is_delivered
 
     def end_trial(self) -> None:
-        """Reports a request that is still in progress when the trial ends."""
+        """Report a request that is still in progress when the trial ends."""
         self._seen.report_unfinished()
 
     async def _process(self) -> None:
@@ -93,7 +93,7 @@ class ProxiedRequest:
             await self._forward_untouched()
 
     async def _wait(self, ms: float) -> None:
-        """Waits for a fault; returns immediately if the client has left."""
+        """Wait for a fault; return immediately if the client has left."""
         if self._exchange.connection.has_left:
             self._seen.mark_wait_skipped()
         await self._exchange.wait(ms)
@@ -121,7 +121,7 @@ class ProxiedRequest:
         return bool(exchange.body_framing.length) or exchange.head.get("transfer-encoding") is not None
 
     async def _read_request_body(self) -> bytes:
-        """Returns the part of the request's body that faults receive; the rest follows when it is forwarded."""
+        """Return the part of the request's body that faults receive; the rest follows when it is forwarded."""
         if not self._has_body:
             return b""
         chunks = self._seen.watch_body(self._exchange.stream_body())
@@ -195,7 +195,7 @@ class ProxiedRequest:
 
 
 async def read_up_to(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
-    """Returns the first bytes, slightly more than the limit at most, and whether they are complete."""
+    """Return the first bytes, slightly more than the limit at most, and whether they are complete."""
     parts, size = [], 0
     async for chunk in chunks:
         parts.append(chunk)

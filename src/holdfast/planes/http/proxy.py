@@ -27,12 +27,12 @@ _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
 def _is_no_model(host: str) -> bool:
-    """Returns False: by default no host is a model provider."""
+    """Return False: by default no host is a model provider."""
     return False
 
 
 def _is_no_model_call(method: str, path: str, body: Any) -> bool:
-    """Returns False: by default no request is a model call."""
+    """Return False: by default no request is a model call."""
     return False
 
 
@@ -69,7 +69,7 @@ class Proxy:
         self._open: set[ProxiedRequest | ConnectRequest] = set()
 
     async def serve(self, exchange: Exchange, context: TrialContext) -> None:
-        """Answers one request of a trial's agent: an absolute URL, or CONNECT."""
+        """Answer one request of a trial's agent: an absolute URL, or CONNECT."""
         if exchange.head.method == "CONNECT":
             async with self._reject_unparsable(exchange, context):
                 await self._run(
@@ -81,13 +81,13 @@ class Proxy:
             await self.serve_request(exchange, context)
 
     async def serve_request(self, exchange: Exchange, context: TrialContext, origin: Origin | None = None) -> None:
-        """Answers one request, in plain HTTP or inside a connection to `origin`."""
+        """Answer one request, in plain HTTP or inside a connection to `origin`."""
         async with self._reject_unparsable(exchange, context):
             await self._dispatch(exchange, context, parse_target(exchange.head, origin))
 
     @asynccontextmanager
     async def _reject_unparsable(self, exchange: Exchange, context: TrialContext) -> AsyncIterator[None]:
-        """Handles a request that cannot be parsed, which is the client's fault: it gets 400, and the trial a note."""
+        """Handle a request that cannot be parsed, which is the client's fault: it gets 400, and the trial a note."""
         try:
             yield
         except ValueError as odd:
@@ -116,6 +116,6 @@ class Proxy:
             self._open.discard(one)
 
     def end_trial(self, context: TrialContext) -> None:
-        """Ends a trial: its requests in progress are reported to its trace as far as they got."""
+        """End a trial: its requests in progress are reported to its trace as far as they got."""
         for one in [one for one in self._open if one.context is context]:
             one.end_trial()

@@ -48,11 +48,11 @@ class ProxyRules:
         }
 
     def is_own(self, origin: Origin) -> bool:
-        """Returns whether the target is Holdfast's own listener."""
+        """Return whether the target is Holdfast's own listener."""
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:
-        """Returns whether this is a provider whose calls go to the gateway: at its own port, even if its name resolves
+        """Return whether this is a provider whose calls go to the gateway: at its own port, even if its name resolves
         elsewhere.
 
         Egress rules do not apply here: the gateway is always allowed, and forwards only where the rules allow it.
@@ -61,15 +61,15 @@ class ProxyRules:
         return at_home and self._is_model(origin.host)
 
     def is_intercepted(self, origin: Origin) -> bool:
-        """Returns whether TLS to this target is intercepted."""
+        """Return whether TLS to this target is intercepted."""
         return self.is_model(origin) or any(matches_host(glob, origin.host, origin.port) for glob in self._looked_into)
 
     def is_declared(self, url: str) -> bool:
-        """Returns whether the spec names this URL, or a URL at this origin."""
+        """Return whether the spec names this URL, or a URL at this origin."""
         return is_declared(self._looked_into, url)
 
     def report_refusal(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
-        """Reports a target that the policy denies. If Holdfast routed loopback calls here, that is a harness error."""
+        """Report a target that the policy denies. If Holdfast routed loopback calls here, that is a harness error."""
         text = f"the proxy refused {origin}: {why}"
         self.note_model(context, origin, f"it was refused ({why})")
         if self.policy.has_loopback_target and why.loopback:
@@ -78,7 +78,7 @@ class ProxyRules:
             context.sink.note(text)
 
     def report_unreachable(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
-        """Reports an upstream failure without a fault: a harness error if the spec names the URL, otherwise a note."""
+        """Report an upstream failure without a fault: a harness error if the spec names the URL, otherwise a note."""
         text = f"{origin.place} could not be reached through the proxy, and no fault caused it: {why}"
         self.note_model(context, origin, f"it could not be reached ({why})")
         if self.is_declared(url):
@@ -87,17 +87,17 @@ class ProxyRules:
             context.sink.note(text)
 
     def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
-        """Notes that a model may be called there in an unsupported format; `failed`: it gave no answer."""
+        """Note that a model may be called there in an unsupported format; `failed`: it gave no answer."""
         if speaks := find_unread_format(origin.host):
             context.sink.record_unread_model(origin.host, speaks, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
-        """Notes that the user's own proxy is not used, which may be why a target cannot be reached."""
+        """Note that the user's own proxy is not used, which may be why a target cannot be reached."""
         if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
             name = f"{origin.scheme.upper()}_PROXY"
             context.sink.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
 
 
 def _is_proxy_variable(variable: str) -> bool:
-    """Returns whether a variable names a proxy, or hosts that bypass one."""
+    """Return whether a variable names a proxy, or hosts that bypass one."""
     return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")

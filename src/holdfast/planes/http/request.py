@@ -51,7 +51,7 @@ class RequestTarget:
 
 
 def parse_connect_target(target: str) -> Origin:
-    """Returns the `host:port` of a CONNECT; raises ValueError if it is malformed."""
+    """Return the `host:port` of a CONNECT; raise ValueError if it is malformed."""
     parts = urlsplit(f"//{target}")
     if not parts.hostname or not parts.port or parts.path or parts.username is not None:
         raise ValueError("CONNECT needs host:port")
@@ -59,7 +59,7 @@ def parse_connect_target(target: str) -> Origin:
 
 
 def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarget:
-    """Returns the requested URL, inside a tunnel to `origin` or absolute; raises ValueError if it is unclear.
+    """Return the requested URL, inside a tunnel to `origin` or absolute; raise ValueError if it is unclear.
 
     Inside a tunnel the connection decides where the request goes, not its head.
     """
@@ -75,7 +75,7 @@ def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarg
 
 
 def build_arguments(want: RequestTarget, body: Any) -> Mapping[str, Any]:
-    """Returns the arguments that a fault's `match` may name: parts of the request, query parameters and JSON fields."""
+    """Return the arguments that a fault's `match` may name: parts of the request, query parameters and JSON fields."""
     path, _, text = want.path.partition("?")
     query: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):

@@ -60,15 +60,15 @@ class RequestTrace:
         self._unfinished = False
 
     def start_wait(self) -> None:
-        """Records that the request goes upstream."""
+        """Record that the request goes upstream."""
         self._since = self._context.sink.now()
 
     def end_wait(self) -> None:
-        """Records that upstream has answered."""
+        """Record that upstream has answered."""
         self._since = None
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Reads along the request's body."""
+        """Read along the request's body."""
         async for chunk in chunks:
             self._digest.update(chunk)
             if self._armed:
@@ -78,37 +78,37 @@ class RequestTrace:
             yield chunk
 
     def set_reply(self, incoming: UpstreamReply) -> None:
-        """Sets which reply is passing."""
+        """Set which reply is passing."""
         self._encoding = incoming.get("content-encoding")
 
     def tap(self, data: bytes) -> None:
-        """Reads along a part of the reply."""
+        """Read along a part of the reply."""
         if len(self._reply) < REPLY_KEPT:
             self._reply += data[: REPLY_KEPT - len(self._reply)]
 
     def mark_undelivered(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
-        """Records that the faults' changes to the reply, or these parts of its delivery, do not reach the client."""
+        """Record that the faults' changes to the reply, or these parts of its delivery, do not reach the client."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, why, parts=parts)
 
     def mark_broken_off(self, body: bytes) -> None:
-        """Records that the client left after these bytes of the body."""
+        """Record that the client left after these bytes of the body."""
         read = body.decode("utf-8", "replace")
         self._context.injector.mark_undelivered(
             "http", self._want.url, self.n, "the client left before it came", read=read
         )
 
     def mark_wait_skipped(self) -> None:
-        """Records that the client had left before a wait began."""
+        """Record that the client had left before a wait began."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, waits=True)
 
     def report_unfinished(self) -> None:
-        """Reports a request that the end of the trial interrupts as unfinished, unless a fault had already ended it."""
+        """Report a request that the end of the trial interrupts as unfinished, unless a fault had already ended it."""
         self._unfinished = not self.trouble
         self.trouble = self.trouble or "client_gone"
         self.report()
 
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
-        """Reports a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
+        """Report a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
         want = self._want
         kind = find_side_kind(want.origin.host)
         sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
@@ -119,7 +119,7 @@ class RequestTrace:
             rules.report_refusal(self._context, want.origin, why)
 
     def report(self) -> None:
-        """Records the request in the trace, once."""
+        """Record the request in the trace, once."""
         if self._told:
             return
         self._told = True
@@ -151,13 +151,13 @@ class RequestTrace:
         context.sink.add(event)
 
     def _measure_wait(self) -> float:
-        """Returns how long upstream had been silent when the client left, if that may be upstream's fault."""
+        """Return how long upstream had been silent when the client left, if that may be upstream's fault."""
         if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
             return 0.0
         return (self._context.sink.now() - self._since) * 1000
 
     def _build_output(self) -> tuple[str, str]:
-        """Returns the shortened text that the client received, and the complete text if it was shortened."""
+        """Return the shortened text that the client received, and the complete text if it was shortened."""
         if self.output is not None:
             short = make_encodable(shorten(self.output, TEXT_KEPT))
             return short, "" if short == self.output else write_reply(self.output)

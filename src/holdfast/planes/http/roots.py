@@ -20,23 +20,23 @@ _OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"
 
 
 def read_all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
-    """Returns the system's certificates and those in the user's variables, because Holdfast overrides them."""
+    """Return the system's certificates and those in the user's variables, because Holdfast overrides them."""
     return b"".join(dict.fromkeys((read_system_roots(), *read_user_roots(environ))))
 
 
 def read_user_roots(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
-    """Returns the certificates in the files that a user's variables name."""
+    """Return the certificates in the files that a user's variables name."""
     known = (_read_certificates(Path(environ[name])) for name in variables if environ.get(name))
     return [data for data in known if data]
 
 
 def read_system_roots() -> bytes:
-    """Returns the system's certificates; if there are none, certifi's list; otherwise nothing."""
+    """Return the system's certificates; if there are none, certifi's list; otherwise nothing."""
     return next((data for place in _list_places() if (data := _read_certificates(place))), b"")
 
 
 def create_trusted_context(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Returns the TLS context for connections to servers: trusts the system's certificates and those in the user's
+    """Return the TLS context for connections to servers: trusts the system's certificates and those in the user's
     variables."""
     context = ssl.create_default_context()
     for data in dict.fromkeys(read_user_roots(environ)):

@@ -13,13 +13,13 @@ SIDE_KINDS: tuple[str, ...] = get_args(SideKind)
 
 
 def find_side_kind(host: str) -> str:
-    """Returns why a program calls the host in addition to its work, such as telemetry; empty if unknown."""
+    """Return why a program calls the host in addition to its work, such as telemetry; empty if unknown."""
     kind = _find_kind(host)
     return kind if kind in SIDE_KINDS else ""
 
 
 def find_unread_format(host: str) -> str:
-    """Returns the model format of a host that the gateway does not support; empty if it is not such a host."""
+    """Return the model format of a host that the gateway does not support; empty if it is not such a host."""
     name = host.lower().rstrip(".")
     return next((speaks for one, speaks in _load_hosts()[1].items() if _matches_host(one, name)), "")
 
@@ -39,7 +39,7 @@ def _matches_host(listed: str, name: str) -> bool:
 
 @cache
 def _load_hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Loads the hosts by kind, and the model hosts with their formats."""
+    """Load the hosts by kind, and the model hosts with their formats."""
     import tomllib  # only if the agent bypasses the gateway
 
     table = tomllib.loads((Path(__file__).parent / "side_hosts.toml").read_text(encoding="utf-8"))

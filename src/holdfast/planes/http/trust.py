@@ -18,12 +18,12 @@ TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
 def build_trust_variables(ca_file: str, own_file: str) -> dict[str, str]:
-    """Returns the variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
+    """Return the variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
     return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
 
 
 def build_proxy_variables(url: str, loopback_declared: bool) -> dict[str, str]:
-    """Returns the variables that route clients to the proxy.
+    """Return the variables that route clients to the proxy.
 
     Loopback bypasses it unless the spec names a target there.
     """
@@ -38,7 +38,7 @@ NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
 
 
 def add_node_preload(own: str, preload: str) -> str:
-    """Adds Holdfast's file to NODE_OPTIONS, after the user's own options; only once."""
+    """Add Holdfast's file to NODE_OPTIONS, after the user's own options; only once."""
     quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--require "{quoted}"'
     return own if ours in own else f"{own} {ours}".strip()

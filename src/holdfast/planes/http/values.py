@@ -13,7 +13,7 @@ READABLE = ("gzip", "x-gzip", "deflate", "identity")
 
 
 def decode_body(content_type: str | None, body: bytes) -> Any:
-    """Returns a JSON object or array if the type says JSON; else text; else the bytes themselves."""
+    """Return a JSON object or array if the type says JSON; else text; else the bytes themselves."""
     kind, charset = _parse_content_type(content_type)
     try:
         text = body.decode(charset)
@@ -27,7 +27,7 @@ def decode_body(content_type: str | None, body: bytes) -> Any:
 
 
 def to_readable_text(content_type: str | None, body: bytes) -> str:
-    """Returns the readable part of a body; undecodable bytes are replaced."""
+    """Return the readable part of a body; undecodable bytes are replaced."""
     try:
         return body.decode(_parse_content_type(content_type)[1], "replace")
     except LookupError:
@@ -35,7 +35,7 @@ def to_readable_text(content_type: str | None, body: bytes) -> str:
 
 
 def encode_body(value: Any, content_type: str | None) -> bytes:
-    """Returns the value as a body of that type. Text is sent as it is: broken JSON stays broken."""
+    """Return the value as a body of that type. Text is sent as it is: broken JSON stays broken."""
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     _, charset = _parse_content_type(content_type)
@@ -51,7 +51,7 @@ def encode_body(value: Any, content_type: str | None) -> bytes:
 
 
 def decompress(encoding: str | None, body: bytes, limit: int) -> bytes | None:
-    """Returns the body without its content encoding, at most `limit` bytes; None if it cannot be decoded."""
+    """Return the body without its content encoding, at most `limit` bytes; None if it cannot be decoded."""
     name = (encoding or "identity").strip().lower()
     if name in ("identity", ""):
         return body[:limit]
@@ -66,7 +66,7 @@ def decompress(encoding: str | None, body: bytes, limit: int) -> bytes | None:
 
 
 def limit_encodings(offered: str) -> str:
-    """Returns an `accept-encoding` reduced to the encodings that can be decoded."""
+    """Return an `accept-encoding` reduced to the encodings that can be decoded."""
     readable_parts = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
     return ", ".join(readable_parts) or "identity"
 

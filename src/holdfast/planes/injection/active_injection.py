@@ -42,7 +42,7 @@ class ActiveInjection:
         self._had: dict[str, None] = {}
 
     def matches(self, arguments: Mapping[str, Any]) -> bool:
-        """Returns whether `match` accepts a call; keeps the arguments of the first calls that it rejects."""
+        """Return whether `match` accepts a call; keep the arguments of the first calls that it rejects."""
         match = self.injection.schedule.match
         if match is None or _matches_arguments(match, arguments):
             return True
@@ -57,15 +57,15 @@ class ActiveInjection:
         return "" if self.seen else "; ".join(self._had)
 
     def can_face(self, plane: str, target: str) -> bool:
-        """Returns whether it can act on a call on this plane to this target."""
+        """Return whether it can act on a call on this plane to this target."""
         return _can_face(self.injection, self.traits, plane, target) and self.is_at_step(plane)
 
     def is_at_step(self, plane: str) -> bool:
-        """Returns whether calls on this plane belong to its step; only faults of services have steps."""
+        """Return whether calls on this plane belong to its step; only faults of services have steps."""
         return self.injection.plane != "service" or plane == name_step_plane(self.traits.step)
 
     def is_due(self, nth: int) -> bool:
-        """Returns whether the schedule lets it fire on the nth matching call, before the random draw."""
+        """Return whether the schedule lets it fire on the nth matching call, before the random draw."""
         plan: Schedule = self.injection.schedule
         if plan.times is not None and self.spent >= plan.times:
             return False
@@ -77,7 +77,7 @@ class ActiveInjection:
         return nth > after and (plan.every is None or (nth - after) % plan.every == 0)
 
     def watch(self, call: Call, reply: Reply) -> None:
-        """Passes the fault a call that it did not fire on, if it watches such calls."""
+        """Pass the fault a call that it did not fire on, if it watches such calls."""
         if not self.watches:
             return
         try:
@@ -90,7 +90,7 @@ class ActiveInjection:
 
 
 def make_fault(injection: Injection) -> Any:
-    """Returns the fault of an injection, made from its settings."""
+    """Return the fault of an injection, made from its settings."""
     plugin = plugins.find(f"faults.{injection.plane}", injection.mode)
     if plugin is None:
         raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}", code="plugin-broken")
@@ -103,12 +103,12 @@ def make_fault(injection: Injection) -> Any:
 
 
 def can_face(injection: Injection, plane: str, target: str) -> bool:
-    """Returns whether an injection can act on calls on this plane to this target."""
+    """Return whether an injection can act on calls on this plane to this target."""
     return _can_face(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
 
 
 def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
-    """Returns whether the injection can act there; faults of tools act wherever a tool's call or result is observed."""
+    """Return whether the injection can act there; faults of tools act wherever a tool's call or result is observed."""
     own, inner = injection.plane, injection.target != "input"
     if plane == "service" or plane.startswith(STEP):
         return own == "service" and injection.target == target
@@ -131,12 +131,12 @@ def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str
 
 
 def name_step_plane(step: Step) -> str:
-    """Returns the plane on which the calls of a step are observed."""
+    """Return the plane on which the calls of a step are observed."""
     return "service" if step == "connect" else STEP + step
 
 
 def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
-    """Returns whether an injection can act on a URL, or on the target of a connection.
+    """Return whether an injection can act on a URL, or on the target of a connection.
 
     Names and handshakes fail when a TLS connection is made, before any URL is known.
     """
@@ -156,7 +156,7 @@ def _matches_arguments(match: Mapping[str, Any], arguments: Mapping[str, Any]) -
 
 
 def _matches_value(value: Any, wanted: Any) -> bool:
-    """Returns whether a value matches: text is a glob, numbers compare as numbers, anything else must be equal.
+    """Return whether a value matches: text is a glob, numbers compare as numbers, anything else must be equal.
 
     A list matches if one member does; a list of wanted values matches if each is matched by a member.
     """

@@ -25,7 +25,7 @@ _CALLEES = {"tool": "tool", "mcp": "tool", "llm": "model"}
 
 
 def describe_change(before: Any, after: Any) -> str:
-    """Describes a change: `+ "ignore previous …"`, `cut after 6 of 41 tokens`, `price: 12.5 → "12.5"`."""
+    """Describe a change: `+ "ignore previous …"`, `cut after 6 of 41 tokens`, `price: 12.5 → "12.5"`."""
     if isinstance(before, Completion) and isinstance(after, Completion):
         before, after = before.display_text, after.display_text
     changes = list(_iterate_changes(before, after, ""))
@@ -37,7 +37,7 @@ def describe_change(before: Any, after: Any) -> str:
 
 
 def describe_failure(failed: Failed, plane: str, *, was_called: bool) -> str:
-    """Describes a failure: `injected 503 Service Unavailable (the tool was not called)`, or `reply lost`."""
+    """Describe a failure: `injected 503 Service Unavailable (the tool was not called)`, or `reply lost`."""
     if isinstance(failed, Dropped):
         what = "reply lost" if was_called else "connection dropped"
     else:
@@ -57,7 +57,7 @@ def _describe_callee(plane: str, was_called: bool) -> str:
 
 
 def _iterate_changes(before: Any, after: Any, path: str) -> Iterator[tuple[int, str]]:
-    """Yields each field that differs: how many characters it gained or lost, and the difference."""
+    """Yield each field that differs: how many characters it gained or lost, and the difference."""
     if isinstance(before, str) and isinstance(after, str):
         if before != after:
             yield abs(len(after) - len(before)), _prefix_path(path, _describe_text_change(before, after))
@@ -107,7 +107,7 @@ def _describe_text_change(before: str, after: str) -> str:
 
 
 def _measure_common_prefix(one: str, other: str) -> int:
-    """Measures the common prefix by bisection, because a reply may have millions of characters."""
+    """Measure the common prefix by bisection, because a reply may have millions of characters."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -116,6 +116,6 @@ def _measure_common_prefix(one: str, other: str) -> int:
 
 
 def _format_excerpt(value: Any) -> str:
-    """Returns the beginning of a value, where the difference starts."""
+    """Return the beginning of a value, where the difference starts."""
     text = f'"{value}"' if isinstance(value, str) else render_value(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -63,13 +63,13 @@ class FaultedCall:
         self._receives = receives
 
     def record(self, met: FaultMet) -> None:
-        """Records a firing."""
+        """Record a firing."""
         if self.modes is not None and met.effect == "met":
             self.modes[met.index] = met.mode
         self._ledger.record(met)
 
     def amend(self, met: FaultMet) -> None:
-        """Records the outcome of a firing."""
+        """Record the outcome of a firing."""
         if self.modes is not None:
             self.modes.pop(met.index, None)
             if met.effect == "met":
@@ -77,7 +77,7 @@ class FaultedCall:
         self._ledger.amend(met)
 
     async def pass_on(self, call: Call) -> Reply:
-        """Forwards the call to the other side."""
+        """Forward the call to the other side."""
         if self.sent is not None:
             self.sent()
         forward = self.forward if self.seen else self.untouched
@@ -92,7 +92,7 @@ class FaultedCall:
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
-        """Decides, after the call has ended, which of several fired faults were met."""
+        """Decide, after the call has ended, which of several fired faults were met."""
         # The agent gave up, or something broke that is not a fault: nothing of the faults arrived, except delays.
         if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
             if not isinstance(arrived, HarnessError):
@@ -122,7 +122,7 @@ class FaultedCall:
                 firing.mark_erased(why)
 
     def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
-        """Returns whether the agent's side received what the other side replied."""
+        """Return whether the agent's side received what the other side replied."""
         came = self.came
         assert came is not None
         if isinstance(came, Reply) and _render_reply(came) != self._witness:
@@ -130,7 +130,7 @@ class FaultedCall:
         return are_alike(arrived, came, call, self._receives)
 
     async def _is_met(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
-        """Returns whether something else would have arrived without this fault."""
+        """Return whether something else would have arrived without this fault."""
         outer, base = self.fired, self.came
         # The innermost fault did not pass the call on, so nobody knows what the other side would have replied. Its own
         # outcome is the base for the others. For itself the base is any other outcome of the same kind: it is met
@@ -145,7 +145,7 @@ class FaultedCall:
         return without is not None and not are_alike(arrived, without, call, self._receives)
 
     async def _find_outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
-        """Returns the first fault that changes the reply even alone."""
+        """Return the first fault that changes the reply even alone."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in left:
             alone = await _replay([firing], base, call) if base is not None else None
@@ -155,7 +155,7 @@ class FaultedCall:
 
 
 async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
-    """Applies these faults to an outcome again, the first outermost; returns None if they cannot be replayed on it."""
+    """Apply these faults to an outcome again, the first outermost; return None if they cannot be replayed on it."""
 
     async def apply_from(at: int, passed: Call) -> Reply:
         if at == len(firings):
@@ -179,7 +179,7 @@ async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallE
 
 
 def _make_other_outcome(outcome: CallEnd) -> CallEnd:
-    """Returns another outcome of the same kind: if faults turn both into the same result, the result does not depend on
+    """Return another outcome of the same kind: if faults turn both into the same result, the result does not depend on
     the outcome."""
     if not isinstance(outcome, Reply):
         return Failed(_OTHER)

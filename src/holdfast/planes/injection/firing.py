@@ -92,7 +92,7 @@ class Firing:
         memory: dict[str, Any],
         fits: Fits | None = None,
     ) -> Reply:
-        """Returns the fault's reply or raises its failure. Exceptions of the tool or the agent pass through
+        """Return the fault's reply or raises its failure. Exceptions of the tool or the agent pass through
         unchanged."""
 
         async def forward(call: Call) -> Reply:
@@ -123,7 +123,7 @@ class Firing:
         return reply
 
     def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
-        """Records in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
+        """Record in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
         resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
         unchanged = not resent and self._is_unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
@@ -133,25 +133,25 @@ class Firing:
         self._add_entry("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
 
     def mark_erased(self, why: str) -> None:
-        """Records that nothing of its effect arrived: if it had changed something, another fault erased that."""
+        """Record that nothing of its effect arrived: if it had changed something, another fault erased that."""
         if self._entry is not None and self._entry.effect == "met":
             self._amend_entry(
                 replace(self._entry, effect="erased", note=_join_notes(self._entry.note, why), canaries=())
             )
 
     def mark_met(self) -> None:
-        """Marks it as met although its own reply showed no change: another fault had the same effect, or hid it."""
+        """Mark it as met although its own reply showed no change: another fault had the same effect, or hid it."""
         if self._entry is not None and self._entry.effect != "met":
             self._amend_entry(replace(self._entry, effect="met", note=_SHOWS))
 
     def has_left_trace(self, text: str) -> bool:
-        """Returns whether part of its planted text arrived; true for a fault that plants nothing."""
+        """Return whether part of its planted text arrived; true for a fault that plants nothing."""
         if not self._planted:
             return True
         return has_arrived(self._planted, text)
 
     def keep_arrived_canaries(self, text: str) -> None:
-        """Keeps only the canaries that arrived."""
+        """Keep only the canaries that arrived."""
         entry = self._entry
         if entry is not None and entry.canaries:
             left = tuple(word for word in entry.canaries if word in text)
@@ -188,7 +188,7 @@ class Firing:
             raise
 
     def _handle_failure(self, raised: BaseException) -> None:
-        """Decides who raised an exception; raises HarnessError if the fault has a bug."""
+        """Decide who raised an exception; raise HarnessError if the fault has a bug."""
         self.outcome = raised
         # Three parties can raise here: the tool, an inner fault or the agent's own timeout (all `_theirs`); this
         # fault, on purpose (Failed); and this fault by a bug. Identity decides, because the types can be the same.
@@ -210,7 +210,7 @@ class Firing:
         return is_same_value(value, self._value) and render_value(value) == self._witness
 
     def _find_new_canaries(self, value: Any) -> tuple[str, ...]:
-        """Returns the canaries that the fault added to the reply."""
+        """Return the canaries that the fault added to the reply."""
         text = render_value(value)
         if MARK not in text:
             return ()
@@ -231,7 +231,7 @@ class Firing:
         delayed: bool = False,
         change: str = "",
     ) -> None:
-        """Records the firing, once; `why` says why it changed nothing."""
+        """Record the firing, once; `why` says why it changed nothing."""
         if self._entry is not None:
             return
         kind, call = self.injection, self._call
@@ -253,7 +253,7 @@ def _join_notes(*notes: str) -> str:
 
 
 def _describe_exception(raised: BaseException) -> str:
-    """Describes an exception that replaced a reply: a function's with its class, Holdfast's own by its message only."""
+    """Describe an exception that replaced a reply: a function's with its class, Holdfast's own by its message only."""
     if type(raised).__name__ == "CancelledError":  # from asyncio, which a plain function does not import
         return "nothing: the call was given up"
     if isinstance(raised, ConnectionResetError) and raised.errno is None:  # raised by a plane: its client left
@@ -264,14 +264,14 @@ def _describe_exception(raised: BaseException) -> str:
 
 
 def _describe_failure(failed: Failed) -> str:
-    """Describes a failure as `failed: 503 Service Unavailable`, with the status only once."""
+    """Describe a failure as `failed: 503 Service Unavailable`, with the status only once."""
     words = str(failed)
     status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
     return f"{type(failed).__name__.lower()}: {status}{words}"
 
 
 def has_arrived(payload: str, text: str) -> bool:
-    """Returns whether a canary of the payload, or a piece of its text, arrived."""
+    """Return whether a canary of the payload, or a piece of its text, arrived."""
     return any(piece in text for piece in _split_payload(payload))
 
 

@@ -33,7 +33,7 @@ class InputAttack:
         self._memory = dict(memory)
 
     def apply(self, text: str, memory: dict[str, Any] | None = None) -> str:
-        """Returns the rewritten text; raises HarnessError if the attack is broken."""
+        """Return the rewritten text; raise HarnessError if the attack is broken."""
         mode = self._injection.mode
         ctx = FaultContext(self._dice(), _refuse_sleep, self._n, dict(self._memory) if memory is None else memory)
         try:
@@ -47,7 +47,7 @@ class InputAttack:
         return changed
 
     def build_entry(self, text: str, changed: str, turn: int) -> FaultMet:
-        """Returns its entry in the ledger."""
+        """Return its entry in the ledger."""
         planted = tuple(word for word in find_canaries(changed) if word not in text)
         what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
         effect: Any = "no_effect" if changed == text else "met"
@@ -57,7 +57,7 @@ class InputAttack:
 
 
 def decide_met(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
-    """Returns the changed ledger entries of several attacks on one text, once the agent's text is known."""
+    """Return the changed ledger entries of several attacks on one text, once the agent's text is known."""
     met_attacks = [attack for attack in attacks if read != text and _rewrite_without(attack, attacks, text) != read]
     acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
     if not met_attacks and read != text:

@@ -25,13 +25,13 @@ class Luck:
         self._roots: list[bytes] | None = None
 
     def draw_bits(self, fault: int, key: str) -> int:
-        """Returns 64 random bits for the fault at that index and the call with that key."""
+        """Return 64 random bits for the fault at that index and the call with that key."""
         if self._roots is None:  # most trials are calm or deterministic, and never draw
             self._roots = self._build_roots()
         return int.from_bytes(blake2b(self._roots[fault] + key.encode(), digest_size=8).digest(), "big")
 
     def _build_roots(self) -> list[bytes]:
-        """Builds the root of each fault's draws: the trial's seed, the fault, and its number among equal faults."""
+        """Build the root of each fault's draws: the trial's seed, the fault, and its number among equal faults."""
         seed, equal = compute_trial_seed(self._trial), Counter[bytes]()
         roots = []
         for injection in self._trial.scenario.injections:
@@ -41,18 +41,18 @@ class Luck:
         return roots
 
     def draw_chance(self, fault: int, key: str, probability: float) -> bool:
-        """Returns True with the given probability."""
+        """Return True with the given probability."""
         if probability >= 1.0:
             return True
         return self.draw_bits(fault, key) < probability * 2.0**64
 
     def create_rng(self, fault: int, key: str) -> Random:
-        """Returns a random generator for one firing."""
+        """Return a random generator for one firing."""
         return cast("Random", _LazyRandom(self, fault, "rng:" + key))
 
 
 def compute_trial_seed(trial: Trial) -> int:
-    """Returns the base of all draws of a trial; a trial that became a session keeps its own."""
+    """Return the base of all draws of a trial; a trial that became a session keeps its own."""
     recording = trial.task.recording
     if recording is not UNSET and recording.seed is not None:
         return recording.seed

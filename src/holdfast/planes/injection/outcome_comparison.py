@@ -16,7 +16,7 @@ CallEnd: TypeAlias = Reply | BaseException
 
 
 def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = None) -> bool:
-    """Returns whether the caller could not distinguish the two; `receives` converts a reply to the form in which it
+    """Return whether the caller could not distinguish the two; `receives` converts a reply to the form in which it
     arrives.
     """
     if isinstance(one, Reply) and isinstance(other, Reply):
@@ -36,7 +36,7 @@ def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | Non
 
 
 def are_values_alike(one: Any, other: Any, call: Call) -> bool:
-    """Returns whether the caller could not distinguish the values of two replies."""
+    """Return whether the caller could not distinguish the values of two replies."""
     if is_same_value(one, other):
         return True
     if type(one) is not type(other):
@@ -48,7 +48,7 @@ def are_values_alike(one: Any, other: Any, call: Call) -> bool:
 
 
 def render_received(reply: Reply, receives: Receives | None) -> ReceivedReply | None:
-    """Returns the reply as it arrives; None if that is the value itself, or if the value cannot be converted."""
+    """Return the reply as it arrives; None if that is the value itself, or if the value cannot be converted."""
     if receives is None:
         return None
     try:
@@ -58,7 +58,7 @@ def render_received(reply: Reply, receives: Receives | None) -> ReceivedReply | 
 
 
 def read_end_text(end: CallEnd, receives: Receives | None) -> str:
-    """Returns the readable text of an outcome."""
+    """Return the readable text of an outcome."""
     if not isinstance(end, Reply):
         return f"{format_exception(end)} {getattr(end, 'body', '')}"
     got = render_received(end, receives)
@@ -75,7 +75,7 @@ def _drop_size(reply: Reply) -> Delivery:
 
 
 def normalize_reply(reply: Completion, *, streamed: bool) -> Completion:
-    """Returns a model's reply without the details that a client cannot observe: how its text was split, and everything
+    """Return a model's reply without the details that a client cannot observe: how its text was split, and everything
     after a lost connection.
 
     A reply that is not streamed has no middle: it has no empty chunks, its pauses come first, and an error replaces it.
@@ -87,7 +87,7 @@ def normalize_reply(reply: Completion, *, streamed: bool) -> Completion:
 
 
 def _list_visible(reply: Completion) -> list[Delta]:
-    """Returns the deltas up to the end of the connection, without those of an omitted message."""
+    """Return the deltas up to the end of the connection, without those of an omitted message."""
     deltas: list[Delta] = []
     for delta in reply.deltas:
         hidden = isinstance(delta, Text | ToolCall | EmptyChunk) or (
@@ -124,7 +124,7 @@ def _build_failure_key(failed: Failed) -> tuple[Any, ...]:
 
 
 def _have_same_parts(one: Any, other: Any) -> bool:
-    """Returns whether two containers have equal parts, including copies of objects without `__eq__`."""
+    """Return whether two containers have equal parts, including copies of objects without `__eq__`."""
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(_is_same_part(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, dict):

@@ -9,7 +9,7 @@ from holdfast.protocols.fault import Dropped, Failed, TimedOut
 
 
 def build_exception(failure: Failed) -> BaseException:
-    """Returns the exception the agent sees."""
+    """Return the exception the agent sees."""
     if failure.exception is not None:
         return failure.exception
     injection = failure.injection
@@ -24,7 +24,7 @@ def build_exception(failure: Failed) -> BaseException:
 
 @cache
 def load_exception(path: str) -> type[BaseException]:
-    """Returns the exception class at `module:Class`; raises HarnessError if it cannot be used."""
+    """Return the exception class at `module:Class`; raise HarnessError if it cannot be used."""
     from holdfast.planes.recorded_value import load_class
 
     try:

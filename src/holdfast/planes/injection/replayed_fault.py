@@ -32,7 +32,7 @@ class ReplayedFault:
         self._fits = fits
 
     async def apply(self, call: Call, onward: Forward) -> Reply:
-        """Applies the fault to the reply of `onward`. Raises what the fault raises."""
+        """Apply the fault to the reply of `onward`. Raises what the fault raises."""
         delivery = AS_IT_IS
 
         async def forward(passed: Call) -> Reply:
@@ -60,4 +60,4 @@ def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _skip_wait(ms: float) -> None:
-    """Does nothing: the caller already waited when the fault fired."""
+    """Do nothing: the caller already waited when the fault fired."""

@@ -85,7 +85,7 @@ class Weather:
         self._occurrences: dict[str, int] = {}
 
     def record(self, met: FaultMet) -> None:
-        """Records a firing. The number of entries is bounded, even if the agent retries forever."""
+        """Record a firing. The number of entries is bounded, even if the agent retries forever."""
         kind = (met.index, met.effect)
         self._entries[kind] = count = self._entries.get(kind, 0) + 1
         if count == LEDGER_LIMIT:
@@ -94,25 +94,25 @@ class Weather:
             self._record(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def amend(self, met: FaultMet) -> None:
-        """Records the outcome of a firing. If it was not met, another one may be listed."""
+        """Record the outcome of a firing. If it was not met, another one may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
         self._amend(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def get_traits(self, index: int) -> FaultTraits:
-        """Returns the traits of the fault that a ledger entry is about."""
+        """Return the traits of the fault that a ledger entry is about."""
         injection = self.trial.scenario.injections[index]
         return plugins.get_fault_traits(injection.plane, injection.mode)
 
     def return_firing(self, index: int) -> None:
-        """Removes a firing that was not met from the count for `times`."""
+        """Remove a firing that was not met from the count for `times`."""
         with self.lock:
             if self._placed is not None:
                 self._placed[index].spent -= 1
 
     def find_facing(self, plane: str, target: str) -> list[ActiveInjection]:
-        """Returns the injections that can act on a call to this target, in list order."""
+        """Return the injections that can act on a call to this target, in list order."""
         key = (plane, normalize_target(target))
         known = self._by_target.get(key)
         if known is None:
@@ -132,7 +132,7 @@ class Weather:
         return {placed.index: placed.unmatched for placed in self._placed or () if placed.unmatched}
 
     def count(self, plane: str, target: str) -> int:
-        """Counts an attempt when it arrives and returns its number, from 1."""
+        """Count an attempt when it arrives and return its number, from 1."""
         target = normalize_target(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
@@ -155,7 +155,7 @@ class Weather:
         receives: Receives | None = None,
         names: Sequence[str] | None = None,
     ) -> Reply:
-        """Forwards the call through every fault that fires; uses `untouched` if none fires or watches.
+        """Forward the call through every fault that fires; use `untouched` if none fires or watches.
 
         In a replayed trial the recording answers. It finds the tool by one of `names`, or by the call's target. The
         modes of the faults that were met are added to `modes`, by index; `sent` is called when the call is forwarded.
@@ -183,7 +183,7 @@ class Weather:
         return reply
 
     async def _settle(self, passing: FaultedCall, arrived: CallEnd, call: Call) -> None:
-        """Settles the firings of a call that has ended: one that was not met does not count for `times`."""
+        """Settle the firings of a call that has ended: one that was not met does not count for `times`."""
         if len(passing.fired) > 1:
             await passing.settle(arrived, call)
         for firing in passing.fired:
@@ -191,7 +191,7 @@ class Weather:
                 self.return_firing(firing.index)
 
     def rewrite(self, text: str) -> str:
-        """Returns the prompt of a turn after the attacks on the agent's input."""
+        """Return the prompt of a turn after the attacks on the agent's input."""
         facing = self.find_facing("context", "input")
         if not facing:
             return text
@@ -222,7 +222,7 @@ class Weather:
     def _count_call(
         self, call: Call, facing: list[ActiveInjection], retry: int = 0
     ) -> list[tuple[ActiveInjection, int, str]]:
-        """Counts the call for every injection whose `match` accepts it; returns (injection, nth, key of the random
+        """Count the call for every injection whose `match` accepts it; return (injection, nth, key of the random
         draw) for each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
         what = f"{normalize_target(call.target)}:{call.n}" if numbered else self._build_draw_key(call)
@@ -247,14 +247,14 @@ class Weather:
         return f"{normalize_target(call.target)}:{digest_arguments(call.arguments)}"
 
     def _count_occurrence(self, what: str) -> str:
-        """Returns the key of a draw. Tools draw per target, arguments and occurrence; others per target and number."""
+        """Return the key of a draw. Tools draw per target, arguments and occurrence; others per target and number."""
         occurrence = self._occurrences.get(what, 0) + 1
         if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
             self._occurrences[what] = occurrence
         return f"{what}:{occurrence}"
 
     def _decide_firing(self, placed: ActiveInjection, nth: int, key: str) -> bool:
-        """Decides and counts in one step, to enforce `times` when calls overlap."""
+        """Decide and count in one step, to enforce `times` when calls overlap."""
         with self.lock:
             if not placed.is_due(nth):
                 return False
@@ -265,7 +265,7 @@ class Weather:
             return True
 
     def _is_drawn(self, placed: ActiveInjection, nth: int, key: str) -> bool:
-        """Returns whether the random draw lets it fire; in a session made from a trial, whether it fired there."""
+        """Return whether the random draw lets it fire; in a session made from a trial, whether it fired there."""
         probability = placed.injection.schedule.probability
         if probability >= 1.0:
             return True
@@ -301,7 +301,7 @@ class Weather:
 
 
 def _is_write(call: Call) -> bool:
-    """Returns whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is
+    """Return whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is
     unsafe.
     """
     if call.plane == "http":
@@ -310,13 +310,13 @@ def _is_write(call: Call) -> bool:
 
 
 def normalize_target(target: str) -> str:
-    """Returns a target as counters record it. Nearly all are short enough to be used as they are."""
+    """Return a target as counters record it. Nearly all are short enough to be used as they are."""
     return target if len(target) <= TARGET_KEPT and target.isascii() else shorten_target(target)
 
 
 def _ignore_use(use: RecordedUse) -> None:
-    """Does nothing: the default of `took`."""
+    """Do nothing: the default of `took`."""
 
 
 def _ignore_error(ours: HarnessError) -> None:
-    """Does nothing: the default of `broke` until a plane sets it. The HarnessError itself is still raised."""
+    """Do nothing: the default of `broke` until a plane sets it. The HarnessError itself is still raised."""

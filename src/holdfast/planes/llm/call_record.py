@@ -46,21 +46,21 @@ class CallRecord:
         return (self._context.sink.now() - self._ts) * 1000
 
     def start_wait(self) -> None:
-        """Starts the wait for upstream."""
+        """Start the wait for upstream."""
         self.since = self._context.sink.now()
 
     def record_sent(self, sent: SentReply) -> None:
-        """Records the reply that was sent to the agent."""
+        """Record the reply that was sent to the agent."""
         self.status, self.trouble = sent.status, sent.trouble
 
     def report(self, event: TraceEvent) -> None:
-        """Records the call, once: an answer that arrives after its trial changes nothing."""
+        """Record the call, once: an answer that arrives after its trial changes nothing."""
         if not self._told:
             self._told = True
             self._context.sink.add(event)
 
     def build_event(self, what: str = "") -> TraceEvent:
-        """Returns the call as the trace records it; `what` names the request if it is not a model call."""
+        """Return the call as the trace records it; `what` names the request if it is not a model call."""
         context, call, completion = self._context, self._call, self.completion
         usage = completion.usage if completion is not None else self.usage
         since = self.since if self.trouble == "client_gone" else None
@@ -93,7 +93,7 @@ class CallRecord:
 
 
 def _read_last_message(query: Query) -> str:
-    """Returns the latest message to the model."""
+    """Return the latest message to the model."""
     request = query.request
     if request is None or not request.messages:
         return ""

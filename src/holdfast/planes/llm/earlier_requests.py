@@ -41,16 +41,16 @@ class Attempts:
         self._failed: dict[str, _Failures] = {}
 
     def find_retry_number(self, header: Get, key: str) -> int:
-        """Returns the retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
+        """Return the retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
         before = self._failed.get(key)
         return 0 if before is None else _count_retry(header, before)
 
     def has_failed(self, key: str) -> bool:
-        """Returns whether the same request was made before and failed."""
+        """Return whether the same request was made before and failed."""
         return key in self._failed
 
     def record_end(self, key: str, retry: int, *, well: bool, lost: bool) -> None:
-        """Records how the client saw the attempt; `lost`: no reply arrived at all."""
+        """Record how the client saw the attempt; `lost`: no reply arrived at all."""
         if well:
             self._failed.pop(key, None)
             return
@@ -60,7 +60,7 @@ class Attempts:
 
 
 def _count_retry(header: Get, before: _Failures) -> int:
-    """Returns the possible retry number after these failures.
+    """Return the possible retry number after these failures.
 
     A header cannot claim more retries than there were failures.
     """
@@ -92,7 +92,7 @@ class EarlierCalls:
         self._kept: dict[str, _KnownCall] = {}
 
     def keep(self, calls: tuple[ToolCall, ...], text: str, request: ModelRequest) -> None:
-        """Remembers the calls, and the text next to them, with which the model answered a request."""
+        """Remember the calls, and the text next to them, with which the model answered a request."""
         if not calls:
             return
         before = request.messages if _measure(request.messages) <= CHARACTERS_KEPT else ()
@@ -104,7 +104,7 @@ class EarlierCalls:
             del self._kept[next(iter(self._kept))]
 
     def add_conversation(self, request: ModelRequest) -> ModelRequest:
-        """Returns the request with its preceding conversation, if it continues with the results of known calls."""
+        """Return the request with its preceding conversation, if it continues with the results of known calls."""
         if not request.goes_on:
             return request
         known = next((self._kept[r.key] for r in request.results if r.key in self._kept), None)

@@ -72,7 +72,7 @@ class TrialGateway:
         """Whether no two calls have overlapped so far."""
 
     async def serve(self, exchange: Exchange, provider: str, path: str, base_url: str | None = None) -> None:
-        """Answers one request; `path` is the part after the base URL."""
+        """Answer one request; `path` is the part after the base URL."""
         if self._context.sink.limit:
             await end_over_limit(exchange)
             return
@@ -97,7 +97,7 @@ class TrialGateway:
             )
 
     async def _forward_other(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
-        """Answers a request that is not a completion."""
+        """Answer a request that is not a completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and route.unread:
             self._context.sink.record_unread_model(query.base_url or query.provider, route.unread)
@@ -112,7 +112,7 @@ class TrialGateway:
         self._record_fetched(model_call)
 
     def _record_fetched(self, model_call: ModelCall) -> None:
-        """Records the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
+        """Record the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
         reply = model_call.delivered_reply
         if model_call.has_unread_rest(reply):
             self._results.record_missed()
@@ -120,7 +120,7 @@ class TrialGateway:
             self._results.record_fetched((*reply.tool_calls, *reply.other_calls))
 
     async def _serve_websocket(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
-        """Handles a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
+        """Handle a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
         from holdfast.planes.llm.websocket import Websocket, refuse_websocket
 
         route = find_route("POST", path)
@@ -138,7 +138,7 @@ class TrialGateway:
             self._sockets.discard(socket)
 
     def close(self) -> None:
-        """Ends the trial: reports the calls that are in progress."""
+        """End the trial: reports the calls that are in progress."""
         for socket in self._sockets:
             socket.report_end()
         for model_call in self._under_way:
@@ -188,7 +188,7 @@ class TrialGateway:
             self._results.mark_read(model_call.carries)
 
     def _record_calls(self, model_call: ModelCall) -> None:
-        """Records the tool calls that the model requested, once per reply."""
+        """Record the tool calls that the model requested, once per reply."""
         if model_call in self._declared:
             return
         reply = model_call.delivered_reply
@@ -205,7 +205,7 @@ class TrialGateway:
             self._results.record_calls(calls, model_call.request, sure=False)
 
     def _record_late_calls(self) -> None:
-        """Waits for calls in progress: an agent may continue while the end of the reply is still being sent."""
+        """Wait for calls in progress: an agent may continue while the end of the reply is still being sent."""
         for model_call in self._under_way:
             if model_call.is_over:
                 self._record_calls(model_call)
@@ -214,14 +214,14 @@ class TrialGateway:
                 self._record_fetched(model_call)
 
     def _mark_abandoned(self, key: str) -> None:
-        """Treats an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
+        """Treat an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
         for model_call, other in self._under_way.items():
             if other == key and model_call.is_gone:
                 self._attempts.record_end(key, model_call.record.retry, well=False, lost=True)
                 self._under_way[model_call] = ""
 
     async def _settle_results(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
-        """Returns the request, with the tool results replaced that the model must read differently.
+        """Return the request, with the tool results replaced that the model must read differently.
 
         Also returns the calls of those results that no model has read yet.
         """
@@ -249,13 +249,13 @@ class TrialGateway:
 
 
 async def end_over_limit(exchange: Exchange) -> None:
-    """Answers an agent that exceeded one of `agent.limits` and is being stopped."""
+    """Answer an agent that exceeded one of `agent.limits` and is being stopped."""
     exchange.keep_alive = False
     await exchange.respond(403, body=b"agent.limits: this trial is over\n")
 
 
 def _build_arguments(request: ModelRequest) -> dict[str, Any]:
-    """Returns the arguments that the `match` of a model fault can name."""
+    """Return the arguments that the `match` of a model fault can name."""
     return {
         "model": request.model,
         "prompt": request.prompt,

@@ -59,7 +59,7 @@ class KnownResults:
         self._kept: dict[bytes, KnownResult] = {}
 
     def keep(self, at: ResultPosition, settled: KnownResult) -> None:
-        """Remembers a decision. A result without a call is recognised only by its position."""
+        """Remember a decision. A result without a call is recognised only by its position."""
         if settled.is_requested:
             self._kept |= dict.fromkeys(_compute_marks(at), settled)
         else:
@@ -69,7 +69,7 @@ class KnownResults:
             del self._kept[next(iter(self._kept))]
 
     def recall(self, positions: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
-        """Returns the decisions for the results of a request, even if the agent has shortened the conversation.
+        """Return the decisions for the results of a request, even if the agent has shortened the conversation.
 
         `own`: the request is known to continue a conversation of this trial.
         """
@@ -92,14 +92,14 @@ class KnownResults:
 
 
 def _is_trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool) -> bool:
-    """Returns whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
+    """Return whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
     own, or that the result waits for the model, which an example never does."""
     known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
     return known or at.is_after(*settled.heard)
 
 
 def _compute_marks(at: ResultPosition) -> tuple[bytes, ...]:
-    """Returns the marks of a result, most reliable first: position and text, position, key; id and text, id; text,
+    """Return the marks of a result, most reliable first: position and text, position, key; id and text, id; text,
     call.
     """
     result = at.result
@@ -156,12 +156,12 @@ class ResultPosition(Struct, frozen=True):
         return "" if stem == self.result.name and stem != self.result.key else stem
 
     def is_after(self, *marks: bytes) -> bool:
-        """Returns whether one of these texts occurs before it."""
+        """Return whether one of these texts occurs before it."""
         return any(self.heard.get(mark, self.at) < self.at for mark in marks)
 
 
 def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
-    """Returns every result of a conversation, in order."""
+    """Return every result of a conversation, in order."""
     if not any(message.results for message in messages):
         return []
     # One pass with a running digest: `before` is the digest at the model's last message, so a result's position is
@@ -188,7 +188,7 @@ def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
 
 
 def digest_conversation(messages: Iterable[ChatMessage]) -> bytes:
-    """Returns the digest of a complete conversation: the `before` of the calls that the model requests next."""
+    """Return the digest of a complete conversation: the `before` of the calls that the model requests next."""
     hasher = blake2b(digest_size=_SIZE)
     for message in messages:
         _update_digest(hasher, message)
@@ -196,14 +196,14 @@ def digest_conversation(messages: Iterable[ChatMessage]) -> bytes:
 
 
 def mark_first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
-    """Returns the first and the last text that the model was answering, in the form of `heard`."""
+    """Return the first and the last text that the model was answering, in the form of `heard`."""
     texts = [m.text for m in messages if m.role == "user" and m.text]
     texts = texts or [m.text for m in messages if m.role == "system" and m.text]
     return (mark_text(texts[0]), mark_text(texts[-1])) if texts else (b"", b"")
 
 
 def mark_text(text: str) -> bytes:
-    """Returns the mark of a text."""
+    """Return the mark of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
 
 
@@ -240,7 +240,7 @@ class OpenToolCall(Struct, frozen=True):
     """Whether it is certainly a call. If not, it is reported only if a result arrives."""
 
     def rate_fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
-        """Returns how well a result matches the call, lower is better; None if it does not match."""
+        """Return how well a result matches the call, lower is better; None if it does not match."""
         here = self.before == at.before
         goes_on = here or at.is_after(self.last)
         if self.call.id and self.call.id in (at.id, at.result.key):
@@ -250,11 +250,11 @@ class OpenToolCall(Struct, frozen=True):
         return None if how is None else (how, not at.fresh, not here)
 
     def _may_be_moved(self, at: ResultPosition) -> bool:
-        """Returns whether a result with its id may belong to it in a rewritten conversation: examples have ids, too."""
+        """Return whether a result with its id may belong to it in a rewritten conversation: examples have ids, too."""
         return at.fresh and (at.alone or (at.result.name == self.call.name and self._has_same_arguments(at)))
 
     def _rate_without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
-        """Returns how well a result without the call's id matches the call. A client that invents ids keeps the
+        """Return how well a result without the call's id matches the call. A client that invents ids keeps the
         arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
         said before."""
         ids_differ = bool(self.call.id and at.id)
@@ -277,7 +277,7 @@ def match_results(
     *,
     again: bool,
 ) -> dict[int, OpenToolCall]:
-    """Returns the call that each result answers, by the result's index: best matching pairs first.
+    """Return the call that each result answers, by the result's index: best matching pairs first.
 
     A known result answers another call only if it looks the same in another conversation. A result that answered no
     call still answers none, unless the model has now requested it at that position. In a request that comes `again`,
@@ -307,7 +307,7 @@ def _is_allowed(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Returns the arguments of a call by name."""
+    """Return the arguments of a call by name."""
     try:
         arguments = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):

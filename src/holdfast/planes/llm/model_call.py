@@ -118,13 +118,13 @@ class ModelCall:
         return came if codec is None else codec.keep_deliverable(came)
 
     def has_unread_rest(self, completion: Completion | None) -> bool:
-        """Returns whether the agent received a reply that may contain more than Holdfast read."""
+        """Return whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.is_answered and status is not None and status < 300
         return well and (completion is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
     async def forward_other(self, router: Router, route: ApiRoute | None) -> None:
-        """Forwards a request that is not a completion unchanged, whatever the weather."""
+        """Forward a request that is not a completion unchanged, whatever the weather."""
         record = self.record
         path = remove_key(self._query.path)
         runs = route is not None and _is_model_work(self._query, route)
@@ -151,7 +151,7 @@ class ModelCall:
             record.report(replace(record.build_event(what), event_type="http_call", plane=plane, cost=None))
 
     async def answer_completion(self, router: Router, sleep: Sleep) -> None:
-        """Answers a completion, through the faults of the trial."""
+        """Answer a completion, through the faults of the trial."""
         record, call = self.record, self._call
         try:
             await (self._apply_faults(router, sleep) if self._faulty else self._forward_reply(router))
@@ -167,7 +167,7 @@ class ModelCall:
         record.report(record.build_event())
 
     async def _apply_faults(self, router: Router, sleep: Sleep) -> None:
-        """Raises ConnectionResetError, with nothing sent, if no client is left to receive the fault's effect."""
+        """Raise ConnectionResetError, with nothing sent, if no client is left to receive the fault's effect."""
 
         async def forward(_: Call) -> Reply:
             return Reply(await self._read_completion(router))
@@ -204,7 +204,7 @@ class ModelCall:
             self._context.sink.mark_answered(self._service)
 
     def end_trial(self) -> None:
-        """Reports a call that is still in progress when the trial ends, as far as it got."""
+        """Report a call that is still in progress when the trial ends, as far as it got."""
         record = self.record
         record.trouble = record.trouble or "client_gone"
         if self._passing is not None:
@@ -214,7 +214,7 @@ class ModelCall:
 
     # -- from upstream ---------------------------------------------------------------------------
     async def _forward_reply(self, router: Router) -> None:
-        """Forwards the reply as it arrives, and reads along."""
+        """Forward the reply as it arrives, and read along."""
         answered = await self._request_answer(router)
         if isinstance(answered, WrittenReply):
             self._understood = not find_error(answered.completion)
@@ -272,7 +272,7 @@ class ModelCall:
         record.record_sent(sent)
 
     async def _send_unchanged(self, wire: RawReply, body: bytes) -> None:
-        """Forwards a reply unchanged that was read for a fault which changed nothing."""
+        """Forward a reply unchanged that was read for a fault which changed nothing."""
         record = self.record
         record.completion = self._reply.read_completion(wire, body)
         record.record_sent(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), body))
@@ -286,7 +286,7 @@ class ModelCall:
             self.record.trouble = self.record.trouble or "upstream"
 
     async def _report_down(self, down: HarnessError) -> None:
-        """Reports a missing answer that no fault caused: the trial is a harness error. Sends 400 if a retry is
+        """Report a missing answer that no fault caused: the trial is a harness error. Sends 400 if a retry is
         pointless."""
         self._reply.report_error(str(down))
         status = 502 if type(down) is UpstreamDown else 400
@@ -295,13 +295,13 @@ class ModelCall:
 
 
 def _is_model_work(query: Query, route: ApiRoute) -> bool:
-    """Returns whether a request that passes unread makes a model work."""
+    """Return whether a request that passes unread makes a model work."""
     runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
     return runs and query.method == "POST"
 
 
 async def _wait_for_start(completion: Completion, exchange: Exchange) -> Completion:
-    """Returns the rest of a reply, once its first bytes are due: its head must not be sent earlier."""
+    """Return the rest of a reply, once its first bytes are due: its head must not be sent earlier."""
     first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
     await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
     exchange.ensure_connected()

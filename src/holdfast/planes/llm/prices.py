@@ -21,7 +21,7 @@ _OUTPUT = ("completion_tokens", "output_tokens")
 
 
 def read_usage(body: bytes) -> Usage | None:
-    """Returns the usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
+    """Return the usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
     reply = as_dict(parse_json(body))
     if not reply:
         return None
@@ -53,7 +53,7 @@ class Price(NamedTuple):
 
 
 def estimate_cost(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
-    """Returns the cost of a model call in US dollars; None if the price is unknown. `own` are the spec's `models:`."""
+    """Return the cost of a model call in US dollars; None if the price is unknown. `own` are the spec's `models:`."""
     price = _find_price(model, own)
     if price is None:
         return None
@@ -65,7 +65,7 @@ def estimate_cost(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> flo
 
 
 def _find_price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
-    """Returns the price. In an entry of the spec, a missing price is 0, and all input has one price."""
+    """Return the price. In an entry of the spec, a missing price is 0, and all input has one price."""
     key = find_entry(own, model)
     entry = own[key] if key is not None else ModelSpec()
     if entry.input_usd is not None or entry.output_usd is not None:
@@ -76,7 +76,7 @@ def _find_price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
 
 @lru_cache(256)
 def find_listed_price(model: str) -> Price | None:
-    """Returns the price in the built-in list: the longest listed name that is a prefix of this one."""
+    """Return the price in the built-in list: the longest listed name that is a prefix of this one."""
     name = model.rpartition("/")[2]
     fitting = [known for known in _load_prices() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
     return _load_prices()[max(fitting, key=len)] if fitting else None
@@ -91,5 +91,5 @@ def _load_prices() -> dict[str, Price]:
 
 
 def _build_price(input: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
-    """Builds the price of a line. Without a price for cached input, cached input costs as much as any other."""
+    """Build the price of a line. Without a price for cached input, cached input costs as much as any other."""
     return Price(input, made, input if cached is None else cached, input if written is None else written)

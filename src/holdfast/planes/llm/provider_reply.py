@@ -34,11 +34,11 @@ class PassingReply:
         self.kept: bytes | bytearray = b""
 
     def read_so_far(self, reply: ProviderReply) -> Completion | None:
-        """Returns the reply so far, in neutral form."""
+        """Return the reply so far, in neutral form."""
         return reply.read_completion(self.answered.wire, bytes(self.kept))
 
     async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
-        """Forwards the reply as it arrives; `must_be_there`: not to an agent that has left."""
+        """Forward the reply as it arrives; `must_be_there`: not to an agent that has left."""
         wire = self.answered.wire
         record.status = wire.status
         whole = None if exchange.connection.is_gone else wire.read_arrived()
@@ -98,7 +98,7 @@ class ProviderReply:
         """The content type of the reply."""
 
     def read_completion(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
-        """Returns the reply in neutral form; `keep`: it may be written again."""
+        """Return the reply in neutral form; `keep`: it may be written again."""
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
@@ -113,14 +113,14 @@ class ProviderReply:
         return None if self.like is None else codec.read_reply(self.like)
 
     def describe_foreign(self, wire: RawReply, body: bytes) -> str:
-        """Names the data that came instead of a model's reply, if a model was called; otherwise empty."""
+        """Name the data that came instead of a model's reply, if a model was called; otherwise empty."""
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
         whole = self._record.trouble != "client_gone" and len(body) < KEPT
         return describe_foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
 
     def settle(self, answered: PassedReply, body: bytes) -> None:
-        """Reads what passed, for the trace."""
+        """Read what passed, for the trace."""
         completion = self.read_completion(answered.wire, body)
         if answered.wire.status >= 300 or self.describe_foreign(answered.wire, body):
             self.report_failure(answered, body)
@@ -137,13 +137,13 @@ class ProviderReply:
             record.trouble = kind
 
     def report_end_error(self, completion: Completion, origin: str) -> str:
-        """Reports an error of the provider at the end of a reply that began normally."""
+        """Report an error of the provider at the end of a reply that began normally."""
         if kind := find_error(completion):
             self.report_error(f"{origin} ended its reply with an error, which was not injected: {kind}")
         return kind
 
     def report_failure(self, answered: PassedReply, body: bytes) -> None:
-        """Reports that this is not a model's reply."""
+        """Report that this is not a model's reply."""
         status = answered.wire.status
         message = shorten(body.decode("utf-8", "replace").strip(), 200)
         odd = self.describe_foreign(answered.wire, body)
@@ -157,7 +157,7 @@ class ProviderReply:
             self.report_error(f"{answered.origin} answered {status}, which was not injected: {message}")
 
     def report_error(self, why: str) -> None:
-        """Reports a failure that no fault caused to the trial."""
+        """Report a failure that no fault caused to the trial."""
         if self.aside:
             self._context.sink.note(why)
         else:
@@ -165,7 +165,7 @@ class ProviderReply:
 
 
 def describe_foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
-    """Names the data that came instead of a model's reply; empty if it may be a model's reply.
+    """Name the data that came instead of a model's reply; empty if it may be a model's reply.
 
     An HTML page never is one, whatever its status. `whole` data is not one if it cannot be read.
     """
@@ -189,7 +189,7 @@ def read_content_type(wire: RawReply) -> str:
 
 
 def find_first_event(body: bytes) -> Any:
-    """Returns the first event of a stream, for the fields that every event repeats; None if there is none."""
+    """Return the first event of a stream, for the fields that every event repeats; None if there is none."""
     for line in body[:KEPT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):

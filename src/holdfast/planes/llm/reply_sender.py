@@ -48,7 +48,7 @@ class SentReply(Struct, frozen=True):
 async def send_completion(
     exchange: Exchange, query: Query, n: int, completion: Completion, like: Any, sleep: Sleep | None
 ) -> SentReply:
-    """Sends a reply in the agent's format. `n` is the number of the call in its trial.
+    """Send a reply in the agent's format. `n` is the number of the call in its trial.
 
     `like` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
     """
@@ -76,7 +76,7 @@ async def send_completion(
 async def _send_unstreamed(
     exchange: Exchange, codec: Codec, completion: Completion, body: bytes, sleep: Sleep | None
 ) -> SentReply:
-    """Sends a plain reply: its pauses come first, an error becomes its status, and a cut leaves half of it."""
+    """Send a plain reply: its pauses come first, an error becomes its status, and a cut leaves half of it."""
     await _wait(sum(delta.ms for delta in completion.deltas if isinstance(delta, Pause)), sleep)
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
@@ -91,7 +91,7 @@ async def _send_unstreamed(
 
 
 async def send_failure(exchange: Exchange, codec: Codec | None, failed: Failed) -> SentReply:
-    """Sends a failure that a fault caused."""
+    """Send a failure that a fault caused."""
     if isinstance(failed, TimedOut):
         exchange.break_connection()
         return SentReply(trouble="timeout")
@@ -103,7 +103,7 @@ async def send_failure(exchange: Exchange, codec: Codec | None, failed: Failed) 
 
 
 async def send_error(exchange: Exchange, codec: Codec | None, why: str, status: int) -> SentReply:
-    """Sends an error that no fault caused: a harness error, or a provider that gave no answer."""
+    """Send an error that no fault caused: a harness error, or a provider that gave no answer."""
     if exchange.is_answered:
         exchange.break_connection()
     elif codec is not None:
@@ -115,7 +115,7 @@ async def send_error(exchange: Exchange, codec: Codec | None, why: str, status: 
 
 
 async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFields, body: bytes) -> SentReply:
-    """Sends a complete reply unchanged."""
+    """Send a complete reply unchanged."""
     try:
         await exchange.respond(status, headers, body)
     except ConnectionError:
@@ -124,7 +124,7 @@ async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFiel
 
 
 def find_error(completion: Completion) -> str:
-    """Returns the kind of error that a reply ends in; empty if it ends normally."""
+    """Return the kind of error that a reply ends in; empty if it ends normally."""
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
             return delta.kind
@@ -132,7 +132,7 @@ def find_error(completion: Completion) -> str:
 
 
 async def finish_reply(exchange: Exchange) -> None:
-    """Ends a reply. Some clients leave after the last event, before the end of the body."""
+    """End a reply. Some clients leave after the last event, before the end of the body."""
     try:
         await exchange.finish()
     except ConnectionError:
@@ -145,7 +145,7 @@ async def _wait(ms: float, sleep: Sleep | None) -> None:
 
 
 def split_oddly(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFrame]:
-    """Splits frames inside characters and fields, joins some to the next, repeats some, and adds comments between
+    """Split frames inside characters and fields, join some to the next, repeat some, and add comments between
     events.
 
     Content is never repeated: only empty frames are, which servers send to keep a connection alive. Comments are added
@@ -179,7 +179,7 @@ class _Repeats:
         self._done = False
 
     def repeat_after(self, frame: bytes) -> bytes:
-        """Returns the bytes to repeat after a frame."""
+        """Return the bytes to repeat after a frame."""
         quiet, again = self._make_quiet_frame(frame)
         if not quiet or (self._done and self._rng.random() < 0.5):
             return b""
@@ -187,7 +187,7 @@ class _Repeats:
         return quiet * again
 
     def _make_quiet_frame(self, frame: bytes) -> tuple[bytes, int]:
-        """Returns an empty frame that may follow this one, and how often it must be sent to arrive twice."""
+        """Return an empty frame that may follow this one, and how often it must be sent to arrive twice."""
         if _QUIET.match(frame):
             return frame, 1
         if self._done:
@@ -200,7 +200,7 @@ class _Repeats:
 
 
 def _cut_randomly(data: bytes, rng: Random) -> Iterator[bytes]:
-    """Yields the bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
+    """Yield the bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
     if not data:
         return
     inside = [match.start() for match in islice(_CONTINUED.finditer(data, 1), 1_000)]

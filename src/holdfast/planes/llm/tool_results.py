@@ -50,7 +50,7 @@ OPEN_KEPT = 1_000
 
 
 def _do_nothing() -> None:
-    """Does nothing: the default of `late`, if no reply is in progress."""
+    """Do nothing: the default of `late`, if no reply is in progress."""
 
 
 class ToolResults:
@@ -70,7 +70,7 @@ class ToolResults:
         """Calls whose results faults changed and that no model has read yet."""
 
     def record_calls(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, sure: bool = True) -> None:
-        """Records the calls in the model's reply to a request; without `sure` they may only look like calls."""
+        """Record the calls in the model's reply to a request; without `sure` they may only look like calls."""
         if not calls:
             return
         before, (first, last) = digest_conversation(request.messages), mark_first_and_last(request.messages)
@@ -84,17 +84,17 @@ class ToolResults:
             del self._named[next(iter(self._named))]
 
     def record_fetched(self, calls: tuple[ToolCall, ...]) -> None:
-        """Records the calls in an earlier request's reply, which the agent may fetch several times."""
+        """Record the calls in an earlier request's reply, which the agent may fetch several times."""
         self.record_calls(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
 
     def record_missed(self) -> None:
-        """Records that a reply passed which could not be read: its calls are unknown."""
+        """Record that a reply passed which could not be read: its calls are unknown."""
         self._unmatched.missed = True
 
     async def settle(
         self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] = _do_nothing
     ) -> dict[str, KnownResult]:
-        """Returns the results that differ from the tools' own, by key. `again`: a retry of a failed request.
+        """Return the results that differ from the tools' own, by key. `again`: a retry of a failed request.
 
         `late` records the calls of replies still in progress, if a result has no call otherwise.
         """
@@ -118,18 +118,18 @@ class ToolResults:
         return changed
 
     def list_unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
-        """Returns the calls among them whose results no model has read yet."""
+        """Return the calls among them whose results no model has read yet."""
         return tuple([one.call for one in changed if one.call in self._unread])
 
     def mark_read(self, calls: Iterable[ChangedCall]) -> None:
-        """Records that a model has answered a request with these results."""
+        """Record that a model has answered a request with these results."""
         for call in calls:
             self._unread.pop(call, None)
 
     def _match_results(
         self, positions: list[ResultPosition], *, again: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
-        """Returns each result with its earlier decision, or with the call that it answers."""
+        """Return each result with its earlier decision, or with the call that it answers."""
         whole = [self._add_call_details(at) for at in positions]
         known = self._settled.recall(whole)
         calls = match_results(whole, known, self._open, again=again)
@@ -150,7 +150,7 @@ class ToolResults:
         return settled
 
     def _add_call_details(self, at: ResultPosition) -> ResultPosition:
-        """Returns the result with its tool and arguments, if only an earlier reply named them."""
+        """Return the result with its tool and arguments, if only an earlier reply named them."""
         call = self._named.get(at.result.key) if at.alone else None
         if call is None:
             return at
@@ -158,14 +158,14 @@ class ToolResults:
         return replace(at, result=replace(at.result, name=name, arguments=call.arguments))
 
     def close(self) -> None:
-        """Ends the trial: reports the calls that the model requested but Holdfast did not see."""
+        """End the trial: reports the calls that the model requested but Holdfast did not see."""
         while self._open:
             self._report_open(self._open.popleft())
         self._unmatched.close()
         self._mark_undelivered(len(self._unread))
 
     def _mark_undelivered(self, number: int) -> None:
-        """Marks this many changed results, the oldest, as not met."""
+        """Mark this many changed results, the oldest, as not met."""
         for name, n in list(self._unread)[: max(0, number)]:
             del self._unread[name, n]
             self._context.injector.mark_undelivered(PLANE, name, n, "no model read the result")
@@ -245,7 +245,7 @@ def _build_event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEven
 
 
 def _decode_text(text: str) -> Any:
-    """Returns data if the text is a JSON object or list; otherwise the text."""
+    """Return data if the text is a JSON object or list; otherwise the text."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -281,7 +281,7 @@ class UnmatchedResults:
         """A reply passed unread: any result that the model has not read may belong to a call in it."""
 
     def add(self, at: ResultPosition, tools: Sequence[ToolDeclaration], ts: float) -> None:
-        """Records a result without a known call. A result before a new prompt belongs to an example or an old
+        """Record a result without a known call. A result before a new prompt belongs to an example or an old
         conversation; one that names no tool may belong to any of the request's `tools`."""
         if at.again or not (at.last or (at.fresh and self.missed)):
             return
@@ -292,11 +292,11 @@ class UnmatchedResults:
                 self._tell(self._kept.pop(next(iter(self._kept))))
 
     def drop(self, at: ResultPosition) -> None:
-        """Drops a result that turned out to answer a known call."""
+        """Drop a result that turned out to answer a known call."""
         self._kept.pop((at.before, at.result.key, at.result.name), None)
 
     def close(self) -> None:
-        """Reports the remaining results at the end of the trial."""
+        """Report the remaining results at the end of the trial."""
         for unmatched in self._kept.values():
             self._tell(unmatched)
         self._kept.clear()

@@ -30,7 +30,7 @@ _NO_WEBSOCKET = 426
 
 
 async def refuse_websocket(context: TrialContext, exchange: Exchange, path: str) -> None:
-    """Rejects a websocket whose client can use HTTP, which faults and traces support."""
+    """Reject a websocket whose client can use HTTP, which faults and traces support."""
     context.sink.note(
         f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: "
         "faults act on its HTTP API instead"
@@ -53,7 +53,7 @@ class Websocket:
         self._told = False
 
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
-        """Runs until the websocket has ended, and reports it to the trace."""
+        """Run until the websocket has ended, and report it to the trace."""
         try:
             head, wire = await self._connect(source, upstreams)
             self._status = 101
@@ -70,7 +70,7 @@ class Websocket:
             self.report_end()
 
     def report_end(self) -> None:
-        """Reports the websocket once, when it or the trial has ended."""
+        """Report the websocket once, when it or the trial has ended."""
         if self._told:
             return
         self._told = True

@@ -34,7 +34,7 @@ class Target(Struct, frozen=True):
 
 
 def create_filler(environ: Mapping[str, str]) -> Fill:
-    """Resolves `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
+    """Resolve `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
     def fill_text(text: str, server: str) -> str:
         def resolve_match(match: re.Match[str]) -> str:
@@ -53,12 +53,12 @@ def create_filler(environ: Mapping[str, str]) -> Fill:
 
 
 def keep_text(text: str, server: str) -> str:
-    """Resolves nothing: a missing variable matters only in a run, and a check only reads."""
+    """Resolve nothing: a missing variable matters only in a run, and a check only reads."""
     return text
 
 
 def list_variables(config: Mapping[str, Any]) -> list[str]:
-    """Returns the variables that headers and environments of servers refer to: they usually hold keys."""
+    """Return the variables that headers and environments of servers refer to: they usually hold keys."""
     entries = [entry for name in _SECTIONS for entry in _list_values(config.get(name)) if isinstance(entry, dict)]
     texts = [str(text) for entry in entries for key in ("headers", "env") for text in _list_values(entry.get(key))]
     return list(dict.fromkeys(match[1] for text in texts for match in _REFERENCE.finditer(text)))
@@ -69,7 +69,7 @@ def _list_values(part: Any) -> list[Any]:
 
 
 def build_relay_command() -> list[str]:
-    """Returns the command that starts the relay: as a file, because that is fastest and no file of the agent can shadow
+    """Return the command that starts the relay: as a file, because that is fastest and no file of the agent can shadow
     it.
     """
     from holdfast.planes.mcp import relay
@@ -85,7 +85,7 @@ def rewrite_config(
     base_url: str,
     fill: Fill = keep_text,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
-    """Returns the configuration with each server replaced by the relay or Holdfast's address; and the servers behind
+    """Return the configuration with each server replaced by the relay or Holdfast's address; and the servers behind
     that address.
 
     `environ` are the variables that route a relay to Holdfast. Clients start servers with a small environment, so each
@@ -116,7 +116,7 @@ def rewrite_config(
 
 
 def write_config(path: Path, config: Mapping[str, Any]) -> None:
-    """Writes a configuration that only its owner can read: it contains a trial's address, and maybe keys."""
+    """Write a configuration that only its owner can read: it contains a trial's address, and maybe keys."""
     made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(made, "w", encoding="utf-8") as file:
         os.fchmod(made, 0o600)
@@ -124,7 +124,7 @@ def write_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Reads a configuration from its file."""
+    """Read a configuration from its file."""
     source = read_file(path)
     if source.problem is not None:
         raise UserError(

@@ -28,7 +28,7 @@ class McpPlane:
         self._visits: WeakKeyDictionary[TrialContext, McpTrialState] = WeakKeyDictionary()
 
     async def serve(self, exchange: Exchange, server: str, context: TrialContext) -> None:
-        """Serves one request from an address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the
+        """Serve one request from an address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the
         path."""
         if exchange.head.method == "CONNECT":
             await self.serve_stdio(await exchange.take_over(), server, context)
@@ -36,11 +36,11 @@ class McpPlane:
             await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), context)
 
     async def serve_stdio(self, connection: RelayConnection, server: str, context: TrialContext) -> None:
-        """Serves a relay until the client or the server has ended."""
+        """Serve a relay until the client or the server has ended."""
         await Pipe(connection, server, context, self._get_state(context)).serve()
 
     async def serve_http(self, exchange: Exchange, server: str, context: TrialContext) -> None:
-        """Serves one request of a client to an HTTP server."""
+        """Serve one request of a client to an HTTP server."""
         from holdfast.planes.mcp.streamable import McpHttpRequest
 
         target = self._servers.get(server)
@@ -53,12 +53,12 @@ class McpPlane:
             await McpHttpRequest(exchange, server, target, self._upstreams, context, self._get_state(context)).serve()
 
     def list_tool_names(self, context: TrialContext) -> frozenset[str]:
-        """Returns the tools that were listed or called over MCP in this trial."""
+        """Return the tools that were listed or called over MCP in this trial."""
         visit = self._visits.get(context)
         return frozenset(visit.tools) if visit is not None else frozenset()
 
     def end_trial(self, context: TrialContext) -> None:
-        """Ends a trial: its unanswered calls are reported to its trace as unfinished."""
+        """End a trial: its unanswered calls are reported to its trace as unfinished."""
         visit = self._visits.pop(context, None)
         if visit is not None:
             visit.end_trial()

@@ -39,7 +39,7 @@ LOST, UNUSABLE = 3, 127
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs until the server or the client has ended; returns the server's exit code."""
+    """Run until the server or the client has ended; return the server's exit code."""
     name, command = parse_arguments(sys.argv[1:] if argv is None else argv)
     if not command:
         return _print_error("no server: holdfast mcp-proxy [--name NAME] -- server args...", 4)
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parse_arguments(argv: list[str]) -> tuple[str, list[str]]:
-    """Returns the server's name and its command. The `--` may be left out."""
+    """Return the server's name and its command. The `--` may be left out."""
     name = ""
     while argv and argv[0].startswith("--name"):
         _, equals, value = argv[0].partition("=")
@@ -72,7 +72,7 @@ def parse_arguments(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
-    """Connects to the harness for this server; returns the connection and the bytes after the greeting."""
+    """Connect to the harness for this server; return the connection and the bytes after the greeting."""
     credentials, _, place = address.rpartition("@")
     host, _, port = place.strip("/").rpartition(":")
     token = credentials.rpartition("//")[2]
@@ -126,7 +126,7 @@ class Relay:
         self._reading = [0, self._stdout, self._line]
 
     def run(self) -> int:
-        """Relays until nothing is left; returns the exit code."""
+        """Relay until nothing is left; return the exit code."""
         self._execute(_split_lines(self._partial[self._line], b""))
         while self._line in self._reading and not self._signal and not self._trouble:
             self._handle_events()
@@ -146,7 +146,7 @@ class Relay:
         return code if code >= 0 else 128 - code
 
     def _handle_events(self) -> None:
-        """Waits for the next event and handles it."""
+        """Wait for the next event and handle it."""
         poll = select.poll()
         if not self._unread:
             poll.register(1, 0)  # first, because its end must be reported before the data that came with it
@@ -170,7 +170,7 @@ class Relay:
             self._handle_timeout()
 
     def _list_readable(self) -> list[int]:
-        """Returns the sources to read from: none whose lines could not be passed on."""
+        """Return the sources to read from: none whose lines could not be passed on."""
         # Back pressure: stop reading from the client and the server while the harness is behind, and from the harness
         # while a pipe is full. Otherwise one slow reader would fill the memory of the relay.
         full = len(self._out[self._line]) > _AHEAD
@@ -196,7 +196,7 @@ class Relay:
             self._send(self._line, b"".join([self._marks[fd] + line + b"\n" for line in lines if line.strip()]))
 
     def _handle_end(self, fd: int) -> None:
-        """Handles the end of the client's, the server's or the harness's output."""
+        """Handle the end of the client's, the server's or the harness's output."""
         self._reading.remove(fd)
         if fd in self._marks and self._partial[fd].strip():
             self._send(self._line, self._marks[fd] + self._partial[fd] + b"\n")
@@ -206,7 +206,7 @@ class Relay:
             self._set_deadline(_GRACE_S)
 
     def _execute(self, lines: list[bytes]) -> None:
-        """Executes a command from the harness."""
+        """Execute a command from the harness."""
         for line in lines:
             mark, rest = line[:1], line[1:]
             if mark == b"C":
@@ -221,7 +221,7 @@ class Relay:
                 self._crash(int(rest))
 
     def _crash(self, number: int) -> None:
-        """Kills the server and closes its pipes, which the client notices immediately."""
+        """Kill the server and close its pipes, which the client notices immediately."""
         if self._code is None:
             os.kill(self.pid, number)
         # The client must see a server that died, so its pipes close now, not when this process exits. Descriptors 0 and
@@ -239,7 +239,7 @@ class Relay:
             self._flush(fd)
 
     def _flush(self, fd: int) -> None:
-        """Writes as much as possible without waiting."""
+        """Write as much as possible without waiting."""
         waiting = self._out.get(fd)
         if waiting is None:
             return
@@ -262,13 +262,13 @@ class Relay:
             os.close(fd)
 
     def _report_unread(self) -> None:
-        """Reports to the harness, once, that the client has closed its end of the pipe."""
+        """Report to the harness, once, that the client has closed its end of the pipe."""
         if not self._unread:
             self._unread = True
             self._send(self._line, b"G%d\n" % (self._for_client - self._out[1].count(b"\n")))
 
     def _listen_to_signals(self) -> int:
-        """Returns a pipe that becomes readable when a signal arrives."""
+        """Return a pipe that becomes readable when a signal arrives."""
         wake, waker = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(waker, False)
@@ -287,7 +287,7 @@ class Relay:
             self._deadline = time.monotonic() + seconds
 
     def _reap(self) -> None:
-        """Records the server's exit. Its last output is still in the pipe, which other processes may hold open."""
+        """Record the server's exit. Its last output is still in the pipe, which other processes may hold open."""
         if self._code is not None:
             return
         pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -296,7 +296,7 @@ class Relay:
             self._deadline = time.monotonic() + _GRACE_S
 
     def _handle_timeout(self) -> None:
-        """Handles a time limit that has passed: for the server to exit, or for its last output to be read."""
+        """Handle a time limit that has passed: for the server to exit, or for its last output to be read."""
         self._deadline = None
         if self._told:
             self._reading = []
@@ -306,7 +306,7 @@ class Relay:
         self._set_deadline(_GRACE_S)
 
     def _end_server(self) -> None:
-        """Ends the server: with SIGTERM first, then with SIGKILL."""
+        """End the server: with SIGTERM first, then with SIGKILL."""
         if self._code is None:
             os.kill(self.pid, signal.SIGTERM)
         until = time.monotonic() + _KILL_S
@@ -318,7 +318,7 @@ class Relay:
 
 
 def _start_server(command: list[str]) -> tuple[int, int, int]:
-    """Returns the server's process, its input and its output. It inherits the relay's stderr."""
+    """Return the server's process, its input and its output. It inherits the relay's stderr."""
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
@@ -331,7 +331,7 @@ def _start_server(command: list[str]) -> tuple[int, int, int]:
 
 
 def _exec_server(command: list[str]) -> int:
-    """Replaces this process with the server, because there is no harness."""
+    """Replace this process with the server, because there is no harness."""
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command is what the client was told to start
     except OSError as failed:
@@ -339,7 +339,7 @@ def _exec_server(command: list[str]) -> int:
 
 
 def _split_lines(partial: bytearray, data: bytes) -> list[bytes]:
-    """Returns the lines that are complete now; the rest stays in `partial`."""
+    """Return the lines that are complete now; the rest stays in `partial`."""
     if data and b"\n" not in data:
         partial += data
         return []

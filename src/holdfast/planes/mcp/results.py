@@ -35,7 +35,7 @@ class Block:
         return encode(self._fields).decode("utf-8", "replace")
 
     def to_wire(self) -> Result:
-        """Returns the block as on the wire."""
+        """Return the block as on the wire."""
         return self._fields
 
 
@@ -53,7 +53,7 @@ PLAIN = ResultShape()
 
 
 def read_tool_value(result: Result) -> tuple[Any, Put]:
-    """Returns the tool's value: its structured content, or its text, or the text of an embedded resource, or its
+    """Return the tool's value: its structured content, or its text, or the text of an embedded resource, or its
     blocks.
 
     Text stays text even if it is JSON: faults parse it themselves and keep its style.
@@ -78,7 +78,7 @@ def read_tool_value(result: Result) -> tuple[Any, Put]:
 
 
 def read_resource_value(result: Result) -> tuple[Any, Put]:
-    """Returns the text of a resource: from the first part that has one."""
+    """Return the text of a resource: from the first part that has one."""
     parts = _list_items(result.get("contents"))
     at = next((i for i, part in enumerate(parts) if isinstance(part.get("text"), str)), None)
     if at is None:
@@ -90,7 +90,7 @@ def read_resource_value(result: Result) -> tuple[Any, Put]:
 
 
 def read_prompt_value(result: Result) -> tuple[Any, Put]:
-    """Returns the text of a prompt: from the last message that has one."""
+    """Return the text of a prompt: from the last message that has one."""
     messages = _list_items(result.get("messages"))
     at = next((i for i in reversed(range(len(messages))) if _is_text(messages[i].get("content"))), None)
     if at is None:
@@ -104,7 +104,7 @@ def read_prompt_value(result: Result) -> tuple[Any, Put]:
 
 
 def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
-    """Returns the result format that a tool declares."""
+    """Return the result format that a tool declares."""
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
         return PLAIN
@@ -117,7 +117,7 @@ def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
 
 
 def build_result(value: Any, form: ResultShape, *, stateless: bool) -> Result:
-    """Returns a result for a server that was never called, in the format that its tool declares."""
+    """Return a result for a server that was never called, in the format that its tool declares."""
     result: Result = {"content": write_content(value), "isError": False}
     if form.key:
         result["structuredContent"] = {form.key: _to_text(value) if form.text else value}
@@ -127,7 +127,7 @@ def build_result(value: Any, form: ResultShape, *, stateless: bool) -> Result:
 
 
 def build_replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
-    """Returns the recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as
+    """Return the recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as
     text.
     """
     if isinstance(value, dict) and _is_content(value.get("content")):
@@ -149,24 +149,24 @@ def _decode_data(text: str) -> Any:
 
 
 def build_failure(text: str, *, stateless: bool) -> Result:
-    """Returns the result of a tool that failed."""
+    """Return the result of a tool that failed."""
     return _mark_complete({"content": write_content(text), "isError": True}, stateless)
 
 
 def write_content(value: Any) -> list[Any]:
-    """Returns a value as content: text unchanged, data as JSON, nothing as nothing."""
+    """Return a value as content: text unchanged, data as JSON, nothing as nothing."""
     return [] if value is None else [{"type": "text", "text": _to_text(value)}]
 
 
 def format_result(result: Mapping[str, Any]) -> str:
-    """Returns all text of a result, for a reader."""
+    """Return all text of a result, for a reader."""
     blocks = _list_blocks(result)
     texts = [block["text"] if _is_text(block) else f"[{block.get('type')}]" for block in blocks]
     return "\n".join(texts) if texts or "structuredContent" not in result else _to_text(result["structuredContent"])
 
 
 def find_nontext_result(result: Result) -> Result | None:
-    """Returns the result if it is more than one text, or a text that a replay would not reproduce; otherwise None."""
+    """Return the result if it is more than one text, or a text that a replay would not reproduce; otherwise None."""
     blocks = _list_blocks(result)
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and "structuredContent" not in result:
         return None
@@ -176,19 +176,19 @@ def find_nontext_result(result: Result) -> Result | None:
 
 
 def _put_content(result: Result, made: Callable[[Any], list[Any]]) -> Put:
-    """Puts a value back into a result whose value is only in its content."""
+    """Put a value back into a result whose value is only in its content."""
     return lambda value: {**result, "content": [] if _is_empty(value) else made(value)}
 
 
 def _is_empty(value: Any) -> bool:
-    """Returns whether a value is empty: then the result has no content at all, because other blocks would count as
+    """Return whether a value is empty: then the result has no content at all, because other blocks would count as
     content.
     """
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def _find_embedded_text(block: dict[str, Any]) -> str | None:
-    """Returns the text of a resource embedded in the result."""
+    """Return the text of a resource embedded in the result."""
     resource = block.get("resource") if block.get("type") == "resource" else None
     text = resource.get("text") if isinstance(resource, dict) else None
     return text if isinstance(text, str) else None
@@ -199,18 +199,18 @@ def _replace_embedded(block: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _write_blocks(value: Any) -> list[Any]:
-    """Keeps blocks as they were, and turns everything else into text."""
+    """Keep blocks as they were, and turn everything else into text."""
     items = value if isinstance(value, list) else [value]
     return [block for one in items for block in ([one.to_wire()] if isinstance(one, Block) else write_content(one))]
 
 
 def _mark_complete(result: Result, stateless: bool) -> Result:
-    """Marks a result as complete, which the protocol version without sessions requires."""
+    """Mark a result as complete, which the protocol version without sessions requires."""
     return {**result, "resultType": "complete"} if stateless else result
 
 
 def _write_structured(result: Result, structured: Any, value: Any) -> Result:
-    """Writes both forms of the value. Text that replaces an object is no longer structured content."""
+    """Write both forms of the value. Text that replaces an object is no longer structured content."""
     rest = {key: part for key, part in result.items() if key not in ("content", "structuredContent")}
     old = result.get("structuredContent")
     if isinstance(structured, dict) or not isinstance(old, dict):
@@ -219,7 +219,7 @@ def _write_structured(result: Result, structured: Any, value: Any) -> Result:
 
 
 def _replace_text_blocks(result: Result, value: Any) -> list[Any]:
-    """Replaces the text with the value's, item by item for a list; everything else stays."""
+    """Replace the text with the value's, item by item for a list; everything else stays."""
     if _is_empty(value):
         return []
     blocks = _list_blocks(result)
@@ -233,7 +233,7 @@ def _replace_text_blocks(result: Result, value: Any) -> list[Any]:
 
 
 def _replace_first_text(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
-    """Puts the value into the first text and removes other texts; everything else stays."""
+    """Put the value into the first text and remove other texts; everything else stays."""
     first = next(i for i, block in enumerate(blocks) if _is_text(block))
     remaining = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
     return [{**block, "text": _to_text(value)} if i == first else block for i, block in remaining]

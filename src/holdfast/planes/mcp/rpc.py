@@ -54,7 +54,7 @@ class RpcRequest(Struct, frozen=True):
         return isinstance(meta, dict) and _VERSION in meta
 
     def replace_arguments(self, arguments: Any) -> RpcRequest:
-        """Returns the same call with other arguments."""
+        """Return the same call with other arguments."""
         if arguments is self.params.get("arguments"):
             return self
         params = {**self.params, "arguments": arguments}
@@ -78,7 +78,7 @@ _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
 def read_message(line: bytes) -> RpcMessage | None:
-    """Returns the message in a line; None if it is not one, or a batch."""
+    """Return the message in a line; None if it is not one, or a batch."""
     try:
         return _message.decode(line)
     except _UNREADABLE:
@@ -90,7 +90,7 @@ def read_message(line: bytes) -> RpcMessage | None:
 
 
 def read_request(message: RpcMessage, line: bytes) -> RpcRequest | None:
-    """Returns the request in a message; None for a notification, an answer, or parameters that are not an object."""
+    """Return the request in a message; None for a notification, an answer, or parameters that are not an object."""
     if message.method is None or message.id is UNSET or message.id is None:
         return None
     params = read_object(message.params)
@@ -98,7 +98,7 @@ def read_request(message: RpcMessage, line: bytes) -> RpcRequest | None:
 
 
 def read_object(raw: Raw | UnsetType) -> dict[str, Any] | None:
-    """Returns the object in a part of a message; empty if the part is missing, None if it is not an object."""
+    """Return the object in a part of a message; empty if the part is missing, None if it is not an object."""
     if raw is UNSET or not bytes(raw):
         return {}
     try:
@@ -109,7 +109,7 @@ def read_object(raw: Raw | UnsetType) -> dict[str, Any] | None:
 
 
 def _repair_json(data: bytes) -> Any:
-    """Parses JSON with lone surrogates or invalid UTF-8, which become �; returns None if it is not JSON.
+    """Parse JSON with lone surrogates or invalid UTF-8, which become �; return None if it is not JSON.
 
     A message that is passed on unchanged keeps its bytes; one that a fault changes is written with �.
     """
@@ -120,18 +120,18 @@ def _repair_json(data: bytes) -> Any:
 
 
 def write_result(id: Id, value: Any) -> bytes:
-    """Returns a successful answer."""
+    """Return a successful answer."""
     return encode({"jsonrpc": "2.0", "id": id, "result": value})
 
 
 def write_error(id: Id | None, code: int, message: str, data: Any = UNSET) -> bytes:
-    """Returns an error answer."""
+    """Return an error answer."""
     what = {"code": code, "message": message}
     return encode({"jsonrpc": "2.0", "id": id, "error": what if data is UNSET else {**what, "data": data}})
 
 
 def find_cancelled(message: RpcMessage) -> Id | None:
-    """Returns the id of the request that a notification cancels."""
+    """Return the id of the request that a notification cancels."""
     if message.method != CANCELLED:
         return None
     named = (read_object(message.params) or {}).get("requestId")

@@ -65,13 +65,13 @@ class _ServerRequest:
         self._witness: str | None = None
 
     async def forward(self, call: Call) -> Reply:
-        """Returns the server's answer, which a fault may change, even in place."""
+        """Return the server's answer, which a fault may change, even in place."""
         reply = await self.pass_on(call)
         self._witness = render_value(self.value)
         return reply
 
     async def pass_on(self, call: Call) -> Reply:
-        """Returns the server's answer, which no fault receives."""
+        """Return the server's answer, which no fault receives."""
         tool = self._request.method == rpc.CALL
         self.answer = answer = await self._ask(
             self._request.replace_arguments(call.arguments) if tool else self._request
@@ -86,17 +86,17 @@ class _ServerRequest:
         return Reply(self.value)
 
     def fits(self, value: Any) -> bool:
-        """Returns whether the client accepts the server's answer with this value."""
+        """Return whether the client accepts the server's answer with this value."""
         if self.put is None or self._structured is UNSET:
             return True
         return self.is_accepted(self.put(value))
 
     def is_accepted(self, result: results.Result) -> bool:
-        """Returns whether the client accepts a result."""
+        """Return whether the client accepts a result."""
         return is_acceptable(self._schema, result.get("structuredContent", UNSET), self._structured)
 
     def is_unchanged(self, reply: Reply) -> bool:
-        """Returns whether the client receives the server's own answer."""
+        """Return whether the client receives the server's own answer."""
         if self.answer is None or not is_same_value(reply.value, self.value):
             return False
         return self._witness is None or render_value(reply.value) == self._witness
@@ -115,7 +115,7 @@ class McpSession:
         self._left = left
 
     def can_answer(self, request: RpcRequest) -> bool:
-        """Returns whether a request is handled by `answer`; all others pass unchanged."""
+        """Return whether a request is handled by `answer`; all others pass unchanged."""
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)
         if request.method in (rpc.READ, rpc.PROMPT):
@@ -123,26 +123,26 @@ class McpSession:
         return request.method == rpc.LIST
 
     def note_batch(self, line: bytes) -> None:
-        """Notes a batch, which passes although it may contain calls: MCP has removed batches."""
+        """Note a batch, which passes although it may contain calls: MCP has removed batches."""
         if line.lstrip().startswith(b"["):
             self._context.sink.note(
                 f"MCP server {self._server}: a batch of messages passed unchanged; faults cannot act on batches"
             )
 
     def _can_deliver(self, outcome: ClientOutcome) -> bool:
-        """Returns whether the client is there to receive the faults' effect; if not, the faults were not met."""
+        """Return whether the client is there to receive the faults' effect; if not, the faults were not met."""
         if not outcome.changed or not self._left():
             return True
         self.mark_undelivered(outcome)
         return False
 
     def mark_undelivered(self, outcome: ClientOutcome) -> None:
-        """Records that the client left without receiving the outcome, so its faults were not met."""
+        """Record that the client left without receiving the outcome, so its faults were not met."""
         for call in outcome.calls:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
 
     async def answer(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
-        """Answers a request. Raises the exception of `ask` if the server cannot be reached."""
+        """Answer a request. Raises the exception of `ask` if the server cannot be reached."""
         try:
             if request.method == rpc.CALL:
                 return await self._answer_call(request, ask)
@@ -184,7 +184,7 @@ class McpSession:
         return replace(await self._inject_faults(request, call, asking), calls=(call,))
 
     async def _inject_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
-        """Returns the answer after the faults."""
+        """Return the answer after the faults."""
 
         async def wait(ms: float) -> None:
             if self._left():
@@ -218,7 +218,7 @@ class McpSession:
         return ClientOutcome(line=line, changed=not asking.is_unchanged(reply))
 
     def _encode_reply(self, request: RpcRequest, call: Call, asking: _ServerRequest, reply: Reply) -> bytes:
-        """Returns the message for a reply: the server's own if it is unchanged."""
+        """Return the message for a reply: the server's own if it is unchanged."""
         if asking.is_unchanged(reply):
             assert asking.answer is not None
             return asking.answer.raw
@@ -226,21 +226,21 @@ class McpSession:
         return rpc.write_result(request.id, result)
 
     def _build_result(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
-        """Returns a result for a request that never went to the server."""
+        """Return a result for a request that never went to the server."""
         form = self._visit.tools.get(call.target, results.PLAIN)
         if isinstance(reply, ReplayedReply):
             return results.build_replayed(reply.value, form, stateless=request.is_stateless)
         return results.build_result(reply.value, form, stateless=request.is_stateless)
 
     async def _answer_read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
-        """Answers a request for a resource or a prompt, whose text may be attacked."""
+        """Answer a request for a resource or a prompt, whose text may be attacked."""
         target = _find_target(request)
         value_of = results.read_resource_value if request.method == rpc.READ else results.read_prompt_value
         call = Call("mcp_read", target, {}, self._visit.count_request("mcp_read", target))
         return await self._apply_faults(request, call, _ServerRequest(request, ask, value_of))
 
     async def _answer_list(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
-        """Answers with the server's tools, each as the faults leave it."""
+        """Answer with the server's tools, each as the faults leave it."""
         result = rpc.read_object(answer.message.result) or {}
         tools = result.get("tools")
         if answer.message.error is not UNSET or not isinstance(tools, list):
@@ -252,7 +252,7 @@ class McpSession:
         return ClientOutcome(line=rpc.write_result(request.id, {**result, "tools": left}), calls=tuple(calls))
 
     async def _list_tool(self, tool: Any, calls: list[Call]) -> list[Any]:
-        """Returns the tool as listed, or None; adds to `calls` if faults could act on it."""
+        """Return the tool as listed, or None; add to `calls` if faults could act on it."""
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return [tool]
@@ -272,12 +272,12 @@ class McpSession:
 
 
 def build_expired(request: RpcRequest) -> ClientOutcome:
-    """Returns the answer to every request in a session that a fault has ended."""
+    """Return the answer to every request in a session that a fault has ended."""
     return ClientOutcome("expired", rpc.write_error(request.id, rpc.SESSION_LOST, "Session not found"))
 
 
 def _build_failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> ClientOutcome:
-    """Returns a fault's failure, as an MCP server would report it."""
+    """Return a fault's failure, as an MCP server would report it."""
     words = str(failed)
     match failed.kind:
         case "session_lost":
@@ -307,7 +307,7 @@ def _build_failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None
 
 
 def _report_call(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
-    """Reports the call as the client saw it."""
+    """Report the call as the client saw it."""
     if outcome.kind not in ("message", "expired"):
         sighting.report_end(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
         return

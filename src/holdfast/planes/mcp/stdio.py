@@ -55,7 +55,7 @@ class Pipe:
         self._tasks: dict[asyncio.Task[None], Id] = {}
 
     async def serve(self) -> None:
-        """Passes lines on until one side ends."""
+        """Pass lines on until one side ends."""
         try:
             async for mark, line in read_frames(self._connection):
                 if mark == b"X":
@@ -120,7 +120,7 @@ class Pipe:
         await self._send(b"C", line)
 
     def _handle_client_left(self, report: bytes) -> None:
-        """Handles a client that no longer reads: its pipe accepted the reported number of lines and no more."""
+        """Handle a client that no longer reads: its pipe accepted the reported number of lines and no more."""
         self._unread = True
         accepted = int(report) if report.isdigit() and len(report) < _DIGITS else 0
         for n, outcome in self._latest:
@@ -128,7 +128,7 @@ class Pipe:
                 self._session.mark_undelivered(outcome)
 
     def _cancel(self, message: RpcMessage) -> None:
-        """Cancels the answers that the client no longer waits for."""
+        """Cancel the answers that the client no longer waits for."""
         named = rpc.find_cancelled(message)
         for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
             task.cancel()
@@ -181,7 +181,7 @@ class Pipe:
         await self._connection.write(b"".join([mark + line + b"\n" for line in lines]))
 
     async def _handle_server_end(self, report: bytes) -> None:
-        """Sends the remaining answers. If the server failed before its first output, that is not the agent's fault."""
+        """Send the remaining answers. If the server failed before its first output, that is not the agent's fault."""
         for waiting in list(self._waiting.values()):
             for future in [one for one in waiting if not one.done()]:
                 future.set_exception(ServerGone())
@@ -194,7 +194,7 @@ class Pipe:
 
 
 def _describe_failure(server: str, report: bytes) -> str:
-    """Returns why a server ended unexpectedly; empty if it was stopped from outside. `report` is the relay's report."""
+    """Return why a server ended unexpectedly; empty if it was stopped from outside. `report` is the relay's report."""
     code, _, what = report.decode("utf-8", "replace").partition(" ")
     if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
         return ""
@@ -208,7 +208,7 @@ class RelayConnection(Protocol):
     """A byte connection: the Tunnel after a CONNECT."""
 
     async def read(self) -> bytes:
-        """Returns the next bytes; empty at the end."""
+        """Return the next bytes; empty at the end."""
         ...
 
     async def write(self, data: bytes) -> None: ...
@@ -217,7 +217,7 @@ class RelayConnection(Protocol):
 
 
 async def read_frames(connection: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yields every complete line as (mark, rest). Raises ConnectionError for an endless line."""
+    """Yield every complete line as (mark, rest). Raises ConnectionError for an endless line."""
     partial = bytearray()
     while data := await connection.read():
         if b"\n" not in data:

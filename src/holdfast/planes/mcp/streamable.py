@@ -62,7 +62,7 @@ class McpHttpRequest:
         """Whether the client has the answer: the rest of the stream is not about it."""
 
     async def serve(self) -> None:
-        """Answers the client, or breaks its connection if a fault says so. Ends when the client leaves."""
+        """Answer the client, or break its connection if a fault says so. End when the client leaves."""
         exchange = self._exchange
         body = await exchange.read_body(BODY_LIMIT) if exchange.head.method == "POST" else None
         message = rpc.read_message(body) if body is not None else None
@@ -77,7 +77,7 @@ class McpHttpRequest:
             await self._work_while_connected(self._forward_unchanged(body))
 
     async def _work_while_connected(self, work: Coroutine[Any, Any, None]) -> None:
-        """Works until the client leaves, and then cancels the server's remaining work for it."""
+        """Work until the client leaves, and then cancel the server's remaining work for it."""
         task = asyncio.ensure_future(work)
         left = asyncio.ensure_future(self._exchange.connection.wait_closed())
         try:
@@ -133,7 +133,7 @@ class McpHttpRequest:
         return RpcAnswer(message, raw)
 
     async def _send(self, body: bytes | None) -> UpstreamReply:
-        """Forwards the request, with the headers that the configuration sets for the server."""
+        """Forward the request, with the headers that the configuration sets for the server."""
         own = {name.lower().encode("latin-1"): value for name, value in self._target.headers.items()}
         passed = [
             (name.decode("latin-1"), value.decode("latin-1"))
@@ -148,14 +148,14 @@ class McpHttpRequest:
         return incoming
 
     async def _send_event(self, event: bytes) -> None:
-        """Sends an event; the first one starts the stream."""
+        """Send an event; the first one starts the stream."""
         exchange = self._exchange
         if not exchange.is_answered:
             await exchange.start(200, (*self._list_headers(), (b"content-type", _STREAM.encode())))
         await exchange.write(event)
 
     def _list_headers(self) -> RawFields:
-        """Returns the server's own headers, without those about its body."""
+        """Return the server's own headers, without those about its body."""
         if self._incoming is None:
             return ()
         return tuple([one for one in drop_hop_by_hop(self._incoming.headers) if one[0].lower() not in _FRAMING])
@@ -178,7 +178,7 @@ class McpHttpRequest:
                 exchange.break_connection(reset=True)
 
     async def _send_message(self, outcome: ClientOutcome) -> None:
-        """Sends a message in the form that the server chose; two messages need a stream."""
+        """Send a message in the form that the server chose; two messages need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
             await self._send_event(sse.format_message(outcome.first))
@@ -200,7 +200,7 @@ class McpHttpRequest:
         self._said = not self._exchange.connection.is_gone
 
     async def _forward_unchanged(self, body: bytes | None) -> None:
-        """Passes request and reply unchanged, as they arrive."""
+        """Pass request and reply unchanged, as they arrive."""
         incoming = await self._send(body)
         length = incoming.get("content-length")
         headers = _drop_length(drop_hop_by_hop(incoming.headers))
@@ -215,7 +215,7 @@ class McpHttpRequest:
 
 
 async def _read_events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
-    """Yields the events of a reply as they arrive."""
+    """Yield the events of a reply as they arrive."""
     events = sse.EventSplitter()
     async for data in incoming.stream_body():
         for event in events.feed(data):

@@ -36,30 +36,30 @@ class McpTrialState:
         self._counts: dict[tuple[str, str], int] = {}
 
     def add_tool(self, tool: str, shape: ResultShape | None = None) -> None:
-        """Remembers a tool."""
+        """Remember a tool."""
         if tool in self.tools or len(self.tools) < _NAMES_KEPT:
             self.tools[tool] = shape or self.tools.get(tool, PLAIN)
 
     def add_listed_tool(self, name: str, tool: Mapping[str, Any]) -> None:
-        """Remembers a tool as its server lists it."""
+        """Remember a tool as its server lists it."""
         self.add_tool(name, read_result_shape(tool))
         if name in self.tools:
             self.schemas[name] = read_declared_schema(tool)
 
     def count_request(self, plane: str, target: str) -> int:
-        """Counts a request that is not a tool call: a listing, a read."""
+        """Count a request that is not a tool call: a listing, a read."""
         key = (plane, target)
         if key in self._counts or len(self._counts) < _NAMES_KEPT:
             self._counts[key] = self._counts.get(key, 0) + 1
         return self._counts.get(key, 1)
 
     def add_lost_session(self, session: str) -> None:
-        """Records that a fault ended an HTTP session, which is unknown from now on."""
+        """Record that a fault ended an HTTP session, which is unknown from now on."""
         if len(self.lost) < _NAMES_KEPT:
             self.lost.add(session)
 
     def end_trial(self) -> None:
-        """Reports the calls that are open at the end of the trial as unfinished."""
+        """Report the calls that are open at the end of the trial as unfinished."""
         for sighting in list(self.open):
             sighting.report_unfinished()
         self.open.clear()
@@ -76,11 +76,11 @@ class McpCallTrace:
         self._told = False
 
     def report_end(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
-        """Reports a call whose end the agent saw; `whole` is the complete result, if its text is not all of it."""
+        """Report a call whose end the agent saw; `whole` is the complete result, if its text is not all of it."""
         self._report(output, status, trouble, finished=True, whole=whole)
 
     def report_unfinished(self) -> None:
-        """Reports a call that nobody waits for any more."""
+        """Report a call that nobody waits for any more."""
         self._report("", None, "cancelled", finished=False)
 
     def _report(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
@@ -134,7 +134,7 @@ class DeclaredSchema:
             return None
 
     def is_valid(self, structured: Any) -> bool | None:
-        """Returns whether it is valid; None if unknown: the schema is invalid, or refers to something outside it."""
+        """Return whether it is valid; None if unknown: the schema is invalid, or refers to something outside it."""
         try:
             return None if self._validator is None else bool(self._validator.is_valid(structured))
         except ValueError:  # nested too deeply
@@ -142,13 +142,13 @@ class DeclaredSchema:
 
 
 def read_declared_schema(tool: Mapping[str, Any]) -> DeclaredSchema | None:
-    """Returns the schema that a listed tool declares for its structured results."""
+    """Return the schema that a listed tool declares for its structured results."""
     schema = tool.get("outputSchema")
     return DeclaredSchema(schema) if isinstance(schema, dict) else None
 
 
 def is_acceptable(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any = UNSET) -> bool:
-    """Returns whether the client accepts structured content; UNSET is none. For a tool that was never listed, or whose
+    """Return whether the client accepts structured content; UNSET is none. For a tool that was never listed, or whose
     schema cannot be read: if it has the shape of the server's result, because a client may look up the schema
     later."""
     if schema is None:
@@ -162,7 +162,7 @@ def is_acceptable(schema: DeclaredSchema | UnsetType | None, structured: Any, be
 
 
 def _has_same_shape(before: Any, now: Any) -> bool:
-    """Returns whether the fields are the same, and list items are like the first."""
+    """Return whether the fields are the same, and list items are like the first."""
     if isinstance(before, dict):
         return (
             isinstance(now, dict)

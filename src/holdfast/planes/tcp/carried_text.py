@@ -19,7 +19,7 @@ _QUERY, _EXECUTE = 3, 23  # MySQL's COM_QUERY and COM_STMT_EXECUTE
 
 
 def read_sent_text(wire: Wire, data: bytes) -> str:
-    """Returns the text that a client sent, without the words of SQL and without its login."""
+    """Return the text that a client sent, without the words of SQL and without its login."""
     if wire == "postgres":
         return "\n".join(_read_postgres_sent(data))
     if wire == "mysql":
@@ -29,7 +29,7 @@ def read_sent_text(wire: Wire, data: bytes) -> str:
 
 
 def read_received_text(wire: Wire, data: bytes) -> str:
-    """Returns the text of the service's reply."""
+    """Return the text of the service's reply."""
     if wire == "postgres":
         return "\n".join(
             value for kind, body in _split_postgres(data) if kind == b"D" for value in _read_postgres_values(body)
@@ -74,7 +74,7 @@ def _read_postgres_sent(data: bytes) -> Iterator[str]:
 
 
 def _read_postgres_values(body: bytes) -> Iterator[str]:
-    """Yields the columns of a row, or the parameters of a statement: a count, then each with its size."""
+    """Yield the columns of a row, or the parameters of a statement: a count, then each with its size."""
     at = 2
     for _ in range(int.from_bytes(body[:2])):
         size = int.from_bytes(body[at : at + 4], signed=True)
@@ -84,7 +84,7 @@ def _read_postgres_values(body: bytes) -> Iterator[str]:
 
 
 def _read_value(value: bytes) -> Iterator[str]:
-    """Yields a text, or a number in binary: which of the two kinds of number is unknown, so it is read as both."""
+    """Yield a text, or a number in binary: which of the two kinds of number is unknown, so it is read as both."""
     text = value.decode("utf-8", "replace")
     if text.isprintable() or len(value) not in (2, 4, 8):
         yield text
@@ -105,7 +105,7 @@ def _split_mysql(data: bytes) -> Iterator[bytes]:
 
 
 def _read_mysql_row(packet: bytes) -> Iterator[str]:
-    """Yields the columns of a row of texts; of another packet what can be printed."""
+    """Yield the columns of a row of texts; of another packet what can be printed."""
     columns, at = [], 0
     while at < len(packet):
         size, at = packet[at], at + 1

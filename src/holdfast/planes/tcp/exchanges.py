@@ -60,7 +60,7 @@ class ConnectionExchanges:
             self._round.ended = self._sink.now()
 
     def begin(self, transaction: int) -> None:
-        """Assigns everything sent from now on to this transaction."""
+        """Assign everything sent from now on to this transaction."""
         self._transaction = transaction
         if self._round is not None:
             self._round.transaction = transaction

@@ -20,7 +20,7 @@ class ClientFrames:
         self._at = 0
 
     async def read_exactly(self, size: int) -> bytes:
-        """Returns this many bytes, or fewer at the end of the input."""
+        """Return this many bytes, or fewer at the end of the input."""
         while len(self._data) - self._at < size:
             if not await self._read_more():
                 break
@@ -29,13 +29,13 @@ class ClientFrames:
         return data
 
     async def read_some(self, most: int) -> bytes:
-        """Returns the available bytes, up to this many; b"" at the end of the input."""
+        """Return the available bytes, up to this many; b"" at the end of the input."""
         if self._at == len(self._data) and not await self._read_more():
             return b""
         return await self.read_exactly(min(most, len(self._data) - self._at))
 
     def take_rest(self) -> bytes:
-        """Returns the bytes that were read from the client but not consumed."""
+        """Return the bytes that were read from the client but not consumed."""
         data, self._data, self._at = bytes(self._data[self._at :]), bytearray(), 0
         return data
 
@@ -65,19 +65,19 @@ class MessageBatch:
             await self._sink.write(data)
 
     async def send(self, data: bytes, rest: int) -> None:
-        """Forwards a message with this many bytes not read yet."""
+        """Forward a message with this many bytes not read yet."""
         self.put(data)
         while rest and (more := await self.frames.read_some(min(rest, LIMIT))):
             rest -= len(more)
             self.put(more)
 
     async def skip(self, rest: int) -> None:
-        """Drops the rest of a message."""
+        """Drop the rest of a message."""
         while rest and (data := await self.frames.read_some(min(rest, LIMIT))):
             rest -= len(data)
 
     async def pass_all(self) -> None:
-        """Passes everything on unread."""
+        """Pass everything on unread."""
         while data := await self.frames.read_some(LIMIT):
             self.put(data)
 

@@ -27,14 +27,14 @@ class MysqlStatements:
         self._last = _UNKNOWN
 
     def find_statements(self, payload: bytes) -> tuple[TransactionStatement, ...]:
-        """Returns the statements that a QUERY or an EXECUTE runs."""
+        """Return the statements that a QUERY or an EXECUTE runs."""
         if payload[0] == wire.QUERY:
             return parse_transaction(wire.read_sql(payload), "mysql")
         number = int.from_bytes(payload[1:5], "little")
         return (self._last if number == _LAST else self._prepared.get(number, _UNKNOWN),)
 
     def prepare(self, payload: bytes) -> Callable[[int], None]:
-        """Remembers a statement; returns the object that will receive its number."""
+        """Remember a statement; return the object that will receive its number."""
         statements = parse_transaction(wire.read_sql(payload), "mysql")
         self._last = statements[0] if statements else _UNKNOWN
         return partial(self._set_number, self._last)
@@ -121,7 +121,7 @@ class MysqlReader(WireReader):
 
 
 async def reject_client(client: ConnectionEnd) -> None:
-    """Reports "too many connections" to a new client, like the server does."""
+    """Report "too many connections" to a new client, like the server does."""
     await client.write(wire.build_too_many_error())
 
 
@@ -137,7 +137,7 @@ class MysqlReplies(WireReplies):
     """Reads MySQL's answers."""
 
     def expect_answer(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
-        """Records that a command goes to the server, which will answer it."""
+        """Record that a command goes to the server, which will answer it."""
         if command not in wire.SILENT:
             self._waiting.append(_PendingCommand(command, named, ours))
 
@@ -157,7 +157,7 @@ class MysqlReplies(WireReplies):
         return at, start, pieces
 
     def _read_reply(self, payload: bytes) -> bool:
-        """Reads the first packet of an answer; returns whether it is for the client."""
+        """Read the first packet of an answer; return whether it is for the client."""
         question = self._waiting.popleft()
         self.last = wire.describe_answer(payload)
         if question.named is not None and payload[:1] == b"\0":

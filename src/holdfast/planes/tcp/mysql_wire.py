@@ -25,43 +25,43 @@ CODES = {
 
 
 def build_packet(payload: bytes, number: int) -> bytes:
-    """Returns a packet with its head."""
+    """Return a packet with its head."""
     return struct.pack("<I", len(payload))[:3] + bytes((number,)) + payload
 
 
 def build_error(kind: str) -> bytes:
-    """Returns the server's rejection of a command."""
+    """Return the server's rejection of a command."""
     code, state, text = CODES[kind]
     return build_packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
 
 
 def build_too_many_error() -> bytes:
-    """Builds the error that a full server sends instead of a greeting; it has no SQL state yet."""
+    """Build the error that a full server sends instead of a greeting; it has no SQL state yet."""
     return build_packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
 
 
 def build_query(sql: str) -> bytes:
-    """Returns a command from Holdfast."""
+    """Return a command from Holdfast."""
     return build_packet(bytes((QUERY,)) + sql.encode(), 0)
 
 
 def wants_tls(hello: bytes) -> bool:
-    """Returns whether the client's first packet only requests TLS."""
+    """Return whether the client's first packet only requests TLS."""
     return len(hello) == 32 and bool(int.from_bytes(hello[:4], "little") & _TLS)
 
 
 def uses_compression(hello: bytes) -> bool:
-    """Returns whether the connection is compressed after the client's first packet."""
+    """Return whether the connection is compressed after the client's first packet."""
     return bool(int.from_bytes(hello[:4], "little") & (_COMPRESS | _ZSTD))
 
 
 def read_sql(payload: bytes) -> str:
-    """Returns the SQL of a query; newer clients put an empty list of attributes before it."""
+    """Return the SQL of a query; newer clients put an empty list of attributes before it."""
     return payload[1:].lstrip(b"\0\1").decode("utf-8", "replace")
 
 
 def read_status(payload: bytes) -> int | None:
-    """Returns the server's state, if this is an OK packet."""
+    """Return the server's state, if this is an OK packet."""
     if payload[:1] != b"\0":
         return None
     at = _skip_number(payload, _skip_number(payload, 1))
@@ -70,7 +70,7 @@ def read_status(payload: bytes) -> int | None:
 
 
 def describe_answer(payload: bytes) -> str:
-    """Returns a short description of an answer."""
+    """Return a short description of an answer."""
     if payload[:1] == b"\xff":
         code = int.from_bytes(payload[1:3], "little")
         return f"error {code}: {payload[9:].decode('utf-8', 'replace')}"
@@ -78,6 +78,6 @@ def describe_answer(payload: bytes) -> str:
 
 
 def _skip_number(payload: bytes, at: int) -> int:
-    """Returns where a length-encoded number ends."""
+    """Return where a length-encoded number ends."""
     first = payload[at] if at < len(payload) else 0
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)

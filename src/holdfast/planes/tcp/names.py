@@ -47,7 +47,7 @@ class NamePlane:
 
     @classmethod
     async def open(cls, sock: socket, names: Mapping[str, tuple[str, str]], context: TrialContext) -> NamePlane:
-        """Serves a listening socket, which it closes in the end."""
+        """Serve a listening socket, which it closes in the end."""
         plane = cls(names, context)
         plane._server = await asyncio.start_server(plane._serve, sock=sock)
         return plane
@@ -98,13 +98,13 @@ class NamePlane:
 
 
 def list_unresolved(scenario: Scenario) -> frozenset[str]:
-    """Returns the services whose names a fault may keep from resolving: the sandbox's hosts file omits them."""
+    """Return the services whose names a fault may keep from resolving: the sandbox's hosts file omits them."""
     on_services = (one for one in scenario.injections if one.plane == "service")
     return frozenset(one.target for one in on_services if get_fault_traits(one.plane, one.mode).step == "name")
 
 
 def _parse_question(query: bytes) -> _Question | None:
-    """Returns the first question, if it can be parsed."""
+    """Return the first question, if it can be parsed."""
     at, labels = 12, []
     while at < len(query) and query[at]:
         size = query[at]
@@ -119,7 +119,7 @@ def _parse_question(query: bytes) -> _Question | None:
 
 
 def _build_head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
-    """Returns an authoritative answer that claims recursion, because some resolvers require it."""
+    """Return an authoritative answer that claims recursion, because some resolvers require it."""
     flags = 0x8580 | code
     return query[:2].ljust(2, b"\0") + struct.pack("!HHHHH", flags, questions, answers, 0, 0)
 

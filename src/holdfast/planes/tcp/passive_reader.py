@@ -34,7 +34,7 @@ class PassiveReader:
         self._failure: Exception | None = None
 
     async def run(self, early: bytes) -> None:
-        """Runs until both sides have ended; raises the exception of a failed read. `early` holds bytes already
+        """Run until both sides have ended; raise the exception of a failed read. `early` holds bytes already
         read from the client."""
         client, server = self._client, self._server
         if early:

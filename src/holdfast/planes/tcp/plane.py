@@ -38,7 +38,7 @@ class TcpPlane:
         latency_ms: float = 0,
         wrote: Callable[[TransactionStatement], None] | None = None,
     ) -> TcpPlane:
-        """Serves a listening socket, which it closes in the end; data from the service is delayed by `latency_ms`.
+        """Serve a listening socket, which it closes in the end; data from the service is delayed by `latency_ms`.
 
         `wire` is the protocol, from the traits of the service's kind. `wrote` is called for every database write.
         """
@@ -71,7 +71,7 @@ class TcpPlane:
         self._service.stop_faults()
 
     async def close(self) -> None:
-        """Closes every connection; afterwards no task and no socket is left, and the ledger is complete."""
+        """Close every connection; afterwards no task and no socket is left, and the ledger is complete."""
         if self._server is not None:
             self._server.close()
         carried = dict(self._open)

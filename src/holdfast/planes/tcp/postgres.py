@@ -38,7 +38,7 @@ class PostgresStatements:
         self._portals: dict[str, TransactionStatement] = {}
 
     def find_statements(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
-        """Returns the statements that a message runs; remembers named statements and portals."""
+        """Return the statements that a message runs; remembers named statements and portals."""
         if kind == b"Q":
             return parse_transaction(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
         if kind == b"E":
@@ -156,7 +156,7 @@ def _set_answer(answer: asyncio.Future[bytes], byte: bytes) -> None:
 
 
 async def reject_client(client: ConnectionEnd) -> None:
-    """Reports "too many clients" to a new client, like the server does; declines its TLS request first."""
+    """Report "too many clients" to a new client, like the server does; declines its TLS request first."""
     frames = ClientFrames(client.read, _yield_to_loop)
     while len(size := await frames.read_exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
         body = await frames.read_exactly(int.from_bytes(size) - 4)
@@ -171,7 +171,7 @@ async def _yield_to_loop() -> None:
 
 
 def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
-    """Returns an ErrorResponse as the server would write it."""
+    """Return an ErrorResponse as the server would write it."""
     code, text = CODES[kind]
     fields = (("S", severity), ("V", severity), ("C", code), ("M", text.format(verb=verb)))
     body = b"".join(f"{name}{value}\0".encode() for name, value in fields) + b"\0"
@@ -179,18 +179,18 @@ def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
 
 
 def build_query(sql: str) -> bytes:
-    """Returns a simple Query."""
+    """Return a simple Query."""
     text = sql.encode() + b"\0"
     return b"Q" + struct.pack("!i", len(text) + 4) + text
 
 
 def build_raising_sql(kind: str) -> str:
-    """Builds SQL that fails on the server with the error that the client receives, to put its transaction into that
+    """Build SQL that fails on the server with the error that the client receives, to put its transaction into that
     state."""
     code = CODES[kind][0]
     return f"DO $holdfast$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $holdfast$"
 
 
 def read_strings(body: bytes, count: int) -> list[str]:
-    """Returns the first zero-terminated strings of a message."""
+    """Return the first zero-terminated strings of a message."""
     return [part.decode("utf-8", "replace") for part in body.split(b"\0", count)[:count]]

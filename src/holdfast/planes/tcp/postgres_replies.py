@@ -36,7 +36,7 @@ class PostgresReplies(WireReplies):
         self._skipping = False
 
     def expect(self, kind: bytes) -> None:
-        """Records that a message of this kind goes to the server."""
+        """Record that a message of this kind goes to the server."""
         if kind not in _ASKING or len(self._waiting) > _QUESTIONS_KEPT:
             return
         if self._skipping and kind != b"S":  # after an error the server ignores messages until Sync
@@ -45,7 +45,7 @@ class PostgresReplies(WireReplies):
         self._waiting.append(kind)
 
     def expect_byte(self, heard: Callable[[bytes], None]) -> None:
-        """Passes the next byte to `heard`: a complete answer that says whether TLS is available; b"" if none comes."""
+        """Pass the next byte to `heard`: a complete answer that says whether TLS is available; b"" if none comes."""
         self._heard = heard
 
     def end(self) -> None:
@@ -96,7 +96,7 @@ class PostgresReplies(WireReplies):
         return not (first == FIX and kind in _OURS)
 
     def _handle_error(self, first: bytes) -> None:
-        """Handles an error in the extended protocol: messages up to Sync get no answer."""
+        """Handle an error in the extended protocol: messages up to Sync get no answer."""
         if not first or first in _READY:
             return
         while self._waiting and self._waiting[0] != b"S":
@@ -105,6 +105,6 @@ class PostgresReplies(WireReplies):
 
 
 def _format_error(body: bytes) -> str:
-    """Returns the code and the message of an error."""
+    """Return the code and the message of an error."""
     fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
     return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"

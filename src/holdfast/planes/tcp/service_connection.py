@@ -51,7 +51,7 @@ class ServiceConnection:
         """Whether no connection fault stopped it."""
 
     async def run(self) -> None:
-        """Runs until the connection has ended, whatever happens."""
+        """Run until the connection has ended, whatever happens."""
         try:
             await self._carry()
         except Failed as failed:
@@ -95,7 +95,7 @@ class ServiceConnection:
         return Reply("a connection")
 
     async def _wait(self, ms: float) -> None:
-        """Waits before the client has received anything; ends when the client leaves."""
+        """Wait before the client has received anything; end when the client leaves."""
         try:
             async with asyncio.timeout(ms / 1000):
                 await self._client.left.wait()
@@ -129,7 +129,7 @@ class ServiceConnection:
 
     # -- the end --------------------------------------------------------------------------------
     async def _send_failure(self, failed: Failed) -> None:
-        """Presents a failure as a socket client observes it."""
+        """Present a failure as a socket client observes it."""
         await self._close_server()
         client, context = self._client, self._service.context
         if client.is_gone:
@@ -157,7 +157,7 @@ class ServiceConnection:
         client.break_connection(reset=reset)
 
     async def _close_server(self) -> None:
-        """Closes the server's side first, so that its rollback is complete when the client notices."""
+        """Close the server's side first, so that its rollback is complete when the client notices."""
         server = self._server
         if server is None:
             return
@@ -171,7 +171,7 @@ class ServiceConnection:
         server.abort()
 
     def _finish(self) -> None:
-        """Closes what is open, and removes the parts of a delivery without effect."""
+        """Close what is open, and remove the parts of a delivery without effect."""
         for sink in self._sinks:
             sink.stop()
         if self._server is not None:
@@ -183,7 +183,7 @@ class ServiceConnection:
             self._service.context.injector.mark_undelivered("service", self._service.name, self._n, why, parts=unfelt)
 
     def abort(self) -> None:
-        """Closes both sides immediately."""
+        """Close both sides immediately."""
         self._client.abort()
         if self._server is not None:
             self._server.abort()
@@ -196,7 +196,7 @@ async def _copy_bytes(source: ConnectionEnd, sink: ByteSink) -> None:
 
 
 async def _run_both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, None]) -> None:
-    """Runs both directions until both have ended, or one fails."""
+    """Run both directions until both have ended, or one fails."""
     loop = asyncio.get_running_loop()
     tasks = {loop.create_task(up), loop.create_task(down)}
     try:
@@ -283,7 +283,7 @@ class ConnectionFaults:
 
 
 def _build_arguments(due: TransactionStep) -> dict[str, object]:
-    """Returns the arguments for a schedule's `match` and for faults."""
+    """Return the arguments for a schedule's `match` and for faults."""
     statement = due.statement
     return {"verb": statement.verb, "table": statement.table, "statement": statement.text, "ends": due.ends}
 

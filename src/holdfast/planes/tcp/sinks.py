@@ -26,11 +26,11 @@ class ByteSink(Protocol):
     async def write(self, data: bytes) -> None: ...
 
     async def finish(self) -> None:
-        """Signals the end of the data."""
+        """Signal the end of the data."""
         ...
 
     def stop(self) -> None:
-        """Stops sending, because the connection is over."""
+        """Stop sending, because the connection is over."""
         ...
 
 
@@ -47,7 +47,7 @@ class PlainSink:
         self._end.finish()
 
     def stop(self) -> None:
-        """Does nothing: nothing is buffered here."""
+        """Do nothing: nothing is buffered here."""
 
 
 class PacedSink:
@@ -81,7 +81,7 @@ class PacedSink:
         self._end.finish()
 
     def stop(self) -> None:
-        """Does nothing: nothing is buffered here."""
+        """Do nothing: nothing is buffered here."""
 
     def _record_effect(self, at: int) -> None:
         rate = self._delivery.rate

@@ -40,7 +40,7 @@ class TransactionState:
     def add_statements(
         self, statements: Sequence[TransactionStatement], *, commits: bool = True
     ) -> list[TransactionStep]:
-        """Returns the steps of a message with these statements, each at most once per transaction.
+        """Return the steps of a message with these statements, each at most once per transaction.
 
         Does not include `commits`: a write outside a block is committed later, by `sync`.
         """
@@ -52,32 +52,32 @@ class TransactionState:
         return [due._replace(ends=ends) for due in dues.values()]
 
     def add_sync(self) -> list[TransactionStep]:
-        """Returns the steps of a message that commits everything written outside a block."""
+        """Return the steps of a message that commits everything written outside a block."""
         if self.open or self._wrote is None:
             return []
         return [due._replace(ends=True) for due in self._take_step("commit", self._wrote)]
 
     def mark_sent(self) -> None:
-        """Records that the message was sent; a statement outside a block was a transaction of its own."""
+        """Record that the message was sent; a statement outside a block was a transaction of its own."""
         if not self.open:
             self._end_transaction()
 
     def fail(self, *, rolled_back: bool) -> None:
-        """Records that a statement was rejected."""
+        """Record that a statement was rejected."""
         if rolled_back or not self.open:
             self._end_transaction()
         else:
             self.failed = True
 
     def set_server_state(self, *, open: bool, failed: bool = False) -> None:
-        """Takes over the server's state after all questions are answered."""
+        """Take over the server's state after all questions are answered."""
         if open:
             self.open, self.failed = True, failed
         elif self.n or self.open:
             self._end_transaction()
 
     def reset(self) -> None:
-        """Resets the state, because the client starts over."""
+        """Reset the state, because the client starts over."""
         self.set_server_state(open=False)
         self.autocommit = True
 

@@ -50,7 +50,7 @@ class TrialService:
 
     @contextmanager
     def guard_connecting(self) -> Iterator[None]:
-        """Marks the trial as concurrent if another connection is being opened: the order in which faults act is then
+        """Mark the trial as concurrent if another connection is being opened: the order in which faults act is then
         random.
         """
         self._connecting += 1
@@ -62,7 +62,7 @@ class TrialService:
             self._connecting -= 1
 
     async def connect(self) -> ConnectionEnd:
-        """Connects to the service. If it never worked, that is a harness error; later it may be the agent's doing."""
+        """Connect to the service. If it never worked, that is a harness error; later it may be the agent's doing."""
         try:
             end = await dial(self._upstream)
         except OSError as failed:
@@ -76,6 +76,6 @@ class TrialService:
         return end
 
     def record_write(self, statement: TransactionStatement) -> None:
-        """Records a write to the database."""
+        """Record a write to the database."""
         if self._wrote is not None:
             self._wrote(statement)

@@ -27,7 +27,7 @@ class Sending(Protocol):
     """Sends a message to the server."""
 
     async def __call__(self, *, answered: bool) -> Reply:
-        """Sends it; `answered`: waits for its answer, which is held back."""
+        """Send it; `answered`: waits for its answer, which is held back."""
         ...
 
 
@@ -35,30 +35,30 @@ class TransactionFaults(Protocol):
     """The faults that may act on a connection's transactions."""
 
     def begin(self) -> int:
-        """Begins a transaction and returns its number, from 1."""
+        """Begin a transaction and return its number, from 1."""
         ...
 
     def end(self) -> None:
-        """Ends a transaction."""
+        """End a transaction."""
         ...
 
     def record_write(self, statement: TransactionStatement) -> None:
-        """Records a write to the server."""
+        """Record a write to the server."""
         ...
 
     async def send_through(self, steps: Sequence[TransactionStep], send: Sending) -> None:
-        """Sends a message through the faults that wait at its steps.
+        """Send a message through the faults that wait at its steps.
 
         Raises StatementRefused if a fault makes the database reject it, Failed if one breaks the connection.
         """
         ...
 
     async def request_tls(self) -> None:
-        """Applies faults when the client requests TLS; raises Failed if a fault breaks the handshake."""
+        """Apply faults when the client requests TLS; raise Failed if a fault breaks the handshake."""
         ...
 
     def note_unreadable(self, why: str) -> None:
-        """Notes that the rest of the connection cannot be read, so faults cannot act on its transactions."""
+        """Note that the rest of the connection cannot be read, so faults cannot act on its transactions."""
         ...
 
 
@@ -96,12 +96,12 @@ class Answers:
                 await self._release()
 
     def hold(self) -> None:
-        """Holds back everything from now on."""
+        """Hold back everything from now on."""
         if self._held is None:
             self._held = bytearray()
 
     async def release(self) -> None:
-        """Sends what was held back, and everything that follows."""
+        """Send what was held back, and everything that follows."""
         async with self._lock:
             await self._release()
 
@@ -135,7 +135,7 @@ class WireReplies(ABC):
         return bool(self._waiting)
 
     async def wait_answered(self) -> None:
-        """Waits until every question is answered, or the server wants data; raises ConnectionResetError if it is
+        """Wait until every question is answered, or the server wants data; raise ConnectionResetError if it is
         gone."""
         while self._waiting and not self._copying:
             if self._over:
@@ -144,12 +144,12 @@ class WireReplies(ABC):
             await self._moved.wait()
 
     def end(self) -> None:
-        """Records that the server sends no more."""
+        """Record that the server sends no more."""
         self._over = True
         self._moved.set()
 
     def scan(self, data: bytes) -> bytes:
-        """Returns the part for the client; an incomplete message that must be read waits here."""
+        """Return the part for the client; an incomplete message that must be read waits here."""
         if self.opaque:
             return data
         # Bytes are passed on as slices of what arrived. Only an incomplete message that must be read is kept back, so a
@@ -165,7 +165,7 @@ class WireReplies(ABC):
 
     @abstractmethod
     def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
-        """Returns the end of the last message read, the start of the data for the client, and the pieces before.
+        """Return the end of the last message read, the start of the data for the client, and the pieces before.
 
         Most messages are rows, so each protocol has its own loop, in which a row costs no call.
         """
@@ -221,10 +221,10 @@ class WireReader(ABC):
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Creates `_replies`, and whatever else reads this protocol."""
+        """Create `_replies`, and whatever else reads this protocol."""
 
     async def forward_replies(self) -> None:
-        """Forwards the server's messages until it ends."""
+        """Forward the server's messages until it ends."""
         try:
             while data := await self._server.read():
                 if data_for_client := self._replies.scan(data):
@@ -236,7 +236,7 @@ class WireReader(ABC):
             self._transactions.set_server_state(open=False)
 
     async def forward_requests(self) -> None:
-        """Forwards the client's messages until it ends."""
+        """Forward the client's messages until it ends."""
         if not await self._forward_start():
             await self._lane.pass_all()
         elif self._passive:
@@ -251,12 +251,12 @@ class WireReader(ABC):
         await self._lane.finish()
 
     def _measure_message(self, data: bytes) -> tuple[int, int]:
-        """Returns the length of a message that begins like this, and how many of its bytes are read."""
+        """Return the length of a message that begins like this, and how many of its bytes are read."""
         size = self._read_size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
         return self.HEAD + size, self.HEAD + min(size, LIMIT)
 
     def _read_forwarded(self, data: bytes) -> None:
-        """Records the effect of a message that was already forwarded."""
+        """Record the effect of a message that was already forwarded."""
         message = WireMessage(data[: self.HEAD], data[self.HEAD :], 0)
         if (work := self._read(message)) is not None:
             self._expect(message)
@@ -284,7 +284,7 @@ class WireReader(ABC):
         return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
 
     async def _handle_work(self, message: WireMessage, work: Work) -> None:
-        """Sends a working message through the faults that wait for it."""
+        """Send a working message through the faults that wait for it."""
 
         async def send(*, answered: bool) -> Reply:
             return await self._forward(message, answered)
@@ -321,24 +321,24 @@ class WireReader(ABC):
 
     @abstractmethod
     async def _forward_start(self) -> bool:
-        """Forwards the start of the connection; False if the rest cannot be read."""
+        """Forward the start of the connection; False if the rest cannot be read."""
 
     @abstractmethod
     def _read_size(self, head: bytes) -> int:
-        """Returns the length of a message after its head."""
+        """Return the length of a message after its head."""
 
     @abstractmethod
     def _read(self, message: WireMessage) -> Work | None:
-        """Returns the work of a message; None if faults cannot wait for it."""
+        """Return the work of a message; None if faults cannot wait for it."""
 
     @abstractmethod
     def _expect(self, message: WireMessage) -> None:
-        """Records that the message goes to the server, which will answer it."""
+        """Record that the message goes to the server, which will answer it."""
 
     def _request_answer(self, message: WireMessage) -> None:
-        """Makes the server answer immediately when it would wait for more."""
+        """Make the server answer immediately when it would wait for more."""
         return
 
     @abstractmethod
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
-        """Reports the refusal to the client, and puts the server's transaction into the same state."""
+        """Report the refusal to the client, and put the server's transaction into the same state."""

@@ -115,7 +115,7 @@ def _read_finish(message: dict[str, Any]) -> tuple[Finish, ...]:
 
 
 def _read_usage(used: dict[str, Any]) -> tuple[Usage, ...]:
-    """Reads the usage; this format counts cached input separately from other input."""
+    """Read the usage; this format counts cached input separately from other input."""
     plain, written, cached = (as_count(used.get(key)) for key in _INPUTS)
     return (Usage(plain + written + cached, as_count(used.get("output_tokens")), cached, written),) if used else ()
 
@@ -128,7 +128,7 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Returns a reply written by Holdfast, without its content."""
+    """Return a reply written by Holdfast, without its content."""
     return {
         "id": f"msg_{derive_id(completion, request)}",
         "type": "message",
@@ -173,7 +173,7 @@ class _Events:
             self._keep_other(event, got)
 
     def _keep_other(self, event: dict[str, Any], got: StreamedReply) -> None:
-        """Keeps the parts of an event that the neutral form does not support."""
+        """Keep the parts of an event that the neutral form does not support."""
         at, block, delta = (
             as_count(event.get("index")),
             as_dict(event.get("content_block")),
@@ -249,7 +249,7 @@ class _AnthropicWriter(ReplyWriter):
         yield _format_event("ping")
 
     def write_aside(self, data: Any) -> Iterator[bytes]:
-        """Writes events of a separate block, or of the open text block."""
+        """Write events of a separate block, or of the open text block."""
         own = False
         for event in data:
             kind = event.get("type")

@@ -21,7 +21,7 @@ _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """Reads a request."""
+    """Read a request."""
     choice = as_dict(body.get("tool_choice"))
     form = as_dict(as_dict(body.get("output_config")).get("format")) or as_dict(body.get("output_format"))
     return ModelRequest(
@@ -38,7 +38,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Returns the request with other texts in its tool results, and `is_error` on failed ones."""
+    """Return the request with other texts in its tool results, and `is_error` on failed ones."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -57,7 +57,7 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
 
 
 def _read_message(role: str, content: Any, conversation: Conversation) -> None:
-    """Reads one message; results come before the text that is sent with them."""
+    """Read one message; results come before the text that is sent with them."""
     blocks = [as_dict(block) for block in as_list(content)]
     results = [block for block in blocks if _is_result(block)]
     for block in results:
@@ -96,7 +96,7 @@ def _change_block(
 
 
 def _read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
-    """Returns the tools that run on the agent's side: those with a schema of their own."""
+    """Return the tools that run on the agent's side: those with a schema of their own."""
     return tuple(
         [
             ToolDeclaration(name, as_text(tool.get("description")), as_dict(tool.get("input_schema")))

@@ -29,35 +29,35 @@ class Codec(ABC):
 
     @abstractmethod
     def read_request(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        """Reads a request. `path` is the part after the base URL, with its query. Never raises for malformed bodies."""
+        """Read a request. `path` is the part after the base URL, with its query. Never raises for malformed bodies."""
 
     @abstractmethod
     def replace_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        """Returns a copy of the request with other texts in its tool results, by key; `failed` ones are marked as
+        """Return a copy of the request with other texts in its tool results, by key; `failed` ones are marked as
         failed.
         """
 
     @abstractmethod
     def read_reply(self, data: Any) -> Completion:
-        """Reads a plain reply, decoded from JSON."""
+        """Read a plain reply, decoded from JSON."""
 
     @abstractmethod
     def create_reader(self, *, keep: bool = False) -> FormatReader:
-        """Returns the reader for a streamed reply; `keep`: the reply may be changed and written again."""
+        """Return the reader for a streamed reply; `keep`: the reply may be changed and written again."""
 
     @abstractmethod
     def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        """Returns the plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
+        """Return the plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
         fields that the neutral form does not support and all unchanged parts are kept."""
 
     @abstractmethod
     def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        """Returns the writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept
+        """Return the writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept
         it.
         """
 
     def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
-        """Returns the plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
+        """Return the plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
                 return dump_json(refusals.write_error(self.provider, delta.kind, delta.message))
@@ -66,13 +66,13 @@ class Codec(ABC):
     def write_frames(
         self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        """Returns the streamed reply, event by event, with the terminator unless a Cut comes first."""
+        """Return the streamed reply, event by event, with the terminator unless a Cut comes first."""
         return write_stream(completion, self.create_writer(completion, request, like), like)
 
     def keep_deliverable(self, completion: Completion) -> Completion:
-        """Returns the parts of a reply that the format can carry to the client."""
+        """Return the parts of a reply that the format can carry to the client."""
         return completion
 
     def write_refusal(self, failed: Failed) -> Refusal:
-        """Returns an error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
+        """Return an error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
         return refusals.write_refusal(self.provider, failed)

@@ -103,7 +103,7 @@ _HOSTS: dict[str, str] = {
 
 
 def find_route(method: str, path: str) -> ApiRoute | None:
-    """Returns the purpose of a request, from the part after the base URL, query included; None if no provider has such
+    """Return the purpose of a request, from the part after the base URL, query included; None if no provider has such
     a path."""
     bare, _, query = path.partition("?")
     method, bare, events = method.upper(), bare.strip("/"), "alt=sse" in query.split("&")
@@ -124,7 +124,7 @@ def find_route(method: str, path: str) -> ApiRoute | None:
 
 
 def is_model_call(method: str, path: str, body: Any) -> bool:
-    """Returns whether a request is a model call, judged by its path and body: many servers use a provider's format."""
+    """Return whether a request is a model call, judged by its path and body: many servers use a provider's format."""
     route = find_route(method, path)
     if route is None or route.kind not in ("completion", "embeddings") or not isinstance(body, dict):
         return False
@@ -132,7 +132,7 @@ def is_model_call(method: str, path: str, body: Any) -> bool:
 
 
 def find_provider(host: str) -> str | None:
-    """Returns the provider format of a known model host: openai (also for compatible ones), anthropic or google."""
+    """Return the provider format of a known model host: openai (also for compatible ones), anthropic or google."""
     name = host.lower().rstrip(".")
     if name.endswith("aiplatform.googleapis.com"):  # a region precedes it, with a dash
         return "google"

@@ -84,7 +84,7 @@ class Gemini(Codec):
 
 
 def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
-    """Reads one object: a complete reply, or an event of a stream."""
+    """Read one object: a complete reply, or an event of a stream."""
     if data.get("error"):
         return got.set_trouble(refusals.read_trouble(data))
     got.model = got.model or as_text(data.get("modelVersion"))
@@ -112,7 +112,7 @@ def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _read_other_candidates(candidates: list[Any], got: StreamedReply) -> None:
-    """Reads the calls of further candidates, which are never split."""
+    """Read the calls of further candidates, which are never split."""
     for candidate in map(as_dict, candidates):
         for part in as_list(as_dict(candidate.get("content")).get("parts")):
             if _find_kind(part) == "call":
@@ -160,7 +160,7 @@ def _write_usage(usage: Usage) -> dict[str, int]:
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Returns a reply written by Holdfast, without its candidates."""
+    """Return a reply written by Holdfast, without its candidates."""
     usage = {"usageMetadata": _write_usage(completion.usage)} if completion.usage else {}
     id = derive_id(completion, request)
     return {"candidates": [], **usage, "modelVersion": completion.model or request.model, "responseId": id}
@@ -181,12 +181,12 @@ def _write_candidates(candidates: list[Any], was: Completion, now: Completion) -
 
 
 def _copy_candidates(candidates: list[Any], copies: int) -> list[Any]:
-    """Returns the number of candidates of a reply written by Holdfast; all are equal."""
+    """Return the number of candidates of a reply written by Holdfast; all are equal."""
     return [{**one, "index": n} for one in candidates for n in range(copies)]
 
 
 def _drop_broken_calls(completion: Completion) -> tuple[Completion, str]:
-    """Returns the reply without the calls that the format cannot carry, and these calls as text."""
+    """Return the reply without the calls that the format cannot carry, and these calls as text."""
     broken = [call for call in completion.tool_calls if as_raw_object(call.arguments) is None]
     sound = tuple([delta for delta in completion.deltas if delta not in broken])
     text = "; ".join([f"{call.name}({call.arguments})" for call in broken])
@@ -219,7 +219,7 @@ def _read_event(data: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _keep_part(kind: PartKind, part: dict[str, Any], got: StreamedReply) -> None:
-    """Keeps a thought or the signature of a text: Google's models require them in the next request."""
+    """Keep a thought or the signature of a text: Google's models require them in the next request."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":
         got.add_aside("thoughts" if part.get("thought") else ", ".join(part), [_build_text_candidate(part)])

@@ -25,7 +25,7 @@ _MOST_CANDIDATES = 8
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """Reads a request; the model and whether it streams are in the path. Names may be in either case."""
+    """Read a request; the model and whether it streams are in the path. Names may be in either case."""
     model, _, method = unquote(path.partition("?")[0]).rpartition(":")
     settings = _get_either(body, "generationConfig", "generation_config")
     modes = as_list(settings.get("responseModalities", settings.get("response_modalities")))
@@ -51,7 +51,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def lower_types(node: Any) -> Any:
-    """Returns a JSON Schema with its types in lower case."""
+    """Return a JSON Schema with its types in lower case."""
     if isinstance(node, list):
         return [lower_types(item) for item in node]
     if not isinstance(node, dict):
@@ -62,13 +62,13 @@ def lower_types(node: Any) -> Any:
 
 
 def _read_schema(settings: dict[str, Any]) -> dict[str, Any] | None:
-    """Reads the schema of the reply; Google's own schemas have their types in upper case."""
+    """Read the schema of the reply; Google's own schemas have their types in upper case."""
     plain = _get_either(settings, "responseJsonSchema", "response_json_schema")
     return plain or lower_types(_get_either(settings, "responseSchema", "response_schema")) or None
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Returns the request with other texts in its tool results; failed ones become `error`."""
+    """Return the request with other texts in its tool results; failed ones become `error`."""
     if not isinstance(body.get("contents"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -91,7 +91,7 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
 
 
 def _read_message(content: Any, conversation: Conversation) -> None:
-    """Reads one message; results come before the text that is sent with them."""
+    """Read one message; results come before the text that is sent with them."""
     if isinstance(content, str):
         return conversation.add_message("user", content)
     parts = [as_dict(part) for part in as_list(as_dict(content).get("parts"))]
@@ -114,7 +114,7 @@ def _read_message(content: Any, conversation: Conversation) -> None:
 
 
 def _unwrap_result(result: dict[str, Any]) -> tuple[str, Any]:
-    """Returns the key that a result is wrapped in, if any, and the value inside."""
+    """Return the key that a result is wrapped in, if any, and the value inside."""
     response = as_dict(result.get("response"))
     sole = next(iter(response)) if len(response) == 1 else ""
     return (sole, response[sole]) if sole in _WRAPPERS else ("", response)
@@ -145,7 +145,7 @@ def _change_part(part: Any, keys: Iterator[str], changed: Mapping[str, str], fai
 
 
 def _write_response(text: str, wrapper: str, value: Any, failed: bool) -> dict[str, Any]:
-    """Returns a result in the shape of the original, as far as the new text allows."""
+    """Return a result in the shape of the original, as far as the new text allows."""
     if failed:
         return {"error": text}
     new = text if isinstance(value, str) else parse_json(text, text)

@@ -16,7 +16,7 @@ _LARGEST = 2**53
 
 
 def parse_json(data: bytes | str, otherwise: Any = None) -> Any:
-    """Returns the value of a JSON text; `otherwise` if it is not JSON."""
+    """Return the value of a JSON text; `otherwise` if it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE:
@@ -28,7 +28,7 @@ def parse_json(data: bytes | str, otherwise: Any = None) -> Any:
 
 
 def dump_json(value: Any) -> bytes:
-    """Returns a value as JSON on one line, for any text in it."""
+    """Return a value as JSON on one line, for any text in it."""
     try:
         return encode(value)
     except (UnicodeEncodeError, OverflowError):
@@ -36,12 +36,12 @@ def dump_json(value: Any) -> bytes:
 
 
 def to_json_text(value: Any) -> str:
-    """Returns a value as text: text unchanged, anything else as JSON."""
+    """Return a value as text: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else dump_json(value).decode()
 
 
 def as_raw_json(text: str) -> Any:
-    """Returns a JSON text, ready to be embedded in a larger value; other text, or a JSON string, stays text."""
+    """Return a JSON text, ready to be embedded in a larger value; other text, or a JSON string, stays text."""
     if text.lstrip()[:1] == '"':
         return text
     try:
@@ -51,7 +51,7 @@ def as_raw_json(text: str) -> Any:
 
 
 def as_raw_object(text: str) -> Any:
-    """Returns a JSON object, ready to be embedded in a larger value.
+    """Return a JSON object, ready to be embedded in a larger value.
 
     None if the text is not an object. Empty text is `{}`.
     """
@@ -60,7 +60,7 @@ def as_raw_object(text: str) -> Any:
 
 
 def read_fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
-    """Returns the values of these fields, in order, each of the requested type.
+    """Return the values of these fields, in order, each of the requested type.
 
     `name=""`, `name=[]` or `name={}`: a value of that type, or this default. `name=int`: a plausible count,
     `name=float`: a finite number, or None.
@@ -78,27 +78,27 @@ def read_fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """Returns the value if it is an object, otherwise an empty one."""
+    """Return the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Returns the value if it is a list, otherwise an empty one."""
+    """Return the value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []
 
 
 def as_text(value: Any) -> str:
-    """Returns the value if it is text, otherwise empty text."""
+    """Return the value if it is text, otherwise empty text."""
     return value if isinstance(value, str) else ""
 
 
 def as_count(value: Any) -> int:
-    """Returns the value if it is a plausible count, otherwise 0."""
+    """Return the value if it is a plausible count, otherwise 0."""
     return as_optional_count(value) or 0
 
 
 def as_optional_count(value: Any) -> int | None:
-    """Returns the value if it is a plausible count, otherwise None."""
+    """Return the value if it is a plausible count, otherwise None."""
     if value is None:
         return None
     if type(value) is int:
@@ -108,7 +108,7 @@ def as_optional_count(value: Any) -> int | None:
 
 
 def as_number(value: Any) -> float | None:
-    """Returns the value if it is a finite number, otherwise None."""
+    """Return the value if it is a finite number, otherwise None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -117,14 +117,14 @@ def as_number(value: Any) -> float | None:
 
 
 def read_text(content: Any) -> str:
-    """Returns the text of a content that is text or a list of parts, one line per part."""
+    """Return the text of a content that is text or a list of parts, one line per part."""
     if isinstance(content, str):
         return content
     return "\n".join([text for part in as_list(content) if (text := _read_part(part))])
 
 
 def replace_text(content: Any, text: str, kind: str = "text") -> Any:
-    """Returns a content with another text. In a list, the first text part is replaced and other kinds of parts stay."""
+    """Return a content with another text. In a list, the first text part is replaced and other kinds of parts stay."""
     if not isinstance(content, list):
         return text
     first = next((part for part in content if _read_part(part)), None)
@@ -138,5 +138,5 @@ def _read_part(part: Any) -> str:
 
 
 def _decode_raw(value: Any) -> Any:
-    """Encodes ready-made JSON inside a value, which the encoder does not support by itself."""
+    """Encode ready-made JSON inside a value, which the encoder does not support by itself."""
     return json.loads(bytes(value))

@@ -38,7 +38,7 @@ _CREATED_AT = "2026-01-01T00:00:00Z"
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """Reads a request. It streams unless it says otherwise."""
+    """Read a request. It streams unless it says otherwise."""
     options = as_dict(body.get("options"))
     wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
     return ModelRequest(
@@ -55,7 +55,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Returns the request with other texts in its tool results. This format cannot mark a failed tool."""
+    """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -139,7 +139,7 @@ class Ollama(Codec):
 
 
 def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
-    """Reads one object: a complete reply, or a line of a stream."""
+    """Read one object: a complete reply, or a line of a stream."""
     if data.get("error"):
         return got.set_trouble(refusals.read_trouble(data))
     got.model = got.model or as_text(data.get("model"))
@@ -165,7 +165,7 @@ def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _write_text(completion: Completion) -> str:
-    """Returns the text. A call whose arguments are not an object becomes text, too: Ollama shows calls it cannot parse
+    """Return the text. A call whose arguments are not an object becomes text, too: Ollama shows calls it cannot parse
     that way."""
     broken = [call for call in completion.tool_calls if as_raw_object(call.arguments) is None]
     return completion.text + "".join([f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in broken])
@@ -243,7 +243,7 @@ class _OllamaWriter(ReplyWriter):
         yield self._write_line("")
 
     def write_aside(self, data: Any) -> Iterator[bytes]:
-        """Writes a thought: in the message, or next to the text if there is no message."""
+        """Write a thought: in the message, or next to the text if there is no message."""
         if self._chat:
             yield self._write_line("", message={"role": "assistant", "content": "", "thinking": data})
         else:

@@ -86,7 +86,7 @@ def _read_call(call: Any) -> ToolCall:
 
 
 def _read_other_calls(choices: list[Any]) -> tuple[ToolCall, ...]:
-    """Returns the calls of further choices, and calls in the older `function_call` field."""
+    """Return the calls of further choices, and calls in the older `function_call` field."""
     messages = [as_dict(as_dict(choice).get("message")) for choice in choices]
     further = [
         _read_call(call)
@@ -129,7 +129,7 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Returns a reply written by Holdfast, without its choices."""
+    """Return a reply written by Holdfast, without its choices."""
     usage = completion.usage
     return {
         "id": f"chatcmpl-{derive_id(completion, request)}",
@@ -176,7 +176,7 @@ def _write_call(call: ToolCall, old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_chunk(chunk: dict[str, Any], got: StreamedReply) -> None:
-    """Reads one chunk of a stream."""
+    """Read one chunk of a stream."""
     if chunk.get("error"):
         return got.set_trouble(refusals.read_trouble(chunk))
     got.model = got.model or as_text(chunk.get("model"))
@@ -198,7 +198,7 @@ def _read_chunk(chunk: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _keep_other(choice: dict[str, Any], got: StreamedReply) -> None:
-    """Keeps the parts of a choice that the neutral form does not support."""
+    """Keep the parts of a choice that the neutral form does not support."""
     delta = as_dict(choice.get("delta"))
     more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
     if more:
@@ -223,7 +223,7 @@ def _read_choice(choice: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _read_others(choice: dict[str, Any], got: StreamedReply) -> None:
-    """Reads the same calls as `_read_other_calls`, from one chunk."""
+    """Read the same calls as `_read_other_calls`, from one chunk."""
     n, delta = choice.get("index") or 0, as_dict(choice.get("delta"))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")) if n else [])):
         made = _read_call(call)
@@ -285,7 +285,7 @@ class _ChatWriter(ReplyWriter):
         return self._write_choice_chunks(_build_choice(delta))
 
     def _write_choice_chunks(self, choice: dict[str, Any]) -> Iterator[bytes]:
-        """Returns a delta for every choice of a reply written by Holdfast; all choices are equal."""
+        """Return a delta for every choice of a reply written by Holdfast; all choices are equal."""
         return (self._write_chunk([{**choice, "index": n}]) for n in range(self._copies))
 
     def _write_chunk(self, choices: list[Any]) -> bytes:

@@ -25,7 +25,7 @@ MOST_COPIES = 128
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """Reads a request; on Azure the model is in the path."""
+    """Read a request; on Azure the model is in the path."""
     model, form, modes, options, tier, metadata, limit, old_limit, temperature, copies = read_fields(
         body, model="", response_format={}, modalities=[], stream_options={}, service_tier="", metadata={},
         max_completion_tokens=int, max_tokens=int, temperature=float, n=int,
@@ -49,18 +49,18 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def echo_service_tier(tier: str) -> dict[str, Any]:
-    """Returns the service tier that the request asks for."""
+    """Return the service tier that the request asks for."""
     return {"service_tier": "default" if tier in ("", "auto") else tier}
 
 
 def read_strict_schema(form: Any) -> dict[str, Any] | None:
-    """Returns the schema of a `json_schema` format, unless the model may deviate from it."""
+    """Return the schema of a `json_schema` format, unless the model may deviate from it."""
     fields = as_dict(form)
     return as_dict(fields.get("schema")) or None if fields.get("strict") is not False else None
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Returns the request with other texts in its tool results. This format cannot mark a failed tool."""
+    """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -70,7 +70,7 @@ def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed:
 
 
 def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
-    """Returns the functions among the tools, in the form that Ollama uses, too."""
+    """Return the functions among the tools, in the form that Ollama uses, too."""
     if "tools" not in body and "functions" not in body:
         return ()
     tools = [(as_dict(as_dict(tool).get("function")), "") for tool in as_list(body.get("tools"))]
@@ -118,7 +118,7 @@ def _change_message(message: Any, view: Any, keys: Any, changed: Mapping[str, st
 
 
 def _replace_result(written: str, result: str, text: str) -> str:
-    """Returns a result inside a text, replaced by another text; the framework's words around it stay."""
+    """Return a result inside a text, replaced by another text; the framework's words around it stay."""
     start, separator, end = written.removeprefix(RESULT).partition(result)
     return f"{RESULT}{start}{text}{end}" if separator else RESULT + text
 

@@ -88,7 +88,7 @@ class OpenAIResponses(Codec):
         return out
 
     def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
-        """Returns the plain reply; an error is part of a reply whose status is `failed`."""
+        """Return the plain reply; an error is part of a reply whose status is `failed`."""
         out = self.write_reply(completion, request, as_dict(like))
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
@@ -100,7 +100,7 @@ class OpenAIResponses(Codec):
 
 
 def _build_part_format(id: str) -> PartFormat:
-    """Creates items; their ids derive from the reply's id."""
+    """Create items; their ids derive from the reply's id."""
     stem = id.removeprefix("resp_")
 
     def write_message(text: str, old: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _build_part_format(id: str) -> PartFormat:
 
 
 def _is_silent(completion: Completion) -> bool:
-    """Returns whether the reply ended normally without text: then it contains an empty message."""
+    """Return whether the reply ended normally without text: then it contains an empty message."""
     return completion.finish == "stop" and not (completion.text or completion.tool_calls or completion.lacks)
 
 
@@ -143,7 +143,7 @@ def _write_error(trouble: ErrorChunk) -> dict[str, Any]:
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Returns a reply written by Holdfast, before it has any output."""
+    """Return a reply written by Holdfast, before it has any output."""
     return {
         "id": f"resp_{derive_id(completion, request)}",
         "object": "response",
@@ -224,7 +224,7 @@ class _ResponsesWriter(ReplyWriter):
         )
 
     def write_aside(self, data: Any) -> Iterator[bytes]:
-        """Writes events of an unchanged item or of the open text, or keeps the fields of the next message."""
+        """Write events of an unchanged item or of the open text, or keep the fields of the next message."""
         item: Any = None
         for event in data:
             kind = event["type"]

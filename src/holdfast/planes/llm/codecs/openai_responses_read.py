@@ -33,7 +33,7 @@ _ECHOED = (
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """Reads a request. Server-side state (`previous_response_id`, `conversation`) is not included."""
+    """Read a request. Server-side state (`previous_response_id`, `conversation`) is not included."""
     choice, form = body.get("tool_choice"), as_dict(as_dict(body.get("text")).get("format"))
     logprobs = "message.output_text.logprobs" in as_list(body.get("include")) or bool(
         as_optional_count(body.get("top_logprobs"))
@@ -62,7 +62,7 @@ def _build_echo(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Returns the request with other texts in its tool results. This format cannot mark a failed tool."""
+    """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("input"), list):
         return dict(body)
     keys = iter([result.key for message in _read_messages(body) for result in message.results])
@@ -140,7 +140,7 @@ def read_call(item: dict[str, Any]) -> ToolCall:
 
 
 def read_custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:
-    """Returns the calls with plain-text input, which faults do not change."""
+    """Return the calls with plain-text input, which faults do not change."""
     known = [as_dict(item) for item in output if as_dict(item).get("type") == "custom_tool_call"]
     return tuple([ToolCall(as_text(i.get("call_id")), as_text(i.get("name")), as_text(i.get("input"))) for i in known])
 
@@ -169,7 +169,7 @@ class ResponseEvents:
         """Events of items that are kept as they arrived, by the item's position in the output."""
 
     def read_event(self, event: dict[str, Any], got: StreamedReply) -> None:
-        """Reads one event of a stream."""
+        """Read one event of a stream."""
         at = as_count(event.get("output_index"))
         match event.get("type"):
             case "response.created":
@@ -193,7 +193,7 @@ class ResponseEvents:
             self._keep_other(at, event, got)
 
     def _keep_other(self, at: int, event: dict[str, Any], got: StreamedReply) -> None:
-        """Keeps the parts of an event that the neutral form does not support."""
+        """Keep the parts of an event that the neutral form does not support."""
         kind, item = as_text(event.get("type")), as_dict(event.get("item"))
         if kind == "response.output_item.added":
             if find_kind(item) == "other":

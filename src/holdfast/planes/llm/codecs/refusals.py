@@ -81,7 +81,7 @@ _READ = {
 
 
 def write_refusal(provider: str, failed: Failed) -> Refusal:
-    """Returns a provider's error reply for a failed call."""
+    """Return a provider's error reply for a failed call."""
     kind = failed.kind or find_kind(failed.status)
     wait = failed.retry_after_s
     extra: Headers = () if wait is None else (("retry-after", _format_seconds(wait)),)
@@ -97,7 +97,7 @@ def write_refusal(provider: str, failed: Failed) -> Refusal:
 def write_error(
     provider: str, kind: str, message: str, *, status: int | None = None, retry_after_s: float | None = None
 ) -> dict[str, Any]:
-    """Returns the body of an error, or an error inside a reply that has already begun."""
+    """Return the body of an error, or an error inside a reply that has already begun."""
     known = KINDS.get(kind) or KINDS["server_error"]
     text = _WORDS.get((provider, kind), message)
     if provider == "anthropic":
@@ -111,7 +111,7 @@ def write_error(
 
 
 def read_trouble(body: Any) -> ErrorChunk:
-    """Reads an error that a provider sent, from its body, its event or their `error` field."""
+    """Read an error that a provider sent, from its body, its event or their `error` field."""
     inner = as_dict(body).get("error") or body
     if isinstance(inner, str):
         return ErrorChunk("server_error", inner)
@@ -122,7 +122,7 @@ def read_trouble(body: Any) -> ErrorChunk:
 
 
 def find_kind(status: int | None) -> str:
-    """Returns the kind of error that a status alone implies."""
+    """Return the kind of error that a status alone implies."""
     if status is None or status >= 500:
         return _BY_STATUS.get(status or 500, "server_error")
     return _BY_STATUS.get(status, "invalid")
@@ -153,7 +153,7 @@ def _format_seconds(value: float) -> str:
 
 @cache
 def _render_page(status: int) -> bytes:
-    """Returns the error page of a gateway in front of the provider."""
+    """Return the error page of a gateway in front of the provider."""
     try:
         reason = HTTPStatus(status).phrase
     except ValueError:

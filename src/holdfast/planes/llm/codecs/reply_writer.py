@@ -31,7 +31,7 @@ class ReplyWriter(ABC):
         """Number of calls written so far."""
 
     def write_start(self) -> Iterable[bytes]:
-        """Returns the frames before the first part."""
+        """Return the frames before the first part."""
         return ()
 
     @abstractmethod
@@ -45,23 +45,23 @@ class ReplyWriter(ABC):
 
     @abstractmethod
     def write_aside(self, data: Any) -> Iterable[bytes]:
-        """Writes a part that the neutral form does not support."""
+        """Write a part that the neutral form does not support."""
 
     @abstractmethod
     def write_trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
 
     @abstractmethod
     def write_end(self) -> Iterable[bytes]:
-        """Returns the finish reason, the usage and the terminator."""
+        """Return the finish reason, the usage and the terminator."""
 
     def _take_call_fields(self) -> dict[str, Any]:
-        """Returns the fields of the next call that the neutral form does not have."""
+        """Return the fields of the next call that the neutral form does not have."""
         self._calls += 1
         return self._like.get_call_fields(self._calls - 1)
 
 
 def write_stream(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
-    """Yields the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
+    """Yield the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     asides = Asides(NOTHING if completion.lacks else like, completion)
     for delta in completion.deltas:
@@ -93,13 +93,13 @@ def _write_part(delta: Text | ToolCall | EmptyChunk, writer: ReplyWriter) -> Ite
 
 
 def split_pieces(text: str) -> list[str]:
-    """Splits a text into a few pieces, as providers do with arguments."""
+    """Split a text into a few pieces, as providers do with arguments."""
     size = max(1, -(-len(text) // _PIECES))
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def derive_id(completion: Completion, request: ModelRequest) -> str:
-    """Derives 24 hex digits for ids from the reply and its request."""
+    """Derive 24 hex digits for ids from the reply and its request."""
     return digest(dump_json([request, completion]), 12)
 
 
@@ -115,7 +115,7 @@ class PartFormat(Struct, frozen=True):
 
 
 def edit_parts(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
-    """Returns the parts with changed text or calls replaced; everything else stays as it was."""
+    """Return the parts with changed text or calls replaced; everything else stays as it was."""
     if was.text != now.text:
         olds = [part for part in parts if how.kind(part) == "text"]
         made = [how.text(now.text, olds[0] if olds else None)] if now.text else []
@@ -131,7 +131,7 @@ def _change_calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat) 
 
 
 def _insert_parts(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
-    """Inserts new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
+    """Insert new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
     kinds = [how.kind(part) for part in parts]
     before = "call" if kind == "text" else ""
     at = next((i for i, part_kind in enumerate(kinds) if part_kind in (kind, before)), len(parts))

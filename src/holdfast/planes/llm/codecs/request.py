@@ -117,7 +117,7 @@ class Conversation:
         self._said.append(ChatMessage(role, text))
 
     def add_call(self, id: str, name: str, arguments: str) -> None:
-        """Adds a call to the last message if that is the assistant's, otherwise to a new one."""
+        """Add a call to the last message if that is the assistant's, otherwise to a new one."""
         n = self._count(f"call {id or name}")
         key = id if id and n == 1 else f"{id or name}#{n}"
         made = ToolCall(key, name, arguments)
@@ -127,7 +127,7 @@ class Conversation:
         self._get_last("assistant").calls.append(made)
 
     def add_result(self, id: str, name: str, text: str, failed: bool = False) -> None:
-        """Adds a result to the last message if that holds results, otherwise to a new one."""
+        """Add a result to the last message if that holds results, otherwise to a new one."""
         call = self._find_call(id, name)
         key = call.id if call else id or f"{name}#{self._count(f'result {name}')}"
         if key in self._answered:  # one call with two results
@@ -143,7 +143,7 @@ class Conversation:
         return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._said])
 
     def _get_last(self, role: Role) -> _Draft:
-        """Returns the last message if it has this role, otherwise a new one; the caller adds to it."""
+        """Return the last message if it has this role, otherwise a new one; the caller adds to it."""
         last = self._said[-1] if self._said else None
         if last is None or last.role != role:
             last = _Draft(role, "")
@@ -153,7 +153,7 @@ class Conversation:
         return last
 
     def _find_call(self, id: str, name: str) -> ToolCall | None:
-        """Returns the call with the result's id; without an id the first open call of the tool, or of any tool if it
+        """Return the call with the result's id; without an id the first open call of the tool, or of any tool if it
         names none."""
         call = self._latest.get(id) if id else next((c for c in self._open if name in ("", c.name)), None)
         if call in self._open:

@@ -23,7 +23,7 @@ StreamFrame: TypeAlias = bytes | Pause | Cut
 
 
 def format_event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
-    """Returns one event with a JSON value."""
+    """Return one event with a JSON value."""
     head = b"event: " + name.encode() + end if name else b""
     return head + b"data: " + dump_json(data) + end + end
 
@@ -36,7 +36,7 @@ class StreamLines:
         self._over = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Returns the lines that are complete so far, without empty ones. CR, LF and CRLF all end a line."""
+        """Return the lines that are complete so far, without empty ones. CR, LF and CRLF all end a line."""
         *whole, rest = data.replace(b"\r", b"\n").split(b"\n")
         lines = []
         for part in whole:
@@ -63,7 +63,7 @@ class DataEvents:
         self._events = sse.EventSplitter(LINE_LIMIT)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Returns the data of the events that are complete so far."""
+        """Return the data of the events that are complete so far."""
         return [event.data for event in self._events.feed(data) if event.data is not None]
 
 
@@ -71,7 +71,7 @@ _SIGNS = re.compile(rb'["\\{}]')
 
 
 def frame_as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
-    """Yields the frames of an event stream as elements of an array, which is closed unless the connection is lost."""
+    """Yield the frames of an event stream as elements of an array, which is closed unless the connection is lost."""
     lead, cut = b"[", False
     for frame in frames:
         if isinstance(frame, bytes):
@@ -94,7 +94,7 @@ class Elements:
         self._escaped = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Returns the objects that are complete so far."""
+        """Return the objects that are complete so far."""
         objects = []
         start, position = 0, int(self._escaped)
         self._escaped = self._escaped and not data
@@ -120,7 +120,7 @@ class Elements:
             self._depth = max(0, self._depth + (1 if sign == b"{" else -1))
 
     def _keep(self, rest: bytes) -> None:
-        """Keeps the beginning of an incomplete object."""
+        """Keep the beginning of an incomplete object."""
         if self._depth > 0:
             self._kept += rest
             if len(self._kept) > LINE_LIMIT:

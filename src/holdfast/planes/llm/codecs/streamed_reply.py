@@ -55,7 +55,7 @@ class OriginalStream(Struct, frozen=True):
     """Fields of each tool call that the neutral form does not have."""
 
     def get_call_fields(self, n: int) -> dict[str, Any]:
-        """Returns these fields of the nth call, from 0."""
+        """Return these fields of the nth call, from 0."""
         return self.calls[n] if n < len(self.calls) else {}
 
 
@@ -73,7 +73,7 @@ class Asides:
         self._calls = 0
 
     def pop_before(self, part: Delta) -> list[Any]:
-        """Returns the asides before a part of the reply."""
+        """Return the asides before a part of the reply."""
         data = []
         while self._left and self._is_due(self._left[0], part):
             data.append(self._left.popleft().data)
@@ -83,13 +83,13 @@ class Asides:
         return data
 
     def pop_rest(self) -> list[Any]:
-        """Returns the asides before the end."""
+        """Return the asides before the end."""
         data = [aside.data for aside in self._left]
         self._left.clear()
         return data
 
     def _is_due(self, aside: Aside, part: Delta) -> bool:
-        """Returns whether an aside must be sent now. One after the complete text waits for the complete new text, even
+        """Return whether an aside must be sent now. One after the complete text waits for the complete new text, even
         if that is longer."""
         if aside.calls > self._calls:
             return False
@@ -98,7 +98,7 @@ class Asides:
 
 
 def list_left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
-    """Returns the parts that a changed reply cannot keep."""
+    """Return the parts that a changed reply cannot keep."""
     if now.lacks or not like.asides:
         return ()
     same = _measure_common_prefix(like.was.text, now.text)
@@ -110,7 +110,7 @@ def _can_keep(aside: Aside, same: int) -> bool:
 
 
 def _measure_common_prefix(one: str, other: str) -> int:
-    """Returns the length of the common prefix of two texts."""
+    """Return the length of the common prefix of two texts."""
     if other.startswith(one):
         return len(one)
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(other))
@@ -163,7 +163,7 @@ class StreamedReply:
             self._add(Text(fitting))
 
     def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
-        """Adds a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
+        """Add a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
         call = self._calls.get(key)
         if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
             call = self._calls[key] = _Call(id, name)
@@ -173,7 +173,7 @@ class StreamedReply:
         self._extend_call(call, id, name, arguments)
 
     def add_other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
-        """Adds a piece of a call that faults do not change."""
+        """Add a piece of a call that faults do not change."""
         if key not in self._others and len(self._others) >= DELTAS_KEPT:
             return
         self._extend_call(self._others.setdefault(key, _Call(id, name)), id, name, arguments)
@@ -185,22 +185,22 @@ class StreamedReply:
             call.arguments.append(fitting)
 
     def add_arguments(self, key: int | str, arguments: str) -> None:
-        """Adds arguments to an open call."""
+        """Add arguments to an open call."""
         if key in self._calls:
             self.add_call(key, "", "", arguments)
 
     def add_call_fields(self, key: int | str, fields: dict[str, Any]) -> None:
-        """Adds fields to an open call that the neutral form does not have."""
+        """Add fields to an open call that the neutral form does not have."""
         if key in self._calls:
             self._calls[key].beside |= fields
 
     def add_aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
-        """Adds a part that the neutral form does not support."""
+        """Add a part that the neutral form does not support."""
         if self.keep and len(self._asides) < DELTAS_KEPT:
             self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
 
     def build_original(self, first: Any) -> OriginalStream:
-        """Returns the parts outside the neutral form so far."""
+        """Return the parts outside the neutral form so far."""
         if not self.keep:
             return OriginalStream(first=first)
         calls = tuple([call.beside for call in self._begun])
@@ -282,9 +282,9 @@ class FormatReader:
                 self._take(fields, self._got)
 
     def build_completion(self) -> Completion:
-        """Returns the reply so far, with one Text for each chunk, in order."""
+        """Return the reply so far, with one Text for each chunk, in order."""
         return self._got.build_completion()
 
     def build_original(self) -> OriginalStream:
-        """Returns the rest of the stream: all of it if the reader keeps it, otherwise its first event."""
+        """Return the rest of the stream: all of it if the reader keeps it, otherwise its first event."""
         return self._got.build_original(self._first)

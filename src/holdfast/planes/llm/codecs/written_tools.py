@@ -29,7 +29,7 @@ _LONGEST = 100_000
 
 
 def read_written_calls(messages: list[Any]) -> list[dict[str, Any]]:
-    """Returns the messages with such calls and results moved to the format's own fields; all other messages unchanged.
+    """Return the messages with such calls and results moved to the format's own fields; all other messages unchanged.
 
     Results of several calls are in one text and cannot be distinguished: they stay text. An entry that is not an object
     becomes an empty one.
@@ -62,7 +62,7 @@ def _has_calls(messages: list[dict[str, Any]]) -> bool:
 
 
 def find_calls(text: str) -> tuple[ToolCall, ...]:
-    """Returns the call that a client would find in the text of a reply: an object with a name and arguments, or code to
+    """Return the call that a client would find in the text of a reply: an object with a name and arguments, or code to
     run.
     """
     if code := extract_code(text):
@@ -79,7 +79,7 @@ def find_calls(text: str) -> tuple[ToolCall, ...]:
 
 
 def _parse_calls(text: str) -> list[dict[str, Any]]:
-    """Returns the calls in a text, which are written as a Python list."""
+    """Return the calls in a text, which are written as a Python list."""
     _, mark, written = text.rpartition(_CALLS)
     if not mark or len(written) > _LONGEST:
         return []
@@ -93,7 +93,7 @@ def _parse_calls(text: str) -> list[dict[str, Any]]:
 
 
 def _resolve_call(call: dict[str, Any]) -> dict[str, Any]:
-    """Returns the call; for code, the call of the tool that it uses."""
+    """Return the call; for code, the call of the tool that it uses."""
     function = call["function"]
     code = function.get("arguments")
     if function["name"] != INTERPRETER or not isinstance(code, str):
@@ -103,13 +103,13 @@ def _resolve_call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def extract_code(text: str) -> str:
-    """Returns the code of a reply, extracted like the framework does; empty if there is none."""
+    """Return the code of a reply, extracted like the framework does; empty if there is none."""
     blocks = _CODE.findall(text) or _FENCED.findall(text)
     return "\n\n".join(part.strip() for part in blocks).strip()
 
 
 def find_called_tool(code: str) -> tuple[str, str]:
-    """Returns the single tool that the code calls, with its named arguments as JSON; otherwise the interpreter, with
+    """Return the single tool that the code calls, with its named arguments as JSON; otherwise the interpreter, with
     the code."""
     try:
         calls = _list_unknown_calls(ast.parse(code)) if len(code) <= _LONGEST_CODE else []
@@ -123,7 +123,7 @@ def find_called_tool(code: str) -> tuple[str, str]:
 
 
 def extract_output(observation: str) -> str:
-    """Returns the output of the code, without the framework's words around it."""
+    """Return the output of the code, without the framework's words around it."""
     if not observation.startswith(_LOGS):
         return observation
     logs = observation.removeprefix(_LOGS)
@@ -131,7 +131,7 @@ def extract_output(observation: str) -> str:
 
 
 def _list_unknown_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
-    """Lists the calls of names that neither Python nor the code itself defines."""
+    """List the calls of names that neither Python nor the code itself defines."""
     made = set(_OWN)
     calls: list[tuple[str, ast.Call]] = []
     for node in ast.walk(tree):
@@ -147,7 +147,7 @@ def _list_unknown_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
 
 
 def _read_literal(value: ast.expr) -> Any:
-    """Returns the value of a literal; any other expression as its source text."""
+    """Return the value of a literal; any other expression as its source text."""
     return value.value if isinstance(value, ast.Constant) and _is_plain(value.value) else ast.unparse(value)
 
 

@@ -61,7 +61,7 @@ class AssignedServer:
         """Whether the server has said that it has no Responses API."""
 
     async def answer(self, query: Query) -> SourceReply:
-        """Returns the server's reply, as bytes if both sides use one format."""
+        """Return the server's reply, as bytes if both sides use one format."""
         if not self._supports_format(query):
             return await self._translate(query)
         passed = await self._forward(query)
@@ -72,7 +72,7 @@ class AssignedServer:
         return await self._translate(query)
 
     def _supports_format(self, query: Query) -> bool:
-        """Returns whether the server accepts the request as the agent wrote it."""
+        """Return whether the server accepts the request as the agent wrote it."""
         if self._chat_only and self._may_lack(query):
             return False
         if query.codec is None:
@@ -82,11 +82,11 @@ class AssignedServer:
         return query.codec.provider == self._spec.provider
 
     def _may_lack(self, query: Query) -> bool:
-        """Returns whether to translate to Chat Completions: many OpenAI-compatible servers support nothing else."""
+        """Return whether to translate to Chat Completions: many OpenAI-compatible servers support nothing else."""
         return query.codec is not None and query.codec.name == "openai_responses" and self._spec.base_url is not None
 
     async def find_destination(self, query: Query) -> Destination:
-        """Returns the target of a request that is forwarded unread."""
+        """Return the target of a request that is forwarded unread."""
         if query.provider != self._spec.provider:
             raise WrongFormat(self._describe_mismatch(query))
         replaces = self._must_replace_key(query)
@@ -131,7 +131,7 @@ class AssignedServer:
         return WrittenReply(reader.build_completion(), passed.origin)
 
     def _must_replace_key(self, query: Query) -> bool:
-        """Returns whether the agent's own key must be replaced: it is sent only to the provider that it is for."""
+        """Return whether the agent's own key must be replaced: it is sent only to the provider that it is for."""
         elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
         return elsewhere or self._spec.api_key is not None or query.key in ("", PLACEHOLDER_KEY)
 
@@ -160,7 +160,7 @@ def _find_key(spec: ModelSpec, environ: Mapping[str, str]) -> Key | None:
 
 
 def parse_reply(body: bytes, origin: str) -> Any:
-    """Returns a model's reply as a value; raises UpstreamDown if it is not JSON."""
+    """Return a model's reply as a value; raise UpstreamDown if it is not JSON."""
     if (value := parse_json(body, _NO_JSON)) is _NO_JSON:
         text = shorten(body.decode("utf-8", "replace").strip(), 80)
         raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {text}")
@@ -168,7 +168,7 @@ def parse_reply(body: bytes, origin: str) -> Any:
 
 
 def _write_refusal(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
-    """Returns the server's error, in the format of the agent's client."""
+    """Return the server's error, in the format of the agent's client."""
     assert query.codec is not None
     wait = read_retry_after(passed.wire)
     refusal = query.codec.write_refusal(Failed(read_error_message(body), status=passed.wire.status, retry_after_s=wait))
@@ -176,13 +176,13 @@ def _write_refusal(query: Query, passed: PassedReply, body: bytes) -> PassedRepl
 
 
 def read_retry_after(wire: RawReply) -> float | None:
-    """Returns the seconds to wait that a refusal states, if any."""
+    """Return the seconds to wait that a refusal states, if any."""
     later = wire.get("retry-after") or ""
     return float(later) if later.replace(".", "", 1).isdigit() else None
 
 
 def read_error_message(body: bytes) -> str:
-    """Returns the message in an error body of any shape."""
+    """Return the message in an error body of any shape."""
     data = parse_json(body)
     error = data.get("error", data) if isinstance(data, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
@@ -193,7 +193,7 @@ _OPEN = {"type": "object", "properties": {}}
 
 
 def to_openai_chat(request: ModelRequest, model: str) -> dict[str, Any]:
-    """Returns the request for another model. Only the neutral form is sent: no images, no provider-specific options."""
+    """Return the request for another model. Only the neutral form is sent: no images, no provider-specific options."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [m for message in request.messages for m in _write_messages(message)],

@@ -77,7 +77,7 @@ class Cassette:
         self._read_index()
 
     async def answer(self, query: Query) -> PassedReply:
-        """Returns the recorded reply, chunk by chunk; raises NotRecorded if there is none."""
+        """Return the recorded reply, chunk by chunk; raise NotRecorded if there is none."""
         key = compute_key(query, self._mask)
         n = self._seen.count_next(query.trial, key)
         of_key = self._by_key.get(key)
@@ -154,7 +154,7 @@ class PrefixReplay:
         """By trial that has left the recording: which request it did not have."""
 
     def wrap_source(self, live: ModelSource) -> ModelSource:
-        """Returns a source that asks `live` for what the recording does not have."""
+        """Return a source that asks `live` for what the recording does not have."""
         return _PrefixSource(self, live)
 
     def forget(self, trial: str) -> None:
@@ -185,7 +185,7 @@ _numbers = msgspec.json.Decoder(FormatNumber)
 
 
 def describe_prompt(query: Query) -> str:
-    """Returns a short text by which a person recognises the request."""
+    """Return a short text by which a person recognises the request."""
     return make_encodable(shorten(query.request.prompt)) if query.request is not None else ""
 
 
@@ -210,7 +210,7 @@ class Texts(Struct, frozen=True):
 
 
 def compute_key(query: Query, mask: Mask) -> str:
-    """Returns the key of a request: equal in every run that makes the same request."""
+    """Return the key of a request: equal in every run that makes the same request."""
     path = query.path.partition("?")[0]
     path = path[3:] if path.startswith("/v1/") else path
     return digest(f"{query.provider} {query.method} {path}\n".encode() + _normalize_body(query, mask), 16)
@@ -241,7 +241,7 @@ def _normalize_field(name: str, value: Any, ids: dict[str, str]) -> Any:
 
 
 def mask_chunks(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts | None:
-    """Returns the chunks as they may be stored; None if they contain a secret that cannot be masked."""
+    """Return the chunks as they may be stored; None if they contain a secret that cannot be masked."""
     try:
         text = b"".join(chunks).decode()
     except UnicodeDecodeError:
@@ -260,7 +260,7 @@ def mask_chunks(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -
 
 
 def write_reply(query: Query, completion: Completion) -> StoredReply:
-    """Returns a reply in the agent's format, as bytes."""
+    """Return a reply in the agent's format, as bytes."""
     assert query.codec is not None
     assert query.request is not None
     if not query.request.stream:
@@ -271,12 +271,12 @@ def write_reply(query: Query, completion: Completion) -> StoredReply:
 
 
 def decode_chunks(chunks: tuple[str, ...], binary: bool) -> tuple[bytes, ...]:
-    """Returns the chunks as they were sent; raises ValueError for invalid base64."""
+    """Return the chunks as they were sent; raise ValueError for invalid base64."""
     return tuple([base64.b64decode(chunk, validate=True) if binary else chunk.encode() for chunk in chunks])
 
 
 def _read_completion(query: Query, wire: RawReply, text: str) -> Completion | None:
-    """Returns the content of the reply in neutral form: a secret may be split over several events of a stream."""
+    """Return the content of the reply in neutral form: a secret may be split over several events of a stream."""
     if query.codec is None or wire.status != 200:
         return None
     if query.stream:
@@ -288,7 +288,7 @@ def _read_completion(query: Query, wire: RawReply, text: str) -> Completion | No
 
 
 def _mask_completion(completion: Completion | None, mask: Mask) -> Completion | None:
-    """Returns the reply with its secrets masked; None if it has none."""
+    """Return the reply with its secrets masked; None if it has none."""
     if completion is None:
         return None
     deltas: list[Delta] = []
@@ -301,6 +301,6 @@ def _mask_completion(completion: Completion | None, mask: Mask) -> Completion | 
 
 
 def _decode_texts(chunks: list[bytes]) -> tuple[str, ...]:
-    """Returns each chunk as text; a character that is split over two belongs to the second."""
+    """Return each chunk as text; a character that is split over two belongs to the second."""
     decoder = getincrementaldecoder("utf-8")()
     return tuple([make_encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])

@@ -45,7 +45,7 @@ class ModelRefused(UpstreamDown):
 
 
 def drop_rejected(question: Question, refused: ModelRefused) -> tuple[Question, str] | None:
-    """Returns the question without the settings that the model rejects, and a note; None if that was not the reason."""
+    """Return the question without the settings that the model rejects, and a note; None if that was not the reason."""
     if refused.status not in _BAD_REQUEST:
         return None
     why = str(refused).lower()
@@ -59,7 +59,7 @@ def drop_rejected(question: Question, refused: ModelRefused) -> tuple[Question, 
 
 
 async def ask_model(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
-    """Returns the text of the reply, and who gave it. Raises Refused if the server rejects it, UpstreamDown if no reply
+    """Return the text of the reply, and who gave it. Raises Refused if the server rejects it, UpstreamDown if no reply
     can be read.
 
     `conversation` distinguishes questions: a script counts used rules for each.
@@ -132,7 +132,7 @@ class ProviderRequest(Struct, frozen=True):
 
 
 def write_request(provider: str, question: Question) -> ProviderRequest:
-    """Returns the request in the format of openai, anthropic, google or ollama."""
+    """Return the request in the format of openai, anthropic, google or ollama."""
     return _WRITERS[provider](question)
 
 

@@ -51,7 +51,7 @@ class Provider:
         self._key = find_own_key(provider, environ)
 
     async def answer(self, query: Query) -> PassedReply:
-        """Returns the provider's reply; raises NoModel if there is neither a key nor an address."""
+        """Return the provider's reply; raise NoModel if there is neither a key nor an address."""
         to = await self.find_destination(query)
         try:
             return await send_request(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
@@ -62,7 +62,7 @@ class Provider:
             raise
 
     async def find_destination(self, query: Query) -> Destination:
-        """Returns the target of a request, and the key to send."""
+        """Return the target of a request, and the key to send."""
         keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
             host = urlsplit(query.base_url or "").hostname
@@ -79,7 +79,7 @@ class Provider:
         return Destination(url, headers, await self._check_addresses(query.base_url))
 
     async def _check_addresses(self, base: str) -> tuple[str | None, ...]:
-        """Returns the checked addresses of a host that the agent itself named, as for all proxied requests."""
+        """Return the checked addresses of a host that the agent itself named, as for all proxied requests."""
         parts = urlsplit(base)
         try:
             return tuple(await self._policy.resolve_addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
@@ -94,7 +94,7 @@ class Provider:
         return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
 
     def _is_trusted(self, base: str) -> bool:
-        """Returns whether the user's key may be sent to this address: never to a host that the agent chooses."""
+        """Return whether the user's key may be sent to this address: never to a host that the agent chooses."""
         meant = urlsplit(self._named or HOSTS[self._provider].public)
         parts = urlsplit(base)
         return (parts.scheme, parts.netloc) == (meant.scheme, meant.netloc)
@@ -144,7 +144,7 @@ async def send_request(
     body: bytes,
     addresses: Sequence[str | None] = (None,),
 ) -> PassedReply:
-    """Sends one request to a server; UpstreamDown names the failed address and the reason, without path or key.
+    """Send one request to a server; UpstreamDown names the failed address and the reason, without path or key.
 
     It goes to the first of the `addresses` that accepts connections; None means whatever the name resolves to.
     """
@@ -167,12 +167,12 @@ async def send_request(
 
 
 def extract_origin(url: str) -> str:
-    """Returns scheme, host and port of a URL without its query."""
+    """Return scheme, host and port of a URL without its query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
 def build_down_error(failed: UpstreamFailed, origin: str) -> UpstreamDown:
-    """Returns a failed connection to a model's server, as text."""
+    """Return a failed connection to a model's server, as text."""
     why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
     return UpstreamDown(why, kind=failed.kind)

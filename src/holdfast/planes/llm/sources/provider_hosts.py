@@ -68,12 +68,12 @@ OLLAMA_PORT = 11434
 
 
 def is_public(provider: str, host: str) -> bool:
-    """Returns whether this is the host that the provider's own client library uses."""
+    """Return whether this is the host that the provider's own client library uses."""
     return urlsplit(HOSTS[provider].public).hostname == host.lower().rstrip(".")
 
 
 def find_named_base(provider: str, environ: Mapping[str, str]) -> str | None:
-    """Returns the address that the user's environment sets for a provider."""
+    """Return the address that the user's environment sets for a provider."""
     base = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)
     if not base:
         return None
@@ -81,24 +81,24 @@ def find_named_base(provider: str, environ: Mapping[str, str]) -> str | None:
 
 
 def find_own_key(provider: str, environ: Mapping[str, str]) -> Key | None:
-    """Returns the key that the user's environment holds for a provider."""
+    """Return the key that the user's environment holds for a provider."""
     known = ((environ.get(name), header, scheme) for name, header, scheme in HOSTS[provider].key_variables)
     return next((Key(value, header, scheme) for value, header, scheme in known if value), None)
 
 
 def build_key(provider: str, value: str) -> Key:
-    """Returns a key in the header that this provider expects."""
+    """Return a key in the header that this provider expects."""
     _, header, scheme = HOSTS[provider].key_variables[0]
     return Key(value, header, scheme)
 
 
 def find_query_key(path: str) -> str:
-    """Returns the key in a path; empty if there is none."""
+    """Return the key in a path; empty if there is none."""
     return dict(parse_qsl(urlsplit(path).query)).get("key", "") if "?" in path else ""
 
 
 def remove_key(path: str) -> str:
-    """Returns the path without a key in its query."""
+    """Return the path without a key in its query."""
     bare, asks, query = path.partition("?")
     if not asks:
         return path
@@ -107,7 +107,7 @@ def remove_key(path: str) -> str:
 
 
 def join_url(provider: str, base: str, path: str) -> str:
-    """Returns the URL of a path at a base address, as the provider's client library would build it."""
+    """Return the URL of a path at a base address, as the provider's client library would build it."""
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
     if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did
@@ -123,7 +123,7 @@ _VERSIONS = {"anthropic": ("/v1", "/messages"), "google": ("/v1beta", "/models/"
 
 
 def _normalize_ollama_host(host: str) -> str:
-    """Returns the URL for `OLLAMA_HOST`, which may be a host, a host and port, or a URL with an OpenAI-style `/v1`."""
+    """Return the URL for `OLLAMA_HOST`, which may be a host, a host and port, or a URL with an OpenAI-style `/v1`."""
     url = host if "://" in host else f"http://{host}"
     url = url.rstrip("/").removesuffix("/v1")
     parts = urlsplit(url)
@@ -159,11 +159,11 @@ class AgentHeaders:
         return None
 
     def get(self, name: bytes) -> str:
-        """Returns the value of a header, by its lower-case name; empty if there is none."""
+        """Return the value of a header, by its lower-case name; empty if there is none."""
         return next((value.decode("latin-1") for key, value in self._fields if key.lower() == name), "")
 
     def to_upstream(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
-        """Returns the headers to send upstream. With a key of Holdfast's, or with `strip`, the agent's own key is left
+        """Return the headers to send upstream. With a key of Holdfast's, or with `strip`, the agent's own key is left
         out.
 
         The reply is requested uncompressed, to be readable as it passes.
@@ -191,7 +191,7 @@ def is_glob(name: str) -> bool:
 
 
 def find_entry(models: Mapping[str, ModelSpec], model: str) -> str | None:
-    """Returns the key of the matching entry: the exact name, otherwise the first matching glob in file order."""
+    """Return the key of the matching entry: the exact name, otherwise the first matching glob in file order."""
     if model in models:
         return model
     for name in models:
@@ -212,7 +212,7 @@ class ResolvedModel(Struct, frozen=True):
 
 
 def resolve_model(models: Mapping[str, ModelSpec], model: str) -> ResolvedModel | None:
-    """Resolves a model by its entry in `models:`, as `provider/name`, or by its name alone; None if it is unknown."""
+    """Resolve a model by its entry in `models:`, as `provider/name`, or by its name alone; None if it is unknown."""
     entry = find_entry(models, model)
     if entry is not None:
         spec = models[entry]
@@ -225,12 +225,12 @@ def resolve_model(models: Mapping[str, ModelSpec], model: str) -> ResolvedModel 
 
 
 def is_hosted(model: str) -> bool:
-    """Returns whether it is a name of a hosted service, which no machine can resolve by itself."""
+    """Return whether it is a name of a hosted service, which no machine can resolve by itself."""
     return model.startswith("paragon-")
 
 
 def describe_unknown_model(model: str) -> str:
-    """Returns the message for an unknown model name."""
+    """Return the message for an unknown model name."""
     if is_hosted(model):
         return f"The hosted model {model} has no local meaning: describe it in models:."
     return f"No provider is known for the model {model[:60]!r}: describe it in models:, or write provider/name."

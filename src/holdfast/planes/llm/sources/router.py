@@ -82,7 +82,7 @@ class Router:
         self._by_model: dict[tuple[str, str], ModelSource] = {}
 
     def get_source(self, provider: str, model: str) -> ModelSource:
-        """Returns the source for a model: the recording if there is one; otherwise by exact name, first matching glob
+        """Return the source for a model: the recording if there is one; otherwise by exact name, first matching glob
         or provider."""
         if self._cassette is not None and self._prefix is None:
             return self._cassette
@@ -102,7 +102,7 @@ class Router:
         return known
 
     def forget(self, trial: str) -> None:
-        """Drops the counts of a trial that is over."""
+        """Drop the counts of a trial that is over."""
         for keeper in (*self._scripts.values(), self._cassette, self._prefix, self._recorder):
             if keeper is not None:
                 keeper.forget(trial)
@@ -112,7 +112,7 @@ class Router:
             self._recorder.close()
 
     def _find_any_entry(self, provider: str) -> str | None:
-        """Returns the first entry that could answer, because a request for a list of models names none of them."""
+        """Return the first entry that could answer, because a request for a list of models names none of them."""
         fits = (name for name, spec in self._models.items() if spec.script is not None or spec.provider == provider)
         return next(fits, None)
 
@@ -128,7 +128,7 @@ class Router:
 
 
 def _load_scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
-    """Returns every script, by its path as written in the spec; one file is one script, under any number of names."""
+    """Return every script, by its path as written in the spec; one file is one script, under any number of names."""
     named: dict[str, list[str]] = {}
     for name, spec in models.items():
         if spec.script is not None:
@@ -154,11 +154,11 @@ class Recorder:
             ) from broken
 
     def record_source(self, source: ModelSource) -> ModelSource:
-        """Returns the same source, recorded."""
+        """Return the same source, recorded."""
         return _RecordedSource(source, self)
 
     def store_reply(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
-        """Stores a reply."""
+        """Store a reply."""
         texts = mask_chunks(query, wire, chunks, self._mask)
         if texts is None:
             self._note("a reply that holds a secret in a form that cannot be masked was not recorded")

@@ -131,7 +131,7 @@ class Script:
         self.forget = self._used.forget
 
     async def answer(self, query: Query) -> SourceReply:
-        """Returns the reply of the first matching rule; raises NoRule if none matches."""
+        """Return the reply of the first matching rule; raise NoRule if none matches."""
         if query.request is None or query.codec is None:
             listed = script_lists.build_list_reply(query, self._names)
             origin, stand_in = f"script {self._file}", listed.status != 400
@@ -168,7 +168,7 @@ class Script:
 
 
 def build_reply(rule: ScriptRule, scene: Scene) -> Completion | Failed:
-    """Returns the reply of a rule in a conversation; raises Missing if a placeholder stays empty."""
+    """Return the reply of a rule in a conversation; raise Missing if a placeholder stays empty."""
     if rule.status is not None:
         return Failed(rule.error.fill(scene) if rule.error else "scripted failure", status=rule.status)
     text = rule.text.fill(scene) if rule.text else ""
@@ -184,12 +184,12 @@ def build_reply(rule: ScriptRule, scene: Scene) -> Completion | Failed:
 
 
 def count_tokens(*texts: str) -> int:
-    """Counts words and punctuation marks, which is close enough to a model's count."""
+    """Count words and punctuation marks, which is close enough to a model's count."""
     return sum(1 for text in texts for _ in _TOKENS.finditer(text))
 
 
 def _split_text(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
-    """Returns the text, in chunks if streamed, with its pauses; in a plain reply all pauses come first."""
+    """Return the text, in chunks if streamed, with its pauses; in a plain reply all pauses come first."""
     words: list[str] = _WORDS.findall(text)
     pieces = ["".join(words[at : at + rule.chunks]) for at in range(0, len(words), rule.chunks)]
     if not stream:
@@ -204,7 +204,7 @@ def _split_text(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
 
 
 def _build_call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
-    """Returns the call. Its id derives from the conversation, so the same trial always has the same ids."""
+    """Return the call. Its id derives from the conversation, so the same trial always has the same ids."""
     arguments = dump_json(_fill_values(call.arguments, scene)).decode()
     messages = scene.request.messages
     made_of = encode_canonical(
@@ -234,7 +234,7 @@ def _count_usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list
 
 
 def _explain_lack(request: ModelRequest, completion: Completion) -> str:
-    """Returns a required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
+    """Return a required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
     if request.unscriptable:
         return f"the request asks for {' and '.join(request.unscriptable)}, which only a model can give"
     if completion.finish in ("length", "content_filter"):
@@ -251,7 +251,7 @@ def _explain_lack(request: ModelRequest, completion: Completion) -> str:
 
 
 def _explain_misfit(schema: dict[str, Any], text: str) -> str:
-    """Returns why a text violates a schema that the provider enforces."""
+    """Return why a text violates a schema that the provider enforces."""
     value = parse_json(text, _NOT_JSON)
     if value is _NOT_JSON:
         return "the request demands JSON with a schema, but the rule's text is not JSON"

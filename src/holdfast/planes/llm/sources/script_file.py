@@ -17,7 +17,7 @@ _OF_TEXT = ("token_delay_ms", "chunks")
 
 
 def load_script(path: Path, *, label: str | None = None, names: tuple[str, ...] = ()) -> Script:
-    """Returns the scripted model of a file.
+    """Return the scripted model of a file.
 
     Raises SpecError with all problems. `names` are the models that it replaces.
     """
@@ -62,7 +62,7 @@ def _read_rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
 
 
 def _check_rule(reader: Reader, node: Node) -> None:
-    """Reports fields that cannot be combined."""
+    """Report fields that cannot be combined."""
     if node.kind != "map":
         return
     if node.has("status"):
@@ -81,7 +81,7 @@ def _check_rule(reader: Reader, node: Node) -> None:
 
 
 def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node]) -> None:
-    """Reports a rule after one that matches everything: it would never be used."""
+    """Report a rule after one that matches everything: it would never be used."""
     first = next((at for at, rule in enumerate(rules) if _matches_all(rule)), None)
     if first is not None and first + 1 < len(rules):
         message = f"never used: the rule on line {nodes[first].line} matches every request"

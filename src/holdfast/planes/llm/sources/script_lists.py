@@ -23,7 +23,7 @@ _NAME = re.compile(r"/models/([^/:?]+)$")
 
 
 def build_list_reply(query: Query, names: tuple[str, ...]) -> StoredReply:
-    """Returns a reply in the provider's format; 404 for what a script cannot simulate, 400 for JSON that is not an
+    """Return a reply in the provider's format; 404 for what a script cannot simulate, 400 for JSON that is not an
     object.
     """
     path = query.path.partition("?")[0]
@@ -44,7 +44,7 @@ def build_list_reply(query: Query, names: tuple[str, ...]) -> StoredReply:
 
 
 def _is_odd_json(query: Query) -> bool:
-    """Returns whether a body claims to be JSON but no server could read it as an object.
+    """Return whether a body claims to be JSON but no server could read it as an object.
 
     A form or a file does not claim it.
     """
@@ -61,7 +61,7 @@ def _is_odd_json(query: Query) -> bool:
 
 
 def embed_text(text: str, dimensions: int) -> list[float]:
-    """Returns a unit vector derived from the words of a text: texts that share words are close to each other."""
+    """Return a unit vector derived from the words of a text: texts that share words are close to each other."""
     sums = [0.0] * dimensions
     for word in _WORD.findall(text.lower()) or [""]:
         seed = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
@@ -115,7 +115,7 @@ def _embed_ollama(data: Mapping[str, Any], path: str) -> Any:
 
 
 def _count_tokens(field: str) -> Callable[[Mapping[str, Any], str], Any]:
-    """Returns the token count of a request, estimated from its words."""
+    """Return the token count of a request, estimated from its words."""
     return lambda data, path: {field: len(_WORD.findall(dump_json(data).decode()))}
 
 
@@ -143,7 +143,7 @@ def _choose_size(value: Any, default: int) -> int:
 
 
 def _list_texts(value: Any) -> list[str]:
-    """Returns a text, a list of texts, a list of tokens, or a list of lists of tokens."""
+    """Return a text, a list of texts, a list of tokens, or a list of lists of tokens."""
     if not isinstance(value, list):
         return [str(value or "")]
     if value and isinstance(value[0], int):

@@ -60,7 +60,7 @@ class Pattern(Struct, frozen=True):
         return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
 
     def find_problem(self) -> tuple[str, str] | None:
-        """Returns why it cannot be used, and what to do; None if it can."""
+        """Return why it cannot be used, and what to do; None if it can."""
         import regex
 
         match = _REGEX.fullmatch(self.written)
@@ -96,11 +96,11 @@ class TextTemplate(Struct, frozen=True):
     parts: tuple[str | Hole, ...]
 
     def fill(self, scene: Scene) -> str:
-        """Returns the filled-in text; raises Missing."""
+        """Return the filled-in text; raise Missing."""
         return "".join([part if isinstance(part, str) else to_json_text(scene.find_value(part)) for part in self.parts])
 
     def fill_value(self, scene: Scene) -> Any:
-        """Returns the filled-in text. If the template is a single placeholder, its value is returned unchanged: a
+        """Return the filled-in text. If the template is a single placeholder, its value is returned unchanged: a
         number stays a number."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
             return scene.find_value(self.parts[0])
@@ -113,7 +113,7 @@ class TextTemplate(Struct, frozen=True):
 
 
 def parse_template(text: str) -> TextTemplate:
-    """Parses a template; raises ValueError with the placeholder that nothing can fill, or empty for one that is
+    """Parse a template; raise ValueError with the placeholder that nothing can fill, or empty for one that is
     not closed."""
     parts: list[str | Hole] = []
     done = 0
@@ -174,7 +174,7 @@ class Scene:
         return 1 + sum(role == "assistant" != last for last, role in zip(before, roles, strict=False))
 
     def find_value(self, hole: Hole) -> Any:
-        """Returns the value of a placeholder; raises Missing."""
+        """Return the value of a placeholder; raise Missing."""
         if hole.root == "prompt":
             return self.prompt
         if hole.root == "results":
@@ -189,7 +189,7 @@ class Scene:
 
 
 def _find_inside(text: str, path: tuple[str, ...]) -> Any:
-    """Returns a field of a JSON text; without a path the text itself."""
+    """Return a field of a JSON text; without a path the text itself."""
     if not path:
         return text
     value = parse_json(text)
@@ -204,7 +204,7 @@ def _find_inside(text: str, path: tuple[str, ...]) -> Any:
 
 
 def _read_text(reader: Reader, node: Node) -> Any:
-    """Returns a text as written in YAML: a number needs no quotes."""
+    """Return a text as written in YAML: a number needs no quotes."""
     if node.kind in ("null", "list", "map"):
         return reader.report_type(node, "a text")
     return node.text
@@ -223,7 +223,7 @@ def _read_pattern(reader: Reader, node: Node) -> Any:
 
 
 def _read_patterns(reader: Reader, node: Node) -> Any:
-    """Returns one value, or a list of them."""
+    """Return one value, or a list of them."""
     read = [_read_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
@@ -255,7 +255,7 @@ def _read_arguments(reader: Reader, node: Node) -> Any:
 
 
 def _read_filled(reader: Reader, node: Node) -> Any:
-    """Returns a value of any shape, with its texts as templates."""
+    """Return a value of any shape, with its texts as templates."""
     if node.kind == "list":
         return [_read_filled(reader, item) for at, item in enumerate(node.items)]
     if node.kind == "map":

@@ -133,18 +133,18 @@ class RawReply(Protocol):
     def get(self, name: str) -> str | None: ...
 
     def read_arrived(self) -> bytes | None:
-        """Returns the complete body if its length is declared and it has already arrived; None if it must be read as it
+        """Return the complete body if its length is declared and it has already arrived; None if it must be read as it
         arrives."""
         ...
 
     def stream_body(self) -> AsyncIterator[bytes]:
-        """Returns the body as it arrives. Only one of these three methods may read it, once."""
+        """Return the body as it arrives. Only one of these three methods may read it, once."""
         ...
 
     async def read(self, limit: int = READ_LIMIT) -> bytes: ...
 
     def abort(self) -> None:
-        """Abandons the rest."""
+        """Abandon the rest."""
         ...
 
 
@@ -182,7 +182,7 @@ class ModelSource(Protocol):
     """Answers model calls."""
 
     async def answer(self, query: Query) -> SourceReply:
-        """Returns the reply, whatever its status. Raises UpstreamDown if there is none."""
+        """Return the reply, whatever its status. Raises UpstreamDown if there is none."""
         ...
 
 
@@ -193,7 +193,7 @@ class Occurrences:
         self._trials: OrderedDict[str, Counter[str | int]] = OrderedDict()
 
     def count_next(self, trial: str, key: str | int) -> int:
-        """Counts it once more and returns the new count."""
+        """Count it once more and return the new count."""
         counts = self._trials.setdefault(trial, Counter())
         counts[key] += 1
         if len(self._trials) > TRIALS_KEPT:
@@ -235,7 +235,7 @@ class StoredReply:
 
 
 def is_provider_failure(status: int, query: Query, *, billed: bool = True) -> bool:
-    """Returns whether a status that no fault caused is a failure of the provider or its key, not an answer to the
+    """Return whether a status that no fault caused is a failure of the provider or its key, not an answer to the
     agent.
 
     A 404 for a completion is such a failure: the provider has no such model or path. A script's own 404 is an answer.
