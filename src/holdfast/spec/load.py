@@ -17,7 +17,7 @@ from holdfast.model.codec import digest
 from holdfast.model.codes import load_codes
 from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
-from holdfast.reading.node import set_line
+from holdfast.reading.node import Node, set_line
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.reading.words import suggest
@@ -87,6 +87,10 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         return CheckResult(None, tuple(problems), source)
     if built is not None:
         set_line(root, built.line)
+    if _is_session(root):
+        message = "this is a recorded session, not a spec"
+        hint = f"holdfast replay run {path.name} -c SPEC runs it; a spec lists it under replays.sessions"
+        return CheckResult(None, (Problem(message, "", root.line, root.column, hint=hint, code="not-a-spec"),), source)
     values = SettledValues(environ, options.settled)
     reader = Reader(values)
     reader.problems += problems
@@ -101,6 +105,11 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
     if options.part == "verify" and any(one.code == "unreachable-fault" for one in problems):
         spec = replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
     return CheckResult(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
+
+
+def _is_session(root: Node) -> bool:
+    """Whether the file holds a session, of Holdfast or Flakestorm: it says what was asked and has no agent."""
+    return root.kind == "map" and root.has("input") and not root.has("agent") and not root.has("golden_prompts")
 
 
 def _build_spec(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from spec_texts import HTTP, MATRIX, RULES, File
 
+from holdfast.agents.python.source_check import find_module_here, find_source_problems
+from holdfast.model.spec import AgentSpec
 from holdfast.spec.explain import count_problems, explain
 
 NO_CALM = "chaos_matrix:\n  - name: bad\n    llm_faults: [{mode: server_error}]\n"
@@ -128,3 +132,19 @@ def test_a_suggestion_is_close_in_spelling_or_a_known_synonym(file: File, key: s
     found = file.error(HTTP + rule + MATRIX)
     assert (found.code, found.suggestion) == ("unknown-key", meant)
     assert hint in found.hint
+
+
+@pytest.mark.parametrize(
+    "more", ["", "contract: Research Agent Contract\n", "tool_responses: []\nexpected_failure: x\n"]
+)
+def test_a_recorded_session_is_called_one(file: File, more: str) -> None:
+    found = file.error(f"id: incident-001\nname: An incident\ninput: What is the capital?\n{more}")
+    assert (found.code, "replay run" in found.hint) == ("not-a-spec", True)
+
+
+def test_a_dotted_module_whose_end_is_next_to_the_spec_is_named(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("def chain(prompt): return prompt\n")
+    assert find_module_here("examples.shop.agent", str(tmp_path)) == "agent"
+    assert [find_module_here(name, str(tmp_path)) for name in ("agent", "examples.shop.other")] == ["", ""]
+    (problem,) = find_source_problems(AgentSpec(type="python", endpoint="no_such.shop.agent:chain"), tmp_path)
+    assert problem.suggestion == "agent"

@@ -195,6 +195,10 @@ def _format_frames(broken: BaseException, own: list[str]) -> str:
 def _suggest(name: str, root: str, own: str) -> str:
     from difflib import get_close_matches
 
+    from holdfast.agents.python.source_check import find_module_here  # few agents cannot be imported
+
+    if own.partition(".")[0] == name and (here := find_module_here(own, root)):
+        return f"did you mean {here}?"
     try:
         siblings = {entry.removesuffix(".py") for entry in os.listdir(root)} - {own}
     except OSError:

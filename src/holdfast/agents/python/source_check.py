@@ -84,6 +84,13 @@ def list_references(agent: AgentSpec) -> Iterator[tuple[str, str]]:
         yield "agent.reset_function", agent.reset_function
 
 
+def find_module_here(name: str, root: str) -> str:
+    """Return the end of a dotted name that is a module next to the spec: `app` for `shop.app`; empty if none is."""
+    *above, last = name.split(".")
+    paths = (os.path.join(root, f"{last}.py"), os.path.join(root, last, "__init__.py"))
+    return last if above and any(map(os.path.isfile, paths)) else ""
+
+
 class _Modules:
     """Finds modules as an import would, without importing them."""
 
@@ -105,7 +112,9 @@ class _Modules:
             return self._find_missing_import(key, files) or self._find_wrong_attribute(key, path, files)
         if self.find(name) is not None or any(file.words & _FILLS_NAMES for file in files.values()):
             return None
-        near = _find_nearest(name, [entry.removesuffix(".py") for entry in os.listdir(self._root)])
+        near = find_module_here(name, str(self._root)) or _find_nearest(
+            name, [entry.removesuffix(".py") for entry in os.listdir(self._root)]
+        )
         message = f"{name!r} is neither installed nor next to the spec; a run will try to import it"
         return SourceProblem(key, message, _suggest_name(near), near)
 
