@@ -37,7 +37,7 @@ _NEEDS_ROOT = frozenset({"addgroup", "adduser", "chgrp", "chown", "groupadd", "s
 _CHANGES_PATHS = frozenset({"chmod", "cp", "install", "ln", "mkdir", "mv", "rm", "touch"})
 """Programs whose absolute paths have to be below the workspace or `/tmp`: nothing else can be written."""
 _OPTIONS_WITH_ADDRESS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host")
-_MAKES_FOLDER = re.compile(r"(^|&&|;|\|\|)(\s*)mkdir(?=\s)")
+_MAKES_FOLDER = re.compile(r"(^|&&|;|\|\|)(\s*)mkdir(?=\s)(?!\s+-\w*p)")
 _PACKED = re.compile(r"\.(?:tar|tgz|tbz2?|txz|tar\.\w+)$")
 """Archives that ADD unpacks."""
 _QUIET = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL", "HEALTHCHECK"})
@@ -143,7 +143,8 @@ class _StepReader:
         full = posixpath.normpath(posixpath.join(self._here, target))
         if not target.endswith("/"):
             return [full]
-        return [posixpath.join(full, posixpath.basename(source.rstrip("/"))) for source in sources]
+        found = [path for source in sources for path in _find_sources(self._task.context, source)]
+        return [full if path.is_dir() else posixpath.join(full, path.name) for path in found]
 
     def _find_inside(self, target: str) -> str | None:
         """Return the path below the workspace; None if it is elsewhere."""

@@ -107,7 +107,7 @@ def test_a_folder_that_copied_files_have_made_may_be_there(tmp_path: Path) -> No
     found = place(
         tmp_path, "FROM a\nWORKDIR /app\nRUN mkdir data && mkdir -p x\nCOPY n.txt /app/data/n.txt\n", n_txt="1"
     )
-    assert found.commands == ["mkdir -p data && mkdir -p -p x"]
+    assert found.commands == ["mkdir -p data && mkdir -p x"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_folder_that_copied_files_have_made_may_be_there(tmp_path: Path) -> No
     ],
 )
 def test_a_command_that_no_sandbox_can_run_is_named(tmp_path: Path, run: str, why: str) -> None:
-    dockerfile = f"FROM a\nWORKDIR /app\nCOPY build /tmp/build\nCOPY e.sh /entrypoint.sh\nRUN {run}\n"
+    dockerfile = f"FROM a\nWORKDIR /app\nCOPY build/ /tmp/build/\nCOPY e.sh /entrypoint.sh\nRUN {run}\n"
     found = place(tmp_path, dockerfile, build__fetch_txt="1", **{"e.sh": ""})
     assert found.commands == []
     assert [why in one for one in found.left_out if one.startswith("RUN ")] == ([True] if why else [])
