@@ -10,6 +10,8 @@ import pytest
 from cli import forget_end
 from files1 import SPEC, project, tell
 
+from holdfast.store.rundir import RunDir
+
 RUN = Path(".holdfast") / "runs" / "0001"
 COMMANDS = {
     "report": ("report", "0001"),
@@ -180,16 +182,26 @@ def test_a_ci_run_without_its_overall_verdict_is_refused_until_it_is_resumed(ci_
     assert tell(ci_run, "show", "0001").code == 0
 
 
-def test_a_run_whose_seal_was_removed_is_refused_everywhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_sealed_again", [False, True])
+@pytest.mark.parametrize("keys", [("sealed",), ("sealed", "seal")])
+def test_a_run_whose_seal_was_removed_is_refused_everywhere(
+    tmp_path: Path, keys: tuple[str, ...], is_sealed_again: bool
+) -> None:
     project(tmp_path, SPEC)
     for _ in range(2):
         assert tell(tmp_path, "contract", "run").code == 0
     path = tmp_path / RUN / "ended.json"
-    for key in ("sealed", "seal"):
-        ended = json.loads(path.read_bytes())
-        path.write_text(json.dumps({name: value for name, value in ended.items() if name != key}))
-        for command in (("report", "0001"), ("judge", "0001"), ("compare", "0001", "0002")):
-            refused = tell(tmp_path, *command)
-            assert (refused.code, "[run-tampered]" in refused.err) == (4, True), command
-        listed = json.loads(tell(tmp_path, "runs", "--json").out)["runs"]
-        assert [bool(row["note"]) for row in listed] == [False, True]
+    ended = json.loads(path.read_bytes())
+    path.write_text(json.dumps({name: value for name, value in ended.items() if name not in keys}))
+    if is_sealed_again:  # the seal of ended.json is a plain digest, which anybody can compute
+        run = RunDir(path.parent)
+        run.write_end(run.read_end())
+    for command in (
+        ("report", "0001"), ("show", "0001"), ("judge", "0001"), ("compare", "0001", "0002"),
+        ("contract", "score", "--resume", "0001"), ("contract", "run", "--resume", "0001"),
+    ):  # fmt: skip
+        refused = tell(tmp_path, *command)
+        assert (refused.code, "[run-tampered]" in refused.err) == (4, True), command
+    listed = json.loads(tell(tmp_path, "runs", "--json").out)["runs"]
+    assert [bool(row["note"]) for row in listed] == [False, True]
+    assert "run 0001: ended.json changed" in tell(tmp_path, "trend").err

@@ -43,8 +43,11 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     looked = list(filter(list_stored_runs, looked))[:1] or looked
     with open_history(looked[0], shared.warn) as found:
         path = _choose_spec(spec, found.read_runs(), " or ".join(map(str, looked)))
-        of_file = [run.id for run in found.read_runs() if run.spec == path]
-        made = build_trends(found.read_runs(cells_of=of_file), path, count)
+        of_file = [run for run in found.read_runs() if run.spec == path]
+        made = build_trends(found.read_runs(cells_of=[run.id for run in of_file]), path, count)
+    for run in of_file:
+        if run.note:
+            shared.warn(run.note)
     _check_rule(rule, made)
     if as_json:
         _show_json(made, rule)

@@ -7,12 +7,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from example_counts import examples
 from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.store.lines import JsonLines
@@ -27,7 +29,7 @@ from holdfast.store.rundir import (
     write_json,
 )
 from holdfast.store.seal_check import check
-from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, compute_seal
+from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, SEAL_FAILED, compute_seal
 
 OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
 WHOLE = b"".join(line + b"\n" for line in OURS)
@@ -163,8 +165,15 @@ def test_a_run_that_was_killed_is_taken_and_its_missing_seal_reported(run):
 
 
 def test_a_run_that_could_not_be_sealed_says_so(run):
-    run.write_end(RunEnd(True, 1.0))
+    run.write_end(RunEnd(True, 1.0, (RunWarning(SEAL_FAILED, "the run's files could not be sealed"),)))
     assert check(run) == NOT_SEALED
+
+
+def test_a_complete_run_without_seals_is_refused_even_if_its_end_was_sealed_again(run):
+    run.write_end(replace(run.read_end(), sealed={}))
+    with pytest.raises(UserError, match=r"ended\.json") as refused:
+        check(run)
+    assert refused.value.code == "run-tampered"
 
 
 def edited(**changes):
