@@ -122,6 +122,8 @@ def _print(name: str, value: object, places: list[str], *, verbose: bool) -> Non
 def main(words: list[str]) -> None:
     verbose = "-v" in words
     folders = [PRODUCT / word for word in words if word != "-v"] or [PRODUCT]
+    if missing := [folder.name for folder in folders if not folder.is_dir()]:
+        sys.exit(f"src/holdfast has no folder {', '.join(missing)}")
     modules = [Module(path) for folder in folders for path in sorted(folder.rglob("*.py"))]
     lengths = sorted(length for module in modules for _, length in module.functions())
     long = [f"{place} {n}" for module in modules for place, n in module.functions() if n > LONG_FUNCTION]

@@ -272,7 +272,7 @@ class RequestParser:
                 keep_alive=parser.should_keep_alive(),
                 upgrade=parser.should_upgrade(),
             )
-            if self._queue:
+            if self._queue:  # a pipelined request: read no more before the one ahead of it is answered
                 self._paused = True
                 self._connection.hold(PIPELINE)
             self._queue.append(exchange)
@@ -291,7 +291,6 @@ class RequestParser:
             exchange.inflow.end()
 
     # -- inside ---------------------------------------------------------------------------------
-
     def _refuse(self, status: int, message: str) -> None:
         self._refused = True
         refused = BadRequest(status, message)

@@ -88,6 +88,7 @@ class McpHttpRequest:
         except ConnectionResetError:  # the client left during a write
             return
         except (UpstreamFailed, ValueError) as failed:  # ValueError: an address or header that cannot be sent
+            # No fault caused it, so this is a harness error.
             why = f"MCP server {self._server} cannot be reached: {failed}"
             self._context.sink.add_error(why, "mcp-config-invalid")
             if self._exchange.is_answered:
@@ -118,7 +119,7 @@ class McpHttpRequest:
         incoming = await self._send(request.raw)
         if incoming.status == 200 and (incoming.get("content-type") or "").startswith(_STREAM):
             self._events = _read_events(incoming)
-            async for event in self._events:
+            async for event in self._events:  # whatever comes before the answer goes to the client as it arrives
                 message = rpc.read_message(event.data) if event.data else None
                 if message is not None and message.is_answer and message.id == request.id:
                     self._event = event

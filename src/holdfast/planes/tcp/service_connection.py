@@ -81,6 +81,7 @@ class ServiceConnection:
             raise Dropped(f"{service.name}: the connection was closed", kind="closed")
         self._connected = True
         if "tls" in service.steps and service.wire not in _TALKS:
+            # Whether the client begins with TLS must be known before any byte is forwarded.
             first = await self._client.read()
             self._client.put_back(first)
             if first[:1] == bytes((_TLS,)):
@@ -144,6 +145,7 @@ class ServiceConnection:
     async def _show_failure(self, failed: Failed) -> None:
         client = self._client
         if failed.kind == "tls":
+            # Accept a TLS request if the protocol has one, and answer the TLS hello with an alert.
             if self._service.wire == "postgres":
                 await self._client.write(b"S")
             if self._service.wire == "mysql" or await self._client.read():  # there it has already been read

@@ -38,9 +38,11 @@ class ModelRefused(UpstreamDown):
 
     default_code = "model-refused"
 
-    def __init__(self, message: str, status: int, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, origin: str, status: int, explanation: str, retry_after_s: float | None = None) -> None:
+        """`explanation`: what the server says, in its own words."""
+        super().__init__(f"the model at {origin} answered with status {status}: {explanation}")
         self.status = status
+        self.explanation = explanation
         self.retry_after_s = retry_after_s
 
 
@@ -48,7 +50,7 @@ def drop_rejected(question: Question, refused: ModelRefused) -> tuple[Question, 
     """Return the question without the settings that the model rejects, and a note; None if that was not the reason."""
     if refused.status not in _BAD_REQUEST:
         return None
-    why = str(refused).lower()
+    why = refused.explanation.lower()  # the address of the server may contain any of these words
     if question.temperature is not None and "temperature" in why:
         return replace(question, temperature=None), "the model rejects a temperature: sent without one"
     if question.json and any(word in why for word in ("response_format", "responsemimetype", "json", "format")):
@@ -95,13 +97,8 @@ async def _read_completion(answered: SourceReply, codec: Codec) -> tuple[Complet
 
 
 def _build_refusal(answered: PassedReply, body: bytes) -> ModelRefused:
-    status = answered.wire.status
-    message = shorten(read_error_message(body).strip()) or answered.wire.reason
-    return ModelRefused(
-        f"the model at {answered.origin} answered with status {status}: {message}",
-        status,
-        read_retry_after(answered.wire),
-    )
+    explanation = shorten(read_error_message(body).strip()) or answered.wire.reason
+    return ModelRefused(answered.origin, answered.wire.status, explanation, read_retry_after(answered.wire))
 
 
 ANSWER_TOKENS = 2_048
