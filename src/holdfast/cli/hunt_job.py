@@ -146,7 +146,7 @@ def _drop_missing(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_hunt(prepared: PreparedJob, screen: Screen, *, as_json: bool) -> EndedHunt:
-    """Runs the trials of a hunt."""
+    """Run the trials of a hunt."""
 
     def show_calm(outcome: RunOutcome) -> None:
         outcome = report_hunt(prepared.job, outcome)
@@ -168,7 +168,7 @@ def show_hunt(hunted: EndedHunt, spec_path: str, *, as_json: bool) -> None:
 
 
 def write_causes(path: Path, found: HuntResult) -> None:
-    """Adds the scenarios of the causes that the file does not have yet."""
+    """Add the scenarios of the causes that the file does not have yet."""
     import yaml
 
     there = _read_causes(path)

@@ -20,7 +20,7 @@ def resolve_agent(
     params: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> AgentSpec:
-    """Returns the agent section with every reference replaced by its value; `secrets` are the world's, by name."""
+    """Return the agent section with every reference replaced by its value; `secrets` are the world's, by name."""
 
     def resolve_text(text: str) -> str:
         return resolve(text, environ, params=params, secrets=secrets)
@@ -42,7 +42,7 @@ def resolve_agent(
 
 
 def _resolve_nested(part: Any, value: Callable[[str], str]) -> Any:
-    """Resolves the references in every text of a nested value."""
+    """Resolve the references in every text of a nested value."""
     if isinstance(part, str):
         return value(part)
     if isinstance(part, Mapping):
@@ -51,14 +51,14 @@ def _resolve_nested(part: Any, value: Callable[[str], str]) -> Any:
 
 
 def has_param_references(agent: AgentSpec) -> bool:
-    """Returns whether the section contains a `{{ params.x }}`."""
+    """Whether the section contains a `{{ params.x }}`."""
     mapped = [text for mapping in _list_mappings(agent).values() for text in mapping.values()]
     texts = [*_list_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
     return any(find_names(text).params for text in texts if text is not None)
 
 
 def _list_texts(agent: AgentSpec) -> dict[str, str | None]:
-    """Returns the strings of the section that may hold references."""
+    """Return the strings of the section that may hold references."""
     return {
         "endpoint": agent.endpoint,
         "request_template": agent.request_template,
@@ -71,23 +71,23 @@ def _list_texts(agent: AgentSpec) -> dict[str, str | None]:
 
 
 def _list_mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
-    """Returns the maps of the section whose values may hold references."""
+    """Return the maps of the section whose values may hold references."""
     return {"headers": agent.headers, "query_params": agent.query_params, "env": agent.env}
 
 
 def resolve_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
-    """Returns the entries of `models:` with references resolved."""
+    """Return the entries of `models:` with references resolved."""
     return {name: resolve_model(model, environ) for name, model in spec.models.items()}
 
 
 def resolve_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
-    """Returns one entry with its references resolved."""
+    """Return one entry with its references resolved."""
     texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
 
 
 def add_position(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
-    """Returns the same error, with the position in the file of the key that is the cause."""
+    """Return the same error, with the position in the file of the key that is the cause."""
     at = find_key_position(spec, gone.key) if gone.key else None
     if at is None:
         return gone

@@ -25,7 +25,7 @@ from holdfast.world.world_factory import WorldFactory
 
 
 def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
-    """Returns the world of one trial with its references resolved."""
+    """Return the world of one trial with its references resolved."""
     plain = msgspec.to_builtins(world)
 
     def fill(trial: Trial) -> WorldSpec:
@@ -72,7 +72,7 @@ async def open_factory(
     options: WorldOptions,
     planes: SitePlanes,
 ) -> WorldFactory:
-    """Opens the backend; raises UserError if it does not work here, or if the user is strict and it lacks a feature."""
+    """Open the backend; raise UserError if it does not work here, or if the user is strict and it lacks a feature."""
     assert spec.world is not None
     async with AsyncExitStack() as opened:
         folder = scratch.make("world", in_memory=True)

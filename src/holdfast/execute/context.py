@@ -80,7 +80,7 @@ class LiveContext:
     def observe(
         self, answer: Answer, error: str | None = None, code: str = "", *, attempts: int = 1, simulated: bool = False
     ) -> Observation:
-        """Returns the complete observation; without an `error`, the harness errors so far become one.
+        """Return the complete observation; without an `error`, the harness errors so far become one.
 
         From here on every text of the agent can be stored.
         """
@@ -123,7 +123,7 @@ class LiveContext:
         return replace(observation, exchanges=hide_private_values(exchanges, to_builtins(observation)))
 
     def count_calls(self, answer: Answer) -> dict[str, int]:
-        """Returns the number of calls to each target, in the agent's process and at the planes."""
+        """Return the number of calls to each target, in the agent's process and at the planes."""
         calls = answer.calls if self._injector is None else answer.calls | self._injector.weather.calls
         return calls if self.sink.unread is None else calls | self.sink.unread
 
@@ -139,6 +139,6 @@ class LiveContext:
         return [*self.sink.list_notes(), *write_replay_notes(self.trial.task, self.injector.uses)]
 
     def _join_errors(self, answer: Answer) -> str:
-        """Returns the failures of Holdfast or of a provider so far."""
+        """Return the failures of Holdfast or of a provider so far."""
         silent = self.sink.find_unanswered(answer) if self.sink.trace else ()
         return "; ".join(dict.fromkeys((*self.sink.errors, *silent)))

@@ -50,7 +50,7 @@ class LiveInjector:
             self._revert_entry(at, "")
 
     def _revert_entry(self, at: int, why: str) -> None:
-        """Marks an entry as not met after all: it does not count for `times`."""
+        """Mark an entry as not met after all: it does not count for `times`."""
         met = self.ledger[at]
         if met.effect == "met":
             self.ledger[at] = replace(met, effect="no_effect", note=why or met.note)
@@ -147,5 +147,5 @@ class LiveInjector:
 
 
 def _is_unread(met: FaultMet, read: str) -> bool:
-    """Returns whether it is an attack with none of its canaries in the text that was read."""
+    """Whether it is an attack with none of its canaries in the text that was read."""
     return bool(met.canaries) and not any(canary in read for canary in met.canaries)

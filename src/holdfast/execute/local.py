@@ -67,7 +67,7 @@ def execute(
     on_call: OnCall | None = None,
     store: Store | None = None,
 ) -> AsyncGenerator[Observed, None]:
-    """Yields each trial with its observation as they end. One task per slot, none per trial.
+    """Yield each trial with its observation as they end. One task per slot, none per trial.
 
     `store` is called before the slot starts its next trial, so a kill loses only running trials.
     """
@@ -81,7 +81,7 @@ def execute(
 
 
 def _announce_trials(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
-    """Yields the trials; `started` is called when a slot takes one."""
+    """Yield the trials; `started` is called when a slot takes one."""
     for trial in trials:
         started(trial)
         yield trial
@@ -160,13 +160,13 @@ class _EndedTrials:
         return len(self.trials) >= self._limit
 
     async def wait_until_taken(self) -> None:
-        """Waits until the judge has taken everything."""
+        """Wait until the judge has taken everything."""
         if self._taken is None:
             self._taken = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._taken)  # cancelling one slot must not cancel the wait of the others
 
     async def wait_for_more(self) -> bool:
-        """Waits for the next trial; False once every slot is over and nothing is left, or one has failed."""
+        """Wait for the next trial; False once every slot is over and nothing is left, or one has failed."""
         if self._taken is not None:
             self._taken.set_result(None)
             self._taken = None

@@ -12,7 +12,7 @@ VARIABLE = "HOLDFAST_UVLOOP"
 
 
 def choose_loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
-    """Returns the factory for the loop of a run; None for asyncio's own."""
+    """Return the factory for the loop of a run; None for asyncio's own."""
     choice = environ.get(VARIABLE, "")
     if choice in ("", "0"):
         return None

@@ -35,7 +35,7 @@ async def open_site(
     models: ModelOptions = ASKED,
     world: WorldOptions = USUAL,
 ) -> Site:
-    """Opens the agent and its surroundings; raises AgentUnavailable or SpecError if that fails."""
+    """Open the agent and its surroundings; raise AgentUnavailable or SpecError if that fails."""
     opening = _SiteOpening(spec, environ, count_slots(spec, concurrency), models, world)
     try:
         return await opening.open_all()
@@ -57,7 +57,7 @@ class _SiteOpening:
         self.root = Path(spec.path).resolve().parent
 
     async def open_all(self) -> Site:
-        """Opens the site of the agent, or of each variant that the parameters define."""
+        """Open the site of the agent, or of each variant that the parameters define."""
         spec = self.spec
         if spec.params == ({},):
             return await self.open_agent(self.resolve_section({}))
@@ -77,11 +77,11 @@ class _SiteOpening:
         return first
 
     def resolve_section(self, params: Mapping[str, Any]) -> AgentSpec:
-        """Returns the spec's section with its references resolved."""
+        """Return the spec's section with its references resolved."""
         return resolve_agent(self.spec.agent, self.environ, params, self.world.secrets)
 
     async def open_agent(self, agent: AgentSpec) -> Site:
-        """Opens the site of an agent whose references are resolved."""
+        """Open the site of an agent whose references are resolved."""
         async with AsyncExitStack() as parts:
             site = await (self.open_bare(agent, parts) if self.spec.world is None else self.open_boxed(agent, parts))
             site.close_rest = parts.pop_all().aclose
@@ -107,7 +107,7 @@ class _SiteOpening:
         return site
 
     def find_recording_spec(self) -> Spec | None:
-        """Returns the spec if one of its checks records something without a world; None for most specs."""
+        """Return the spec if one of its checks records something without a world; None for most specs."""
         from holdfast import plugins
         from holdfast.protocols.check import GatheringCheck
 
@@ -115,7 +115,7 @@ class _SiteOpening:
         return self.spec if any(check is not None and issubclass(check, GatheringCheck) for check in checks) else None
 
     async def open_on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
-        """Opens the agent of a section on this machine."""
+        """Open the agent of a section on this machine."""
         if agent.is_python:
             return await (self.open_inline(agent) if agent.isolation == "inline" else self.open_python(agent, machine))
         if agent.type == "command":
@@ -153,7 +153,7 @@ class _SiteOpening:
     async def check_targets(
         self, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
     ) -> tuple[str, ...]:
-        """Returns the targets that faults can hit in the agent; closes the agent if a fault names another one."""
+        """Return the targets that faults can hit in the agent; close the agent if a fault names another one."""
         try:
             check_targets(self.spec, tools, llm, on_wire=on_wire)
         except BaseException:
@@ -162,7 +162,7 @@ class _SiteOpening:
         return (*tools, *llm)
 
     async def open_behind_gateway(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
-        """Opens a running HTTP agent that was started with a gateway's variables; it runs one trial at a time."""
+        """Open a running HTTP agent that was started with a gateway's variables; it runs one trial at a time."""
         from holdfast.agents.http.agent import HttpAgent
         from holdfast.planes.handover import take_socket
 
@@ -210,7 +210,7 @@ class _SiteOpening:
         )
 
     def make_world_agent(self, agent: AgentSpec) -> Agent:
-        """Makes the agent of a section, to be started in the world of each trial."""
+        """Make the agent of a section, to be started in the world of each trial."""
         if agent.is_python:
             from holdfast.agents.python.world_hosts import WorldHosts
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def build_plane_settings(
     spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions, *, web: bool
 ) -> PlaneSettings:
-    """Builds the settings for the planes of a site; `agent` is its section with references resolved."""
+    """Build the settings for the planes of a site; `agent` is its section with references resolved."""
     # The planes import the gateway and MCP, which a run without planes never needs.
     from holdfast.planes.site_planes import PlaneSettings
 
@@ -46,7 +46,7 @@ def build_plane_settings(
 
 
 def list_scenarios(spec: Spec) -> tuple[Scenario, ...]:
-    """Returns the scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
+    """Return the scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
     if spec.part != "hunt":
         return spec.scenarios
     from holdfast.hunt.points import build_full_scenario
@@ -58,7 +58,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
-    """Returns whether to intercept the agent's traffic.
+    """Whether to intercept the agent's traffic.
 
     Holdfast always does if it starts the agent or the agent is behind the gateway, otherwise on demand.
     """
@@ -79,7 +79,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
 
 
 def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
-    """Returns a warning if the user's own proxy is set and the agent's calls do not go through it."""
+    """Return a warning if the user's own proxy is set and the agent's calls do not go through it."""
     variables = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
     if not variables or not needs_planes(spec, models) or ((models.replay or scripts) and not needs_web_plane(spec)):
@@ -92,7 +92,7 @@ def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptio
 
 
 def needs_web_plane(spec: Spec) -> bool:
-    """Returns whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
+    """Whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
     agent = spec.agent
     has_url_fault = any(i.plane == "http" or i.match_url is not None for i in _list_injections(spec))
     return (
@@ -106,7 +106,7 @@ def list_rule_urls(spec: Spec) -> tuple[str, ...]:
 
 
 def has_recordings(spec: Spec) -> bool:
-    """Returns whether the tools of a recording answer a task."""
+    """Whether the tools of a recording answer a task."""
     return any(task.recording is not UNSET for task in spec.tasks)
 
 
@@ -122,7 +122,7 @@ def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
 
 
 def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
-    """Returns a warning if this agent's calls bypass a plane on which recordings answer."""
+    """Return a warning if this agent's calls bypass a plane on which recordings answer."""
     agent = spec.agent
     if not has_recordings(spec) or agent.launched or agent.gateway:
         return None
@@ -142,7 +142,7 @@ def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
 
 
 def needs_cost(spec: Spec) -> bool:
-    """Returns whether a rule reads the cost of model calls."""
+    """Whether a rule reads the cost of model calls."""
     return any(traits.reads_cost for traits in _list_traits(spec))
 
 

@@ -30,7 +30,7 @@ class RefusedCalls:
         """Model hosts whose format the gateway does not read, and why each gave no answer."""
 
     def merge_repeat(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
-        """Counts the call in an equal one of the trace; returns False if there is none, and reserves its position."""
+        """Count the call in an equal one of the trace; return False if there is none, and reserve its position."""
         host = urlsplit(event.tool.partition(" ")[2]).netloc
         key = f"{event.tool} {event.digest}"
         if key not in self._places and self._at_host[host] >= EACH_HOST:
@@ -45,7 +45,7 @@ class RefusedCalls:
         return True
 
     def add_side_call(self, host: str, kind: str) -> None:
-        """Adds a call that is not part of the agent's work."""
+        """Add a call that is not part of the agent's work."""
         self._side_calls[host, kind] += 1
 
     @property
@@ -60,7 +60,7 @@ class RefusedCalls:
         )
 
     def explain_missing_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
-        """Yields a message if the agent had no model that it could call."""
+        """Yield a message if the agent had no model that it could call."""
         if self.models and not any(event.event_type == "llm_call" for event in trace):
             place, why = next(iter(self.models.items()))
             yield (
@@ -92,12 +92,12 @@ class Providers:
             self._answered[at] = when
 
     def has_answered_since(self, at: str, when: float) -> bool:
-        """Returns whether the provider answered after that time."""
+        """Whether the provider answered after that time."""
         return self._answered.get(at, -1.0) > when
 
 
 def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
-    """Yields errors for each provider that was silent until the agent gave up, without a fault causing it.
+    """Yield errors for each provider that was silent until the agent gave up, without a fault causing it.
 
     All waits for one provider add up, because client libraries retry. A provider that answered after a wait had begun
     was not silent: the agent asked twice, and took the first answer.
@@ -116,7 +116,7 @@ def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers
 
 
 def name_provider(event: TraceEvent) -> str:
-    """Returns the called party, in the planes' terms: the origin of a URL, or a model."""
+    """Return the called party, in the planes' terms: the origin of a URL, or a model."""
     if event.plane != "http":
         return f"{event.plane}:{event.tool}"
     url = urlsplit(event.tool.partition(" ")[2])
@@ -124,6 +124,6 @@ def name_provider(event: TraceEvent) -> str:
 
 
 def _is_too_long(waited_ms: float, turn: Turn) -> bool:
-    """Returns whether the wait was very long, or most of a turn that was not short."""
+    """Whether the wait was very long, or most of a turn that was not short."""
     most = waited_ms >= turn.latency_ms / 2
     return waited_ms >= SILENCE_MS or (most and (turn.ending == "timeout" or waited_ms >= _SHORT_MS))

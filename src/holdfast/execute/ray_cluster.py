@@ -37,7 +37,7 @@ class RayThread:
             self._calls.get()()
 
     async def run(self, call: Callable[[], T], what: str) -> T:
-        """Returns the result of the call; UserError, which names `what`, if that takes too long."""
+        """Return the result of the call; UserError, which names `what`, if that takes too long."""
         done = Future[T]()
 
         def settle() -> None:
@@ -88,7 +88,7 @@ class Cluster(NamedTuple):
 
 
 def check_target(target: str) -> str:
-    """Checks the target of a run: `ray`, or `ray://host:port`."""
+    """Check the target of a run: `ray`, or `ray://host:port`."""
     host, _, port = target.removeprefix(_CLIENT).rpartition(":")
     if target != LOCAL and not (target.startswith(_CLIENT) and host and port.isdecimal()):
         raise UsageError(
@@ -98,7 +98,7 @@ def check_target(target: str) -> str:
 
 
 def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
-    """Joins the cluster, or starts one if this machine has none. `runtime` is sent to a joined cluster."""
+    """Join the cluster, or start one if this machine has none. `runtime` is sent to a joined cluster."""
     plain: dict[str, Any] = {"log_to_driver": False, "logging_level": 50}
     address = target if target != LOCAL else _find_running_cluster()
     if not address:  # Ray reads the listening address at import
@@ -122,7 +122,7 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
 
 
 def _prepare_environment(address: str) -> None:
-    """Sets what Ray must know before it is imported, for a cluster that is joined."""
+    """Set what Ray must know before it is imported, for a cluster that is joined."""
     if any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     host, _, port = address.rpartition(":")
@@ -132,7 +132,7 @@ def _prepare_environment(address: str) -> None:
 
 
 def _find_own_address() -> str:
-    """Returns this machine's address as Ray would detect it; nothing is sent."""
+    """Return this machine's address as Ray would detect it; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
             asking.connect(("192.0.2.1", 9))
@@ -150,7 +150,7 @@ def _is_listening(host: str, port: int, seconds: float) -> bool:
 
 
 def _find_running_cluster() -> str:
-    """Returns the address of a running cluster on this machine; empty if none answers.
+    """Return the address of a running cluster on this machine; empty if none answers.
 
     Ray stores it in a world-writable folder: only entries of this user or root are trusted.
     """

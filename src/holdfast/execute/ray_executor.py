@@ -82,7 +82,7 @@ class RayExecutor:
         """The size of an observation, from the last batches."""
 
     async def open(self, workers: int) -> None:
-        """Opens this many workers, or as many as the cluster has room for; raises if none can work."""
+        """Open this many workers, or as many as the cluster has room for; raise if none can work."""
         await self._pool.open(workers)
 
     # -- the run's interface -------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class RayExecutor:
         on_call: OnCall | None = None,
         store: Store | None = None,
     ) -> AsyncGenerator[Observed, None]:
-        """Runs the trials. Faults and calls are reported with the observation, after the trial has ended."""
+        """Run the trials. Faults and calls are reported with the observation, after the trial has ended."""
         feed = iter(trials)
         keep = store or (lambda trial, observation: observation)
         try:
@@ -143,7 +143,7 @@ class RayExecutor:
 
     # -- batches --------------------------------------------------------------------------------------
     def _assign_batches(self, feed: Iterator[Trial], started: OnStart | None) -> None:
-        """Gives a batch to every worker with room; none gets a second one while another has none."""
+        """Give a batch to every worker with room; none gets a second one while another has none."""
         deep, workers = (1, self._pool.workers[:1]) if self._single else (AHEAD, self._pool.workers)
         for ahead in range(1, deep + 1):
             for worker in workers:
@@ -168,7 +168,7 @@ class RayExecutor:
         self._under_way[asyncio.ensure_future(await_result(ref))] = batch
 
     def _take_trials(self, feed: Iterator[Trial], worker: ClusterWorker, started: OnStart | None) -> Iterator[Trial]:
-        """Yields the trials of a worker's next batch; one whose worker was lost goes alone: it may have caused that."""
+        """Yield the trials of a worker's next batch; one whose worker was lost goes alone: it may have caused that."""
         if self._again:
             yield self._again.popleft()
             return
@@ -178,7 +178,7 @@ class RayExecutor:
             yield trial
 
     def _choose_batch_size(self, worker: ClusterWorker) -> int:
-        """Returns the number of trials in the next batch: a few at first, then as many as take half a second."""
+        """Return the number of trials in the next batch: a few at first, then as many as take half a second."""
         if self._single:
             return 1
         if not self._trial_s:
@@ -187,7 +187,7 @@ class RayExecutor:
         return max(worker.slots, min(MOST, fits, int(BATCH_S / self._trial_s)))
 
     async def _wait_for_news(self) -> None:
-        """Waits for a batch or a new worker. Without any worker the run cannot continue."""
+        """Wait for a batch or a new worker. Without any worker the run cannot continue."""
         pool = self._pool
         waited = {*self._under_way, *pool.opening}
         if not waited:
@@ -197,7 +197,7 @@ class RayExecutor:
             raise pool.make_no_worker_error()
 
     def _collect_results(self) -> list[Observed]:
-        """Returns the results of returned batches, in the order in which they were handed out."""
+        """Return the results of returned batches, in the order in which they were handed out."""
         observed: list[Observed] = []
         for future in [future for future in self._under_way if future.done()]:
             batch = self._under_way.pop(future, None)
@@ -224,14 +224,14 @@ class RayExecutor:
         return [(by_id[observation.trial], observation) for observation in map(read_observation, lines)]
 
     def _update_costs(self, batch: Batch, size: int) -> None:
-        """Updates the expected cost of a trial, to size the next batches."""
+        """Update the expected cost of a trial, to size the next batches."""
         many = len(batch.trials)
         took = (perf_counter() - batch.begun) / AHEAD / many
         self._trial_s = took if not self._trial_s else 0.7 * self._trial_s + 0.3 * took
         self._trial_bytes = max(size / many, 0.7 * self._trial_bytes + 0.3 * size / many)
 
     def _retry_trials(self, trials: Sequence[Trial], how: str, why: Exception) -> list[Observed]:
-        """Repeats the trials one by one, so that neither a bad one nor the total size affects the others.
+        """Repeat the trials one by one, so that neither a bad one nor the total size affects the others.
 
         Returns those that were repeated often enough.
         """
@@ -246,7 +246,7 @@ class RayExecutor:
         return given_up
 
     def _handle_lost_worker(self, worker: ClusterWorker, gone: Exception) -> list[Observed]:
-        """Handles a lost worker: its running trials are repeated one by one, and so is what it had not begun."""
+        """Handle a lost worker: its running trials are repeated one by one, and so is what it had not begun."""
         for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
             del self._under_way[future]
             future.add_done_callback(_mark_handled)
@@ -261,7 +261,7 @@ class RayExecutor:
         return given_up
 
     async def _stop(self, keep: Store) -> None:
-        """Stores what has arrived, and ends the working workers: no trial continues after the run."""
+        """Store what has arrived, and end the working workers: no trial continues after the run."""
         try:
             for trial, observation in self._collect_results():
                 keep(trial, observation)
@@ -281,7 +281,7 @@ class RayExecutor:
 
 
 def _mark_handled(future: asyncio.Future[Any]) -> None:
-    """Marks the result of a lost batch as handled."""
+    """Mark the result of a lost batch as handled."""
     if not future.cancelled():
         future.exception()
 

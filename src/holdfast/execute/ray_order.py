@@ -62,7 +62,7 @@ class WorkerReport(Struct, frozen=True):
 
 
 def get_python_version() -> str:
-    """Returns this interpreter's minor version."""
+    """Return this interpreter's minor version."""
     return ".".join(platform.python_version_tuple()[:2])
 
 
@@ -80,7 +80,7 @@ def read_trials(lines: Iterable[bytes]) -> list[Trial]:
 
 
 def encode_observation(observation: Observation) -> bytes:
-    """Returns the observation as it is sent: complete, with its trace and audit log."""
+    """Return the observation as it is sent: complete, with its trace and audit log."""
     try:
         return encode(observation)
     except UnicodeEncodeError:  # lone surrogates: what is stored will say so
@@ -92,6 +92,6 @@ def read_observation(line: bytes) -> Observation:
 
 
 def build_environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the variables of a worker's trials: its own, as the driver has them, without the cluster's additions."""
+    """Return the variables of a worker's trials: its own, as the driver has them, without the cluster's additions."""
     inherited = own.items() if order.variables is None else ((n, own[n]) for n in order.variables if n in own)
     return {name: value for name, value in inherited if not name.startswith("RAY_")} | dict(order.sent)

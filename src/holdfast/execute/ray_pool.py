@@ -46,7 +46,7 @@ class WorkerNeeds(Struct, frozen=True):
         return resources
 
     def can_fit(self, there: Mapping[str, float]) -> bool:
-        """Returns whether a machine, or a cluster, has this much in total."""
+        """Whether a machine, or a cluster, has this much in total."""
         required = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
         return all(there.get(name, 0.0) >= amount for name, amount in required.items())
 
@@ -97,7 +97,7 @@ class WorkerPool:
         """How many rejections were known when the pool was open."""
 
     async def open(self, workers: int) -> None:
-        """Opens this many workers, or as many as the cluster has room for; raises if none can work."""
+        """Open this many workers, or as many as the cluster has room for; raise if none can work."""
         self._elsewhere = workers * max(0, len(self._list_other_nodes()) - 1)
         for _ in range(workers):
             self.open_another()
@@ -109,7 +109,7 @@ class WorkerPool:
             raise self.make_no_worker_error()
 
     async def _await_opening(self, seconds: float, enough: Callable[[], bool]) -> None:
-        """Waits until no worker is opening any more, until there are enough, or until the time is over."""
+        """Wait until no worker is opening any more, until there are enough, or until the time is over."""
         until = perf_counter() + seconds
         while self.opening and not enough() and perf_counter() < until:
             await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
@@ -154,7 +154,7 @@ class WorkerPool:
         return options
 
     def _refuse(self, report: WorkerReport) -> None:
-        """Reports a machine that cannot run a worker, and opens that worker on another one if possible."""
+        """Report a machine that cannot run a worker, and open that worker on another one if possible."""
         masked = replace(
             report, refused=self._mask(report.refused), hint=self._mask(report.hint), body=self._mask(report.body)
         )
@@ -166,12 +166,12 @@ class WorkerPool:
             self.open_another()
 
     def _list_other_nodes(self) -> list[str]:
-        """Returns the other machines that are known to have the required resources."""
+        """Return the other machines that are known to have the required resources."""
         alive = (node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._barred)
         return [node["NodeID"] for node in alive if self._needs.can_fit(node["Resources"])]
 
     def make_no_worker_error(self) -> Exception:
-        """Builds the error that says why there is no worker."""
+        """Build the error that says why there is no worker."""
         for report in self.refused.values():
             if report.config:
                 return AgentUnavailable(
@@ -204,12 +204,12 @@ class WorkerPool:
         return self._format_refusals()[self._refused_at_first :]
 
     def end(self, worker: ClusterWorker) -> None:
-        """Kills the worker, whatever it is doing."""
+        """Kill the worker, whatever it is doing."""
         self.workers.remove(worker)
         self._ray.kill(worker.actor)
 
     async def stop(self, worker: ClusterWorker) -> None:
-        """Stops a worker in the middle of its work, and waits until it has ended."""
+        """Stop a worker in the middle of its work, and wait until it has ended."""
         self.end(worker)
         with suppress(TimeoutError, self._ray.exceptions.RayError):  # a dead actor answers this way
             async with asyncio.timeout(10.0):
@@ -229,7 +229,7 @@ class WorkerPool:
 
 
 async def await_result(ref: Any) -> Any:
-    """Waits for the result of a worker's method."""
+    """Wait for the result of a worker's method."""
     return await asyncio.wrap_future(ref.future())
 
 
@@ -240,7 +240,7 @@ def _make_actor_class(ray: Any) -> Any:
 
 
 def format_error(broken: BaseException) -> str:
-    """Returns the error on one line: Ray's exception text is a traceback, and its last line is the exception."""
+    """Return the error on one line: Ray's exception text is a traceback, and its last line is the exception."""
     cause = getattr(broken, "cause", None)
     lines = [line.strip() for line in str(cause or broken).splitlines() if line.strip()]
     return f"{type(cause or broken).__name__}: {lines[0 if cause else -1][:300]}" if lines else type(broken).__name__

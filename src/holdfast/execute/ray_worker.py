@@ -42,7 +42,7 @@ class TrialWorker:
         self._executor: LocalExecutor | None = None
 
     def open(self, version: str, python: str, order: bytes) -> WorkerReport:
-        """Opens the site; obstacles are returned, not raised, because Holdfast's exceptions may not unpickle there.
+        """Open the site; obstacles are returned, not raised, because Holdfast's exceptions may not unpickle there.
 
         The order is pickled separately, because another version of Holdfast could not read it.
         """
@@ -56,7 +56,7 @@ class TrialWorker:
         return replace(report, slots=self._executor.concurrency, notes=self._executor.notes)
 
     def run(self, batch: list[bytes]) -> list[bytes] | WorkerReport:
-        """Returns the observations of a batch, as they ended; a report if the agent cannot be used at all.
+        """Return the observations of a batch, as they ended; a report if the agent cannot be used at all.
 
         A harness error is in the observation of its trial.
         """
@@ -84,7 +84,7 @@ def _make_refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
 
 
 def _get_node_id() -> str:
-    """Returns this machine's id in the cluster; empty outside of one."""
+    """Return this machine's id in the cluster; empty outside of one."""
     ray = sys.modules.get("ray")
     return ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else ""
 
@@ -131,7 +131,7 @@ def _resolve_world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, s
 
 
 def _check_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], secrets: Mapping[str, str]) -> None:
-    """Rejects a value that the driver does not know, because it could not mask it."""
+    """Reject a value that the driver does not know, because it could not mask it."""
     own = hash_secrets((*read_secret_values(spec, environ), *secrets.values()), order.salt)
     if not set(own) <= set(order.secrets):
         raise UserError(

@@ -52,7 +52,7 @@ async def revisit(
     command: Sequence[str],
     tell: TellText,
 ) -> int:
-    """Runs a shell or a command in the world; returns its exit code. `tell` receives what is missing."""
+    """Run a shell or a command in the world; return its exit code. `tell` receives what is missing."""
     _end_on_signals()
     for note in kept_world.notes:
         tell(note)
@@ -63,7 +63,7 @@ async def revisit(
 
 
 def _end_on_signals() -> None:
-    """Cancels this task on SIGTERM and SIGHUP, so that the world is closed in order."""
+    """Cancel this task on SIGTERM and SIGHUP, so that the world is closed in order."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -107,7 +107,7 @@ async def _open_worlds(
 
 
 def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:
-    """Returns the agent's section, with its variables and the route to its models."""
+    """Return the agent's section, with its variables and the route to its models."""
     try:
         return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
     except UserError as refused:
@@ -116,7 +116,7 @@ def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellTe
 
 
 def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> WorldSpec:
-    """Returns the world with its references resolved; entries with missing references are left out."""
+    """Return the world with its references resolved; entries with missing references are left out."""
 
     def fill(part: WorldSpec) -> WorldSpec | None:
         try:
@@ -140,7 +140,7 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
 
 
 def _use_kept_workspace(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
-    """Returns the world on the kept workspace; a file that held only a secret gets it back."""
+    """Return the world on the kept workspace; a file that held only a secret gets it back."""
     workspace = folder.resolve() / "workspace"
     there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
 

@@ -23,26 +23,26 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def list_interpreter_paths() -> dict[str, Path]:
-    """Returns the folders of this Python and of Holdfast, for Python agents and MCP relays."""
+    """Return the folders of this Python and of Holdfast, for Python agents and MCP relays."""
     packages = [*python_site.getsitepackages(), str(Path(plugins.__file__).parents[1])]
     return select_mounts([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 
 def build_environ(folders: Sequence[str] = ()) -> dict[str, str]:
-    """Returns the variables of every program in a world; `folders` come first in its search path."""
+    """Return the variables of every program in a world; `folders` come first in its search path."""
     usual = [str(OWN), *PATH.split(":")]
     return {"PATH": ":".join([*[folder for folder in folders if folder not in usual], *usual])}
 
 
 def make_program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> ProgramSearch:
-    """Makes the search for the programs of an agent's section on this machine."""
+    """Make the search for the programs of an agent's section on this machine."""
     setup = {} if spec.world is None else spec.world.setup.env
     others = () if spec.world is None else tuple(dict.fromkeys(_list_other_programs(spec)))
     return make_search(environ, root, OWN, {**setup, **agent.env}.get("PATH"), others)
 
 
 def _list_other_programs(spec: Spec) -> Iterator[str]:
-    """Yields the programs that the setup and the checks of a spec run."""
+    """Yield the programs that the setup and the checks of a spec run."""
     assert spec.world is not None
     for command in spec.world.setup.commands:
         yield from (call.program for call in find_program_calls(command))
@@ -51,12 +51,12 @@ def _list_other_programs(spec: Spec) -> Iterator[str]:
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
-    """Returns the backend of that name, tested on this machine; raises UserError if it does not exist or work here."""
+    """Return the backend of that name, tested on this machine; raise UserError if it does not exist or work here."""
     return await find_backend(name).open_backend(folder, image)
 
 
 def find_backend(name: str) -> type[SandboxBackend]:
-    """Returns the backend of that name; raises UserError if there is none."""
+    """Return the backend of that name; raise UserError if there is none."""
     plugin: type[SandboxBackend] | None = plugins.find("sandboxes", name)
     if plugin is None:
         raise UserError(
@@ -68,7 +68,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
 
 
 def make_sandbox_note(backend: SandboxBackend) -> RunNote:
-    """Makes the note that says how many sandbox features are enforced here, and which are not."""
+    """Make the note that says how many sandbox features are enforced here, and which are not."""
     missing: dict[str, list[str]] = {}
     for one in backend.isolation:
         if not one.enforced:

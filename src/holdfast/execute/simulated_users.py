@@ -35,7 +35,7 @@ class TalkingUser(Protocol):
     """A simulated user in one conversation."""
 
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """Returns the reply to the last turn; None ends the conversation. Raises HarnessError if it cannot be asked."""
+        """Return the reply to the last turn; None ends the conversation. Raise HarnessError if it cannot be asked."""
         ...
 
 
@@ -50,7 +50,7 @@ class SimulatedUsers:
         self._scripts: dict[str, UserScript] = {}
 
     def join(self, user: SimulatedUser) -> TalkingUser:
-        """Returns the user for one conversation; raises HarnessError if it cannot take part."""
+        """Return the user for one conversation; raise HarnessError if it cannot take part."""
         if user.lines is not None:
             return ScriptedUser(user, user.lines)
         if user.script:
@@ -133,7 +133,7 @@ class ModelUser:
 
 
 def format_transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
-    """Returns the conversation so far for the user's model: the user's own words, not those of an attack."""
+    """Return the conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
     lines = [f"{_SPEAKERS[one.role]}: {_shorten(one.content)}" for one in before if one.role != "system"]
     for question, turn in zip(questions, turns, strict=True):

@@ -65,11 +65,11 @@ class Site:
         self._by_params[encode_canonical(params)] = site
 
     def find_site(self, trial: Trial) -> Site:
-        """Returns the site of the trial."""
+        """Return the site of the trial."""
         return self._by_params[encode_canonical(trial.params)] if self._by_params else self
 
     def fill_task(self, trial: Trial) -> Task:
-        """Returns the task with `{{ params.x }}` filled in; the trial keeps what was written."""
+        """Return the task with `{{ params.x }}` filled in; the trial keeps what was written."""
         task = trial.task
         turns = tuple([interpolate(turn, trial.params) for turn in task.turns])
         if task.user is not UNSET and task.user.goal:
@@ -83,7 +83,7 @@ class Site:
         return tuple(dict.fromkeys(path for one in sites if one.programs for path in one.programs.list_changed()))
 
     async def close(self) -> None:
-        """Closes every agent, then what it was opened with; one failure does not stop the others."""
+        """Close every agent, then what it was opened with; one failure does not stop the others."""
         async with AsyncExitStack() as parts:
             for site in self._by_params.values():
                 if site is not self:

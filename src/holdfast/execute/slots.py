@@ -11,7 +11,7 @@ RUNNING_SERVER = 10
 
 
 def count_slots(spec: Spec, requested: int | None) -> int:
-    """Returns the number of parallel trials: as requested, else `advanced.concurrency`, else by the kind of agent."""
+    """Return the number of parallel trials: as requested, else `advanced.concurrency`, else by the kind of agent."""
     agent = spec.agent
     if agent.runs_alone:
         return 1

@@ -22,7 +22,7 @@ _DECLARE = (
 
 
 def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False) -> None:
-    """Rejects a fault whose target this agent does not have, before the agent is asked anything.
+    """Reject a fault whose target this agent does not have, before the agent is asked anything.
 
     `on_wire`: its traffic is intercepted, so a model without a function, a URL or an MCP tool may appear there.
     """
@@ -42,7 +42,7 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
 
 
 def needs_tool_check(spec: Spec, targets: Sequence[str]) -> bool:
-    """Returns whether tool faults depend on the tools that a Python agent offers in its model calls.
+    """Whether tool faults depend on the tools that a Python agent offers in its model calls.
 
     That is so if it declares no tools, by its source and its `targets`. A profile's faults that the agent cannot
     meet are left out and named.
@@ -53,7 +53,7 @@ def needs_tool_check(spec: Spec, targets: Sequence[str]) -> bool:
 
 
 def check_tools_offered(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[str]) -> None:
-    """Rejects tool faults once a calm trial has shown that the agent offers its model no tools.
+    """Reject tool faults once a calm trial has shown that the agent offers its model no tools.
 
     `calls` show models in formats that Holdfast cannot read: what the agent offers those is unknown.
     """
@@ -67,7 +67,7 @@ def check_tools_offered(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable
 
 
 def _find_tool_fault(scenario: Scenario) -> Injection | None:
-    """Returns the first fault of the scenario's own that names a tool."""
+    """Return the first fault of the scenario's own that names a tool."""
     own = scenario.injections if scenario.profile is None else ()
     return next((one for one in own if one.plane == "tool" and one.match_url is None), None)
 

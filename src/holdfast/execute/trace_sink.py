@@ -109,16 +109,16 @@ class LiveSink:
             self._on_call(self._trial, event)
 
     def hold(self, call: AttemptKey) -> None:
-        """Records that faults may act on the call, which has not been passed on yet."""
+        """Record that faults may act on the call, which has not been passed on yet."""
         if len(self.trace) < EVENTS_KEPT:
             self._held.add(call)
 
     def release(self, call: AttemptKey) -> None:
-        """Records that the call was passed on."""
+        """Record that the call was passed on."""
         self._held.discard(call)
 
     def _mark_unsent(self, event: TraceEvent) -> TraceEvent:
-        """Returns the event, marked if the call was never passed on."""
+        """Return the event, marked if the call was never passed on."""
         target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
         call = (event.plane, target, event.n)
         if call not in self._held:
@@ -149,7 +149,7 @@ class LiveSink:
         return sorted(self.trace, key=_get_start)
 
     def find_unanswered(self, answer: Answer) -> Iterator[str]:
-        """Yields errors for the parties that gave the agent no answer, without a fault causing it."""
+        """Yield errors for the parties that gave the agent no answer, without a fault causing it."""
         from holdfast.execute.providers import find_silent_providers
 
         yield from find_silent_providers(answer, self.trace, self.providers)
@@ -157,14 +157,14 @@ class LiveSink:
             yield from self._refused.explain_missing_model(self.trace)
 
     def make_storable(self, value: S) -> S:
-        """Returns the value with text that can be stored; a note says if the agent's own could not."""
+        """Return the value with text that can be stored; a note says if the agent's own could not."""
         stored = make_storable(value)
         if stored is not value:
             self.note(HALVES)
         return stored
 
     def limit_reply(self, entry: R) -> R:
-        """Returns the entry, without its reply if the trial's replies exceed what a session should store."""
+        """Return the entry, without its reply if the trial's replies exceed what a session should store."""
         if not entry.reply:
             return entry
         self._replies += len(entry.reply)
@@ -185,13 +185,13 @@ class LiveSink:
         _keep(self.notes, text)
 
     def list_notes(self) -> Sequence[str]:
-        """Returns the notes, and one with the number of calls that are not in the trace."""
+        """Return the notes, and one with the number of calls that are not in the trace."""
         side_calls = "" if self._refused is None else self._refused.side_calls
         return [*self.notes, side_calls] if side_calls else self.notes
 
 
 def _shorten_target(event: TraceEvent) -> TraceEvent:
-    """Returns the event with a target of bounded size; canaries in the rest of it are kept."""
+    """Return the event with a target of bounded size; canaries in the rest of it are kept."""
     if len(event.tool) <= TARGET_KEPT:
         return event
     method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
@@ -202,7 +202,7 @@ def _shorten_target(event: TraceEvent) -> TraceEvent:
 
 
 def _keep(texts: list[str], text: str) -> None:
-    """Adds a new text while there is room."""
+    """Add a new text while there is room."""
     text = make_encodable(shorten(text, _NOTE_SIZE))
     if len(texts) <= NOTES_KEPT and text not in texts:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)

@@ -29,7 +29,7 @@ from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 
 async def damage_answer(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
-    """Applies the faults to the text of the answer, as if it were a tool's or a model's reply."""
+    """Apply the faults to the text of the answer, as if it were a tool's or a model's reply."""
     turns = [await _damage_turn(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
     return replace(answer, turns=tuple(turns), notes=(*answer.notes, "simulated: the faults acted on the answer"))
 
@@ -44,7 +44,7 @@ async def _damage_turn(turn: Turn, n: int, weather: Weather, timeout_ms: float) 
         return Reply(text)
 
     async def wait(ms: float) -> None:
-        """Adds a delay to the agent's time instead of waiting for it."""
+        """Add a delay to the agent's time instead of waiting for it."""
         nonlocal late_ms
         late_ms += ms
 
@@ -77,7 +77,7 @@ period hits all Ps. A lockout treats the last P as an A, and a warm-up treats th
 async def run_trial(
     site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
 ) -> Observation:
-    """Runs the agent once. After a mutation of the request, sends the attack and the plain request again.
+    """Run the agent once. After a mutation of the request, sends the attack and the plain request again.
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
@@ -88,7 +88,7 @@ async def run_trial(
 
 
 async def _send_again(site: Site, trial: Trial, first: Observation) -> Observation:
-    """Sends later requests until a reply settles the matter; returns the observation with their replies."""
+    """Send later requests until a reply settles the matter; return the observation with their replies."""
     # Each request has its own world and weather: its effects are not the attack's, and no fault acts on it.
     plain = replace(trial, scenario=CONTROL, task=trial.task.control)
     attacks, plains = [first], list[Observation]()
@@ -123,7 +123,7 @@ def _is_answer(observation: Observation) -> bool:
 
 
 def _is_refusal(observation: Observation) -> bool:
-    """Returns whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
+    """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
     last = observation.turns[-1] if observation.turns else None
     return (
         last is not None
@@ -134,7 +134,7 @@ def _is_refusal(observation: Observation) -> bool:
 
 
 def _is_alike(one: Observation, other: Observation) -> bool:
-    """Returns whether both are refusals, or both are answers that say the same."""
+    """Whether both are refusals, or both are answers that say the same."""
     if _is_answer(one) != _is_answer(other):
         return False
     if not _is_answer(one):
@@ -179,7 +179,7 @@ def _is_answered(answer: Answer) -> bool:
 
 
 def _cut_short(answer: Answer, context: LiveContext) -> Answer:
-    """Marks the last turn of an agent that exceeded a limit, whatever its result was."""
+    """Mark the last turn of an agent that exceeded a limit, whatever its result was."""
     *before, last = answer.turns
     took_ms = min(last.latency_ms, context.sink.now() * 1000)
     return replace(
@@ -188,7 +188,7 @@ def _cut_short(answer: Answer, context: LiveContext) -> Answer:
 
 
 def _record_calls(context: LiveContext, answer: Answer) -> None:
-    """Records how far an agent had come that Holdfast stopped."""
+    """Record how far an agent had come that Holdfast stopped."""
     if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
         return
     from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested  # few trials end this way
@@ -209,7 +209,7 @@ def _stop_if_ended() -> None:
 
 
 def _format_unavailable(broken: AgentUnavailable) -> str:
-    """Formats the failure as one line of a trial's error."""
+    """Format the failure as one line of a trial's error."""
     return f"{broken}. {broken.hint}" if broken.hint else str(broken)
 
 

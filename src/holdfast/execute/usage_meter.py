@@ -18,7 +18,7 @@ class UsageMeter:
         self._usd = 0.0
 
     def find_exceeded_limit(self, event: TraceEvent, trace: Sequence[TraceEvent]) -> str:
-        """Describes the limit that the call exceeded; empty if none. `trace` are the calls so far, with this one."""
+        """Describe the limit that the call exceeded; empty if none. `trace` are the calls so far, with this one."""
         self._events += event.phase != "declared" and not event.retry
         if event.cost is not None:
             self._tokens += event.cost.input_tokens + event.cost.output_tokens
@@ -42,7 +42,7 @@ class UsageMeter:
             )
 
     def _count_calls(self, trace: Sequence[TraceEvent]) -> int:
-        """Returns the number of calls, counting a call once even if several planes reported it."""
+        """Return the number of calls, counting a call once even if several planes reported it."""
         if len(trace) >= EVENTS_KEPT:
             return self._events
         from holdfast.checks.trace.calls import (  # only if there may be too many

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def list_checks(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
-    """Yields the checks that the trial serves, by rule."""
+    """Yield the checks that the trial serves, by rule."""
     own = frozenset(spec.cell_rules)
     for rule in spec.invariants if trial.kind != "control" else ():
         shared = trial.invariant == "*" and rule.id not in own and not rule.probes
@@ -42,7 +42,7 @@ def list_checks(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
 
 
 async def foresee(world: World, checks: Mapping[str, Check]) -> None:
-    """Raises HarnessError if a rule could never be judged, before the agent starts."""
+    """Raise HarnessError if a rule could never be judged, before the agent starts."""
     for rule, check in checks.items():
         if isinstance(check, ForeseeingCheck):
             try:
@@ -52,7 +52,7 @@ async def foresee(world: World, checks: Mapping[str, Check]) -> None:
 
 
 def list_programs(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
-    """Returns the programs that the trial's checks run; for a control, which serves no rule, those of every rule."""
+    """Return the programs that the trial's checks run; for a control, which serves no rule, those of every rule."""
     every = [make_check(_fill_params(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
     requested = every or checks.values()
     return tuple(sorted({name for check in requested for name in check_traits(check).programs}))
@@ -65,7 +65,7 @@ async def record_findings(
     secrets: Mapping[str, str],
     missing_programs: tuple[str, ...] = (),
 ) -> WorldFindings:
-    """Records what the agent left, as the checks require."""
+    """Record what the agent left, as the checks require."""
     observation = Observation(
         world.trial.id,
         turns=answer.turns,
@@ -80,7 +80,7 @@ async def record_findings(
 
 
 async def gather_evidence(checks: Mapping[str, Check], world: World, observation: Observation) -> dict[str, Evidence]:
-    """Gathers the evidence of every check, by rule; checks that run programs inside come last."""
+    """Gather the evidence of every check, by rule; checks that run programs inside come last."""
     # A program that a check runs inside may change files. Checks that only look must come before it.
     last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
     return {
@@ -109,7 +109,7 @@ def _find_forbidden(
 
 
 def _add_side_calls(result: ForbiddenResult, side_calls: str) -> ForbiddenResult:
-    """Adds blocked side calls to the result: they reached nobody, and are not a violation."""
+    """Add blocked side calls to the result: they reached nobody, and are not a violation."""
     if result.rule != "http_except" or result.error:
         return result
     return replace(result, details=(*result.details, f"{side_calls}: not counted"))
@@ -120,7 +120,7 @@ def _fill_params(rule: Invariant, trial: Trial) -> Invariant:
 
 
 async def _gather_check(check: GatheringCheck, world: World, observation: Observation) -> Evidence:
-    """Gathers the evidence of a check; a failure is an error of that rule alone."""
+    """Gather the evidence of a check; a failure is an error of that rule alone."""
     try:
         return await check.gather(world, observation)
     except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the trial
@@ -135,7 +135,7 @@ class Worlds(Protocol):
     """Gives each trial a world."""
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
-        """Runs the agent in this trial's own world. Its failures are HarnessErrors, never the agent's."""
+        """Run the agent in this trial's own world. Its failures are HarnessErrors, never the agent's."""
         ...
 
 
@@ -217,7 +217,7 @@ class BoxedWorlds:
         return self._missing[programs]
 
     async def _run_agent(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
-        """Runs the agent within the trial's time; an agent that was killed may be started again."""
+        """Run the agent within the trial's time; an agent that was killed may be started again."""
         _check_time_left(world)
         answer = await agent.run(task, world)
         while world.disturbances.needs_restart():
@@ -230,7 +230,7 @@ def _join_texts(answer: Answer) -> str:
 
 
 def _check_time_left(world: BoxedWorld) -> None:
-    """Raises HarnessError if the trial's time is over before the agent was asked: that is not the agent's fault."""
+    """Raise HarnessError if the trial's time is over before the agent was asked: that is not the agent's fault."""
     limit_ms = world.spec.resources.timeout_ms
     if limit_ms is None:
         return
@@ -242,7 +242,7 @@ def _check_time_left(world: BoxedWorld) -> None:
 
 
 def _add_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
-    """Adds the cause to the answer if the trial's time limit ended it, not `agent.timeout`."""
+    """Add the cause to the answer if the trial's time limit ended it, not `agent.timeout`."""
     limit_ms = world.spec.resources.timeout_ms
     *before, last = answer.turns
     if limit_ms is None or last.ending != "timeout" or last.latency_ms >= agents_ms or world.time_left_s() > 0:

@@ -61,7 +61,7 @@ class TaskEnvironment(Struct):
 
 
 def build_environment(task: ForeignTask) -> TaskEnvironment:
-    """Return the environment; raises UserError for a Dockerfile that cannot be parsed."""
+    """Return the environment; raise UserError for a Dockerfile that cannot be parsed."""
     steps = parse_dockerfile(read_text(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
     stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
     last = steps[stages[-1] :] if stages else []
@@ -139,7 +139,7 @@ class _StepReader:
             self._copy_source(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
 
     def _list_targets(self, sources: Sequence[str], target: str) -> list[str]:
-        """Returns the paths that the copies would have had."""
+        """Return the paths that the copies would have had."""
         full = posixpath.normpath(posixpath.join(self._here, target))
         if not target.endswith("/"):
             return [full]
@@ -216,7 +216,7 @@ class _StepReader:
             self._place.commands.append(f"cd {shlex.quote(moved)} && {command}" if moved else command)
 
     def _find_need(self, part: str) -> str | None:
-        """Returns what the command needs and no sandbox has."""
+        """Return what the command needs and no sandbox has."""
         program = posixpath.basename(_get_program(part))
         if program in _FETCHES or part.split()[:2] == ["git", "clone"]:
             return "the network"

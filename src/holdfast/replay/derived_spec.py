@@ -24,7 +24,7 @@ from holdfast.spec.rules.replays import read_contract
 
 
 def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """Return the derived spec with its warnings; raises NothingProven if no rule judges any session."""
+    """Return the derived spec with its warnings; raise NothingProven if no rule judges any session."""
     warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
@@ -105,7 +105,7 @@ def _build_scenario(session: RecordedSession) -> Scenario:
 
 
 def check_distinct(sessions: Iterable[RecordedSession]) -> None:
-    """Raises UserError if two sessions share an id, because reports could not distinguish them."""
+    """Raise UserError if two sessions share an id, because reports could not distinguish them."""
     by_id: dict[str, RecordedSession] = {}
     for session in sessions:
         first = by_id.setdefault(session.id, session)
@@ -165,7 +165,7 @@ class HeldSessions(Struct, frozen=True):
 
 
 def group_by_contract(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
-    """Groups the sessions by contract, the spec's own first; raises UserError for an unknown contract."""
+    """Groups the sessions by contract, the spec's own first; raise UserError for an unknown contract."""
     root = Path(spec.path).resolve().parent
     own: list[RecordedSession] = []
     others: dict[Path, list[RecordedSession]] = {}
@@ -183,7 +183,7 @@ def _read_contract(place: Path, sessions: tuple[RecordedSession, ...], root: Pat
 
 
 def _make_relative(rule: Invariant, folder: Path, root: Path) -> Invariant:
-    """Makes the file setting of a rule relative to the spec; it was relative to the contract."""
+    """Make the file setting of a rule relative to the spec; it was relative to the contract."""
     key = get_traits(rule).file_setting
     if not key or folder == root:
         return rule

@@ -63,7 +63,7 @@ def build_file_name(id: str) -> str:
 
 
 def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: bool) -> WrittenFiles:
-    """Writes one file per session; without `force`, raises UsageError before it would overwrite another content."""
+    """Write one file per session; without `force`, raises UsageError before it would overwrite another content."""
     texts = {folder / build_file_name(session.id): dump_session(session) for session in sessions}
     unchanged = [path for path, text in texts.items() if _read_content(path) == text.encode()]
     conflicting = [path for path in texts if path.exists() and path not in unchanged]

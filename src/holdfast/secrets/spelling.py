@@ -127,7 +127,7 @@ def _build_entity_pattern(char: str) -> str:
 
 
 def _build_unicode_pattern(char: str) -> str:
-    r"""Returns the character as `\u00e9`; Python also writes `\xe9` and `\U0001f600`."""
+    r"""Return the character as `\u00e9`; Python also writes `\xe9` and `\U0001f600`."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
     whole = "".join(f"{_ESCAPES}u{_build_hex_pattern(units[at : at + 4])}" for at in range(0, len(units), 4))
     if len(units) > 4:

@@ -53,7 +53,7 @@ class _Script:
                 yield ScriptStatement(text, line, self._read_rows() if copies else None)
 
     def _skip_command(self) -> bool:
-        """Skip a client command; returns whether there was one."""
+        """Skip a client command; return whether there was one."""
         cursor = self._cursor
         command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
         if command is None:
@@ -69,7 +69,7 @@ class _Script:
         return True
 
     def _read_rows(self) -> str:
-        r"""Returns the lines after COPY … FROM stdin, up to `\.`."""
+        r"""Return the lines after COPY … FROM stdin, up to `\.`."""
         cursor = self._cursor
         newline = self._sql.find("\n", cursor.at)
         start = len(self._sql) if newline < 0 else newline + 1

@@ -254,7 +254,7 @@ class RunDir:
         )
 
     def write_end(self, ended: RunEnd) -> None:
-        """Writes `ended.json`, sealed."""
+        """Write `ended.json`, sealed."""
         write_json(self.path / "ended.json", replace(ended, seal=ended.compute_seal()))
 
     def get_verdict_file(self, number: int = 1) -> Path:
