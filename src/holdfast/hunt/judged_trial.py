@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.hunt.lineage import trace_lineage
+from holdfast.hunt.lineage import Lineage, trace_lineage
 from holdfast.hunt.sites import list_trial_sites, number_logical_calls
 from holdfast.model.judged import JudgedTrial, VerdictCode
 from holdfast.model.observation import Observation
@@ -16,7 +16,8 @@ def build_judged_trial(observation: Observation, verdicts: Sequence[Verdict]) ->
     codes = tuple([VerdictCode(one.invariant, one.outcome, one.code, one.key) for one in verdicts])
     made = [events[0] for events, _ in number_logical_calls(observation.trace)]
     sites = list_trial_sites(observation)
-    found = trace_lineage(observation)
+    # Only calm trials are asked what feeds what, and following every value takes longer than planning the next trial.
+    found = Lineage((), (), ()) if observation.ledger else trace_lineage(observation)
     first = len(sites) - len(made)
     arrived = tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent)
     statements = sum(event.type == "db_write" for event in observation.audit)

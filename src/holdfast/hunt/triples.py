@@ -21,73 +21,82 @@ class OpenTriples:
     def __init__(self, trials: Trials, closed: Closed, guess: FailingSets, own: Portion) -> None:
         self._trials = trials
         self._own = own
-        self._closed = closed
-        self._guess = guess
-        self._held: set[Plan] = set()
+        self._failing = (closed.failing, guess)
+        usable = trials.held[0] & ~closed.failing.alone & ~guess.alone
+        by_worth = sorted(list_bits(usable), key=lambda number: (-trials.points[number].weight, number))
+        self._usable = sorted(by_worth[:MOST_COMBINED])
+        self._apart = {number: self._find_apart(number, closed) for number in list_bits(trials.held[0])}
+        """By point: the points that cannot be met together with it, or fail with it."""
+        self._held: dict[Plan, int] = {}
+        """By pair: the points that held together with it. One row is one operation for all of its triples."""
         for outcome in trials.outcomes:
             if outcome.judged and not outcome.failures:
-                self._held.update(_triples(outcome.met))
+                self._hold(outcome.met)
 
     def plans(self, count: int) -> list[Plan]:
-        """Returns plans that each begin with an open triple and add points that cover more open triples.
+        """Return plans that each begin with an open triple and add points that cover more open triples.
 
         A triple that a larger plan with it did not meet is tried by itself. After that it is not tried again.
         """
         plans: list[Plan] = []
-        for triple in self._open():
+        for pair, third in self._list_open():
             if len(plans) == count:
                 break
-            if triple in self._held:  # a plan of this round has it
+            if self._held.get(pair, 0) >> third & 1:  # a plan of this round has it
                 continue
+            triple = pair | 1 << third
             is_hidden = any(not triple & ~plan for plan in self._trials.of_plan)
-            plan = triple if is_hidden else self._extended(triple)
+            plan = triple if is_hidden else self._extend(triple)
             plans.append(plan)
-            self._held.update(_triples(plan))
+            self._hold(plan)
         return plans
 
-    def _open(self) -> Iterator[Plan]:
-        trials = self._trials
-        held = list_bits(trials.held[0] & ~self._closed.failing.alone & ~self._guess.alone)
-        usable = sorted(sorted(held, key=lambda number: (-trials.points[number].weight, number))[:MOST_COMBINED])
-        for (_, one), (place, other) in combinations(list(enumerate(usable)), 2):
+    def _hold(self, met: Plan) -> None:
+        for one, other in combinations(list_bits(met), 2):
             pair = 1 << one | 1 << other
-            if not self._fits(other, 1 << one):
-                continue
-            for third in usable[place + 1 :]:
-                triple = pair | 1 << third
-                if triple in self._held or triple in trials.of_plan or not self._own.contains(triple):
-                    continue
-                if self._fits(third, pair):
-                    yield triple
+            self._held[pair] = self._held.get(pair, 0) | met
 
-    def _extended(self, plan: Plan) -> Plan:
-        """Returns the plan with the point of each further site that adds the most open triples."""
+    def _list_open(self) -> Iterator[tuple[Plan, int]]:
+        """Yield each open triple, as its first two points and the number of the third."""
+        usable = sum(1 << number for number in self._usable)
+        for one, other in combinations(self._usable, 2):
+            if self._apart[one] >> other & 1:
+                continue
+            pair = 1 << one | 1 << other
+            later = usable >> other + 1 << other + 1
+            for third in list_bits(later & ~self._apart[one] & ~self._apart[other] & ~self._held.get(pair, 0)):
+                triple = pair | 1 << third
+                if triple not in self._trials.of_plan and self._own.contains(triple) and self._can_add(third, pair):
+                    yield pair, third
+
+    def _extend(self, plan: Plan) -> Plan:
+        """Return the plan with the point of each further site that adds the most open triples."""
         trials = self._trials
         for _, points in sorted(trials.at_site.items()):
             if plan & points or plan.bit_count() == LARGEST_PLAN:
                 continue
-            fitting = [number for number in list_bits(points & trials.held[0]) if self._fits(number, plan)]
             # A point that ends the trial would hide those behind it.
-            lasting = [number for number in fitting if trials.estimate_survival(number) > 0.5]
-            if lasting:
-                plan |= 1 << max(lasting, key=lambda number: (self._worth(number, plan), -number))
+            fitting = [
+                number
+                for number in list_bits(points & trials.held[0])
+                if self._can_add(number, plan) and trials.estimate_survival(number) > 0.5
+            ]
+            if fitting:
+                plan |= 1 << max(fitting, key=lambda number: (self._count_new(number, plan), -number))
         return plan
 
-    def _worth(self, number: int, plan: Plan) -> int:
+    def _count_new(self, number: int, plan: Plan) -> int:
         return sum(
-            1 << one | 1 << other | 1 << number not in self._held
-            for one, other in combinations(list(list_bits(plan)), 2)
+            not self._held.get(1 << one | 1 << other, 0) >> number & 1
+            for one, other in combinations(list_bits(plan), 2)
         )
 
-    def _fits(self, number: int, plan: Plan) -> bool:
+    def _find_apart(self, number: int, closed: Closed) -> int:
+        trials = self._trials
+        apart = trials.at_site[trials.points[number].site] | closed.apart.get(number, 0)
+        return apart | trials.find_masked(1 << number)
+
+    def _can_add(self, number: int, plan: Plan) -> bool:
         """Whether the point can be met together with those of the plan, and no known cause is among them."""
-        trials, added = self._trials, 1 << number
-        apart = (
-            trials.at_site[trials.points[number].site] | self._closed.apart.get(number, 0) | trials.find_masked(added)
-        )
-        failing = (self._closed.failing, self._guess)
-        return not plan & apart and not any(sets.contains(plan | added, added) for sets in failing)
-
-
-def _triples(met: Plan) -> Iterator[Plan]:
-    return (1 << one | 1 << two | 1 << three for one, two, three in combinations(list(list_bits(met)), 3))
+        added = 1 << number
+        return not plan & self._apart[number] and not any(sets.contains(plan | added, added) for sets in self._failing)
