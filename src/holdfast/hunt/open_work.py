@@ -163,14 +163,19 @@ class OpenWork:
         for site in sorted(trials.at_site, reverse=True):
             later_than[site] = later
             later |= trials.at_site[site]
-        for number, others in self.pairs.items():
-            if trials.noisy or trials.went_on[number] or not trials.ended_by[number]:
-                continue
-            if behind := others & later_than[trials.points[number].site]:
+        cutters = dict.fromkeys(trials.at_site, 0)
+        for number in self.pairs if not trials.noisy else ():
+            site = trials.points[number].site
+            if trials.ended_by[number] and not trials.went_on[number] and self.pairs[number] & later_than[site]:
                 self.unsure.append(number)
-                self.pairs[number] &= ~behind
-                for other in list_bits(behind):
-                    self.pairs[other] &= ~(1 << number)
+                self.pairs[number] &= ~later_than[site]
+                cutters[site] |= 1 << number
+        earlier, earlier_than = 0, {}
+        for site in sorted(cutters):
+            earlier_than[site] = earlier
+            earlier |= cutters[site]
+        for number in self.pairs:
+            self.pairs[number] &= ~earlier_than[trials.points[number].site]
 
     def _set_masked_aside(self) -> None:
         """Leaves out pairs of which one point seems to mask the other: trials of the pairs alone decide that."""

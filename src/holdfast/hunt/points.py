@@ -27,6 +27,8 @@ MOST_BOUNDARIES = 20
 """Writes of one trial after which the agent is killed."""
 _COMMON, _FEEDS_WRITE = 2.0, 1.5
 """How much sooner a point is tried if there is public evidence for its mode, or if its reply feeds a write."""
+LASTING = len(Rung)
+"""What a fault of all further calls adds to its rung: no fault of a single call is a stronger form of an outage."""
 _FAMILIES: dict[str, tuple[Plane, ...]] = {
     "tool": ("tool",),
     "tool_result": ("tool",),
@@ -171,7 +173,7 @@ class Points:
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
         return Point(
             number,
-            2 * how.rung + how.lasting,
+            how.rung + (LASTING if how.lasting else 0),
             weight,
             separate=site.write or how.writes,
             works=how.writes,
