@@ -59,9 +59,7 @@ class HuntUse:
         return [cause in kinds for cause in sorted(self.world.small_causes(), key=sorted)]
 
 
-def hunt(
-    world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: bool = False, order: int = 2
-) -> HuntUse:
+def hunt(world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: bool = False, order: int = 2) -> HuntUse:
     search = Search(world.points(), noisy=noisy, order=order)
     draw, order = random.Random(world.seed * 7 + 1), random.Random(world.seed)
     wanted, trials, known_after, spent = world.small_causes(), 0, None, 0.0

@@ -120,7 +120,7 @@ class Points:
         injections = tuple(self.all[number].injection for number in list_bits(plan))
         # Sorted, because the numbers of points depend on the order in which calls were first seen.
         contents = sorted((one.content for one in injections), key=encode_canonical)
-        return Scenario(f"hunt-{digest(encode_canonical(contents))[:8]}", injections)
+        return Scenario(f"hunt-{digest(encode_canonical(contents))[:8]}", injections, steady=True)
 
     def read_outcome(self, scenario: Scenario, trial: JudgedTrial) -> tuple[int, int]:
         """Return the points that the trial met in this scenario, and the sites that it reached."""

@@ -75,6 +75,9 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     follows_values: bool = False
     """Whether a trial notes the values in requests to services and their replies: a map shows what feeds what."""
 
+    steady: bool = False
+    """Whether every replica draws the same random values: a repeated trial of a hunt has exactly the same faults."""
+
     @property
     def calm(self) -> bool:
         return not self.injections

@@ -21,7 +21,7 @@ class StreamCut:
     after_tokens: Annotated[int, Meta(description="The number of text tokens that arrive.", ge=0)] = 10
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.LOST_REPLY, common=True, settings={"after_tokens": 8}),),
+        hunted=(HuntUse(rung=Rung.LOST_REPLY, common=True, settings={"after_tokens": 4}),),
         wire_only=True,
         met=LOSS,
         see=("llm_faults.truncated_response",),

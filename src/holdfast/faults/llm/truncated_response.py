@@ -35,8 +35,9 @@ class TruncatedResponse:
         hunted=(
             HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8}),
             HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),
-            # Half a number reads like another number: no cut after a fixed length is sure to leave one.
-            HuntUse(rung=Rung.PARTIAL, settings={"in_number": True}),
+            # Half a number reads like another number: no cut after a fixed length is sure to leave one. A reply without
+            # a number may be a short command, such as `rm -rf build/cache`, so that eight tokens are all of it.
+            HuntUse(rung=Rung.PARTIAL, settings={"max_tokens": 4, "in_number": True}),
         ),
         see=("llm_faults.stream_cut",),
     )

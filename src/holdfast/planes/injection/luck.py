@@ -56,7 +56,8 @@ def compute_trial_seed(trial: Trial) -> int:
     recording = trial.task.recording
     if recording is not UNSET and recording.seed is not None:
         return recording.seed
-    content = encode_canonical([trial.seed, trial.task.digest, trial.params, trial.replica])
+    replica = 0 if trial.scenario.steady else trial.replica
+    content = encode_canonical([trial.seed, trial.task.digest, trial.params, replica])
     return int.from_bytes(blake2b(content, digest_size=6).digest(), "big")
 
 
