@@ -61,7 +61,7 @@ class HuntUse:
 
 def hunt(world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: bool = False, order: int = 2) -> HuntUse:
     search = Search(world.points(), noisy=noisy, order=order)
-    draw, order = random.Random(world.seed * 7 + 1), random.Random(world.seed)
+    draw, arrival = random.Random(world.seed * 7 + 1), random.Random(world.seed)
     wanted, trials, known_after, spent = world.small_causes(), 0, None, 0.0
     rounds: list[list[Plan]] = []
     outcomes: list[PlanOutcome] = []
@@ -77,7 +77,7 @@ def hunt(world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: b
         trials += len(plans)
         outcomes = [world.run(plan, draw) for plan in plans]
         if shuffled:
-            order.shuffle(outcomes)
+            arrival.shuffle(outcomes)
 
 
 class RandomSearch:

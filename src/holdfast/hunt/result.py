@@ -260,7 +260,7 @@ def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[Hunte
     for cause in found:
         by_points.setdefault(cause.points, []).append(cause)
     for points, causes in by_points.items():
-        forms = {one.points for one in hunt.search.causes if any(_is_form_of(hunt, one, cause) for cause in causes)}
+        forms = {one.points for one in hunt.search.forms if any(_is_form_of(hunt, one, cause) for cause in causes)}
         worst = max(causes, key=lambda one: one.failed)
         scenario = hunt.points.build_scenario(points)
         shown = _find_example(hunt, points, worst.failure)

@@ -65,6 +65,13 @@ class Search:
         return [self._shrinks.count_runs(one.cause, one.failure) for one in self._shrinks.find_significant()]
 
     @property
+    def forms(self) -> list[FaultCause]:
+        """The causes, and what they were before their faults were weakened: it fails, too."""
+        if self.trials.noisy:
+            return self.causes
+        return [self._shrinks.count_runs(*one) for one in self._shrinks.failing]
+
+    @property
     def flaky(self) -> list[FaultCause]:
         """What failed and did not confirm, or was not confirmed before the budget ended."""
         proven = self._shrinks.find_significant()

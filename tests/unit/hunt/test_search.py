@@ -488,6 +488,8 @@ def test_the_trials_of_all_shards_leave_little_to_do(agent: Agent, of: int) -> N
     plans = joined.next(outcomes)
     while plans:
         plans = joined.next([agent.run(one) for one in plans])
-    assert {one.failure for one in joined.causes} == {one.failure for one in alone.causes}
+    # A hunt of pairs may meet three faults together by chance, and does not promise it.
+    small = [{one.failure for one in search.causes if one.points.bit_count() < 3} for search in (joined, alone)]
+    assert small[0] == small[1]
     assert joined.count_coverage().points.open == alone.count_coverage().points.open
     assert joined.count_coverage().pairs.open == alone.count_coverage().pairs.open
