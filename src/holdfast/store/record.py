@@ -23,7 +23,7 @@ from holdfast.store.blobs import pack, unpack, unpack_lines
 from holdfast.store.lines import JsonLines, LineReader
 from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
-from holdfast.store.seals import SEAL_FAILED, Seal
+from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces
 
 
@@ -175,7 +175,7 @@ class RunRecord:
             self.flush()
             seals = {lines.path.name: lines.seal() for lines in self._files}
         except OSError as broken:  # a full disk: the file stays, without a seal
-            return {}, (RunWarning(SEAL_FAILED, f"the run's files could not be sealed: {broken.strerror}"),)
+            return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
         return {name: seal for name, (seal, _) in seals.items()}, tuple(
             RunWarning("seal-broken", note) for _, note in seals.values() if note
         )

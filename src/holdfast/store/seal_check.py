@@ -10,7 +10,7 @@ from holdfast.model.spec import get_run_command
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import format_name
 from holdfast.store.rundir import HUNT, MAP, RunDir, RunEnd, list_record_files
-from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, SEAL_FAILED, Seal, compute_seal
+from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
 
 
 def check(run: RunDir, *, force: bool = False) -> str:
@@ -43,7 +43,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
 
 def _is_stripped(ended: RunEnd) -> bool:
     """Whether somebody removed the seals: whoever completes a run seals its files, or warns that it could not."""
-    return ended.complete and not ended.sealed and all(one.code != SEAL_FAILED for one in ended.warnings)
+    return ended.complete and not ended.sealed and all(one.code != "seal-failed" for one in ended.warnings)
 
 
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:

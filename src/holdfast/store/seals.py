@@ -17,8 +17,6 @@ _READ = 1 << 20
 PUT_BACK = "something else wrote to it during the run; it was put back as the run wrote it"
 LOST = "another program changed it during the run; the verdicts hold, but the trials shown may be forged"
 NOT_SEALED = "not sealed: the run was killed or its disk was full, so changes to its files cannot be detected"
-SEAL_FAILED = "seal-failed"
-"""Code of the warning of a run whose files could not be sealed: the only complete run without seals."""
 NOT_SEALED_YET = "not sealed yet: the run is still being written, so changes to its files cannot be detected"
 
 
