@@ -29,7 +29,7 @@ from holdfast.store.rundir import (
     write_json,
 )
 from holdfast.store.seal_check import check
-from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, SEAL_FAILED, compute_seal
+from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, compute_seal
 
 OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
 WHOLE = b"".join(line + b"\n" for line in OURS)
@@ -165,7 +165,7 @@ def test_a_run_that_was_killed_is_taken_and_its_missing_seal_reported(run):
 
 
 def test_a_run_that_could_not_be_sealed_says_so(run):
-    run.write_end(RunEnd(True, 1.0, (RunWarning(SEAL_FAILED, "the run's files could not be sealed"),)))
+    run.write_end(RunEnd(True, 1.0, (RunWarning("seal-failed", "the run's files could not be sealed"),)))
     assert check(run) == NOT_SEALED
 
 
