@@ -10,8 +10,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.folders import get_runs_folder
+from holdfast.model.run_warning import RunNote
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.past.cached import (
+    digest_files,
+    find_cached_run,
+    find_changed_variables,
+    list_variables,
+    refuse_uncacheable,
+)
+from holdfast.runner.past.stored import load_run
 from holdfast.store.run_names import list_stored_files
 
 
@@ -21,16 +30,6 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
     Both are empty if the spec names variables: their values may be secret, and no run stores them. UsageError if
     Holdfast cannot know whether anything changed.
     """
-    from holdfast.model.run_warning import RunNote
-    from holdfast.runner.past.cached import (
-        digest_files,
-        find_cached_run,
-        find_changed_variables,
-        list_variables,
-        refuse_uncacheable,
-    )
-    from holdfast.runner.past.stored import load_run
-
     refuse_uncacheable(job.spec, job.options)
     variables = ", ".join(dict.fromkeys(list_variables(job)))
     if variables:

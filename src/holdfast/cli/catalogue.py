@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill
 
 from holdfast import plugins
+from holdfast.cli.screen import get_width
 from holdfast.errors import UsageError
+from holdfast.model.codec import encode
+from holdfast.reading.words import find_near_name
 from holdfast.spec.catalogue.plugin_page import (
     RULES,
     SECTIONS,
@@ -72,14 +75,10 @@ def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
     """Print all plug-ins of a kind under section headings, or the pages of one name."""
     pages = list(iter_pages(kind)) if name is None else _find_pages(kind, name)
     if as_json:
-        from holdfast.model.codec import encode
-
         sys.stdout.write(encode([_build_row(page) for page in pages] if name is None else pages).decode() + "\n")
     elif name is None:
         print("\n".join(_list_pages(pages)))
     else:
-        from holdfast.cli.screen import get_width
-
         columns = min(get_width(sys.stdout), 100)
         print("\n\n".join("\n".join(format_page(page, columns)) for page in pages))
 
@@ -88,8 +87,6 @@ def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
     pages = find_pages(kind, name)
     if pages:
         return pages
-    from holdfast.reading.words import find_near_name
-
     names = dict.fromkeys(name for section in list_sections(kind) for name in plugins.list_names(get_registry(section)))
     miss = find_near_name(name.rpartition(".")[2], names)
     hint = f"did you mean {miss}?" if miss else f"holdfast {kind}s lists them all"

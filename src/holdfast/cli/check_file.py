@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.agents.python.source_check import find_source_problems
 from holdfast.cli.problems import show_problems
+from holdfast.cli.screen import print_document
+from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Position
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import format_count
@@ -94,9 +96,6 @@ def _format_size(spec: Spec) -> str:
 
 
 def _print_json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
-    from holdfast.cli.screen import print_document
-    from holdfast.model.codec import to_builtins
-
     entries = [to_builtins(p) for p in problems]
     document = {
         "file": str(path),

@@ -7,7 +7,15 @@ import time
 import click
 
 from holdfast.cli import options as shared
+from holdfast.errors import UsageError
 from holdfast.folders import KEPT, get_own_folder
+from holdfast.planes.gateway_lock import remove_leftovers
+from holdfast.processes.scratch import sweep
+from holdfast.reading.durations import parse_duration
+from holdfast.report.safe import to_one_line
+from holdfast.world import kept_world
+from holdfast.world.containers import container_owner
+from holdfast.world.sandbox import limits
 
 
 @click.command(name="clean")
@@ -22,13 +30,6 @@ def command(kept: bool, older_than: str | None) -> int:
       holdfast clean --kept
       holdfast clean --older-than 24h
     """
-    from holdfast.planes.gateway_lock import remove_leftovers
-    from holdfast.processes.scratch import sweep
-    from holdfast.report.safe import to_one_line
-    from holdfast.world import kept_world
-    from holdfast.world.containers import container_owner
-    from holdfast.world.sandbox import limits
-
     removed = [*map(str, sweep()), *map(str, remove_leftovers(get_own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in container_owner.sweep()]
@@ -44,9 +45,6 @@ def command(kept: bool, older_than: str | None) -> int:
 
 def _parse_age(text: str | None) -> float | None:
     """Parse a duration; raise UsageError if it is not one."""
-    from holdfast.errors import UsageError
-    from holdfast.reading.durations import parse_duration
-
     if text is None:
         return None
     duration = parse_duration(text)

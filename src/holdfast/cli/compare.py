@@ -8,6 +8,14 @@ import sys
 import click
 
 from holdfast.cli import options as shared
+from holdfast.cli import screen
+from holdfast.cli.screen import print_document
+from holdfast.folders import get_runs_folder
+from holdfast.report.safe import can_show_signs, to_ascii
+from holdfast.report.terminal.comparison import build_document, format_comparison
+from holdfast.report.terminal.paint import get_painter
+from holdfast.runner.past.comparison import compare_runs
+from holdfast.store.rundir import RunDir
 
 
 @click.command(name="compare")
@@ -25,20 +33,10 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
       holdfast compare 0003 0007
       holdfast compare 0003 latest --exit-code
     """
-    from holdfast.cli import screen
-    from holdfast.folders import get_runs_folder
-    from holdfast.report.safe import can_show_signs, to_ascii
-    from holdfast.report.terminal.comparison import build_document, format_comparison
-    from holdfast.report.terminal.paint import get_painter
-    from holdfast.runner.past.comparison import compare_runs
-    from holdfast.store.rundir import RunDir
-
     comparison = compare_runs(
         RunDir.find(get_runs_folder(), before), RunDir.find(get_runs_folder(), after), environ=os.environ
     )
     if as_json:
-        from holdfast.cli.screen import print_document
-
         print_document(build_document(comparison))
     else:
         text = "\n".join(format_comparison(comparison, get_painter(screen.should_use_color(sys.stdout)))) + "\n"

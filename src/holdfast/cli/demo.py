@@ -7,18 +7,34 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from shutil import which
 
 import click
 
+from holdfast.api.whole_plan import plan_whole
 from holdfast.cli import options as shared
-
-if TYPE_CHECKING:
-    from holdfast.cli.screen_output import Screen
-    from holdfast.demo.demo import Version
-    from holdfast.model.overall import Overall
-    from holdfast.model.score import Cell
-    from holdfast.plan import RunOptions
+from holdfast.cli.run_job import execute, prepare
+from holdfast.cli.screen_output import Screen
+from holdfast.cli.whole_run import run_and_show_parts, write_overall
+from holdfast.demo.demo import (
+    CARELESS,
+    GOOD,
+    SCORED,
+    VERSIONS,
+    Version,
+    find_mail_surprise,
+    find_overall_surprise,
+    find_surprise,
+)
+from holdfast.folders import get_runs_folder
+from holdfast.model.overall import Overall
+from holdfast.model.score import Cell
+from holdfast.plan import RunOptions
+from holdfast.report.overall import format_verdict
+from holdfast.report.safe import can_show_signs, to_ascii
+from holdfast.report.wording import format_number
+from holdfast.runner.outcome import shorten_path
 
 _SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
@@ -50,22 +66,16 @@ def command() -> int:
 
 def _run_acts() -> Iterable[str]:
     """Run each act of the demo, and yield what went differently than expected, or an empty string."""
-    from holdfast.cli.screen_output import Screen
-    from holdfast.demo.demo import CARELESS, GOOD, VERSIONS, find_mail_surprise, find_surprise
-    from holdfast.plan import RunOptions
-
     for number, version in enumerate(VERSIONS, start=1):
         spec = _shorten_path(version.spec)
-        print(
-            f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quote_path(spec)}\n"
-        )
+        print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {quote(str(spec))}\n")
         yield _show(version, spec, RunOptions(), Screen(), find_surprise)
     print("3. What it leaves: a mail service takes a mail, and its answer is lost. Exactly one mail may be sent.")
     boxed = RunOptions(part="scenario", backend="process")
     for version, screen in ((GOOD, Screen(quiet=True)), (CARELESS, Screen())):
         spec = _shorten_path(version.mail_spec)
         print(f"   The {version.name} agent: {version.mailing}.")
-        print(f"   holdfast run -c {_quote_path(spec)} --backend process\n")
+        print(f"   holdfast run -c {quote(str(spec))} --backend process\n")
         yield _show(version, spec, boxed, screen, find_mail_surprise)
     yield from _run_scores()
 
@@ -78,8 +88,6 @@ def _show(
     surprise: Callable[[Version, Iterable[Cell]], str],
 ) -> str:
     """Run and show one spec as its command would, and return what differs from the expected result."""
-    from holdfast.cli.run_job import execute, prepare
-
     with closing(execute(prepare(spec, None, False, options, ()), screen, (), report=True)) as outcome:
         screen.finish(outcome)
         print()
@@ -90,11 +98,9 @@ def _show(
 
 def _run_scores() -> Iterable[str]:
     """Run every part of both files and print the overall scores side by side."""
-    from holdfast.demo.demo import VERSIONS, find_overall_surprise
-
     print("4. May it ship? The contract, mutated prompts, chaos, and a recorded incident, as one score.")
     for version in VERSIONS:
-        print(f"   holdfast ci -c {_quote_path(_shorten_path(version.spec))}")
+        print(f"   holdfast ci -c {quote(str(_shorten_path(version.spec)))}")
     print(flush=True)
     results = {version: _run_ci(version) for version in VERSIONS}
     _print_table([(version.name, overall) for version, overall in results.items()])
@@ -103,11 +109,6 @@ def _run_scores() -> Iterable[str]:
 
 def _run_ci(version: Version) -> Overall:
     """Run all parts of one file as `ci` does, without output."""
-    from holdfast.api.whole_plan import plan_whole
-    from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import run_and_show_parts, write_overall
-    from holdfast.plan import RunOptions
-
     plan = plan_whole(_shorten_path(version.spec), RunOptions(part="ci"), None, False)
     with closing(run_and_show_parts(plan, Screen(silent=True), report=True)) as found:
         write_overall(found, (), report=True)
@@ -118,12 +119,6 @@ def _run_ci(version: Version) -> Overall:
 
 def _print_table(found: list[tuple[str, Overall]]) -> None:
     """Print one line per agent: its parts, the overall score, the verdict and the page."""
-    from holdfast.demo.demo import SCORED
-    from holdfast.folders import get_runs_folder
-    from holdfast.report.overall import format_verdict
-    from holdfast.report.safe import can_show_signs, to_ascii
-    from holdfast.report.wording import format_number
-
     lines = [" " * 12 + "".join(part.rjust(10) for part in (*SCORED, "overall"))]
     for name, one in found:
         scores = {part.part: part.score for part in one.parts}
@@ -139,21 +134,11 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
 
 def _shorten_path(path: Path) -> Path:
     """Return the path as the user would type it."""
-    from holdfast.runner.outcome import shorten_path
-
     return Path(shorten_path(path))
 
 
 def _format_path_hint() -> str:
     """Return a hint if the shell does not find the command."""
-    from shutil import which
-
     if which("holdfast") is not None:
         return ""
-    return f"\n`holdfast` is {_quote_path(Path(os.path.relpath(sys.argv[0])))} here: put its folder on your PATH."
-
-
-def _quote_path(path: Path) -> str:
-    from shlex import quote
-
-    return quote(str(path))
+    return f"\n`holdfast` is {quote(os.path.relpath(sys.argv[0]))} here: put its folder on your PATH."

@@ -7,19 +7,22 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from holdfast.api.config_file import DEFAULT_FILES, find_config
+from holdfast.api.job import load_part
 from holdfast.cli import options as shared
+from holdfast.cli.screen import get_width, print_document, should_use_color
+from holdfast.doctor.diagnose import ExaminedSpec, TellFindings, examine
 from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from holdfast.doctor.diagnose import ExaminedSpec, TellFindings
-    from holdfast.model.spec import PartAsked, Problem, Spec
-    from holdfast.plan import RunOptions
-    from holdfast.report.terminal.diagnosis import Diagnosis, DoctorFinding, Sheet
+from holdfast.model.spec import PartAsked, Problem, Spec
+from holdfast.plan import RunOptions
+from holdfast.report.safe import can_show_signs
+from holdfast.report.terminal.diagnosis import Diagnosis, DoctorFinding, Sheet, build_document
+from holdfast.spec import LoadOptions, check
 
 
 @click.command(name="doctor")
@@ -38,8 +41,6 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
     Exit codes: 0 every fault can be injected, 3 something is missing here, 4 the spec is invalid.
     """
     case = _load_examined_spec(config, replay, not no_agent)
-    from holdfast.doctor.diagnose import examine
-
     alone = "" if case else f"There is no {' or '.join(DEFAULT_FILES)} here: this is the machine alone.\n"
     return show_findings(lambda tell: examine(case, os.environ, tell), alone, as_json=as_json)
 
@@ -49,9 +50,6 @@ def show_findings(
 ) -> int:
     """Print each part as soon as it is known, then the verdict. Return the exit code."""
     if as_json:
-        from holdfast.cli.screen import print_document
-        from holdfast.report.terminal.diagnosis import build_document
-
         diagnosis = asyncio.run(examine(lambda *_: None))
         print_document(build_document(diagnosis))
         return diagnosis.exit_code
@@ -68,9 +66,6 @@ def show_findings(
 
 def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:
     """Load the spec to examine together with the machine; None if none is named and none is in this folder."""
-    from holdfast.doctor.diagnose import ExaminedSpec
-    from holdfast.plan import RunOptions
-
     try:
         path = find_config(config)
     except UsageError:
@@ -80,21 +75,12 @@ def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> 
 
 
 def _build_sheet() -> Sheet:
-    from holdfast.cli.screen import get_width, should_use_color
-    from holdfast.report.safe import can_show_signs
-    from holdfast.report.terminal.diagnosis import Sheet
-
     out = sys.stdout
     return Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))
 
 
 def _load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """Load the file's contract; without a contract its scenario, otherwise its mutations."""
-    from msgspec.structs import replace
-
-    from holdfast.api.job import load_part
-    from holdfast.spec import LoadOptions, check
-
     spec = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
     if spec is None or "contract" in spec.declares:
         return load_part(path, given)

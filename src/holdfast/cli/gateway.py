@@ -8,20 +8,23 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
+from holdfast.execute.agent_section import resolve_agent
 from holdfast.folders import format_path, get_own_folder
-
-if TYPE_CHECKING:
-    from holdfast.planes.handover import GatewayAddress
-    from holdfast.planes.site_planes import PlaneSettings
+from holdfast.planes.gateway_lock import hold_gateway_lock, is_gateway_running
+from holdfast.planes.handover import LOOPBACK, GatewayAddress, Standby, build_variables, format_exports, load_address
+from holdfast.planes.site_planes import PlaneSettings
+from holdfast.report.safe import to_one_line
+from holdfast.spec import load
+from holdfast.store.rundir import make_own_folder
 
 _OPEN = "other machines may reach it: every request needs the token in these variables, so keep them to yourself"
 
@@ -50,10 +53,6 @@ def command(
     The agent's model calls, its HTTP and its MCP servers then go through the run that drives it, one trial at a time.
     Between runs every request gets 503.
     """
-    from holdfast.planes.gateway_lock import hold_gateway_lock, is_gateway_running
-    from holdfast.planes.handover import LOOPBACK, load_address
-    from holdfast.store.rundir import make_own_folder
-
     spec = config or next((Path(name) for name in DEFAULT_FILES if Path(name).is_file()), None)
     folder = get_own_folder(spec).absolute()
     if only_print:
@@ -92,10 +91,6 @@ def check_host(host: str, allowed: bool) -> None:
 
 def _read_settings(path: Path | None) -> PlaneSettings | None:
     """Read the agent's settings from the spec; None if there is no spec here yet."""
-    from holdfast.execute.agent_section import resolve_agent
-    from holdfast.planes.site_planes import PlaneSettings
-    from holdfast.spec import load
-
     if path is None:
         return None
     spec, _ = load(path, environ=os.environ)
@@ -104,16 +99,12 @@ def _read_settings(path: Path | None) -> PlaneSettings | None:
 
 
 def _show(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
-    from holdfast.planes.handover import build_variables, format_exports
-
     variables = build_variables(folder, place, os.environ, settings)
     sys.stdout.write(json.dumps(variables, indent=2) + "\n" if as_json else format_exports(variables))
     sys.stdout.flush()
 
 
 async def _run_standby(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
-    from holdfast.planes.handover import Standby
-
     standby = Standby(folder, place, _log)
     done = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -132,8 +123,4 @@ async def _run_standby(folder: Path, place: GatewayAddress, settings: PlaneSetti
 
 def _log(what: str) -> None:
     """Print which run uses the gateway."""
-    from datetime import datetime
-
-    from holdfast.report.safe import to_one_line
-
     print(f"{datetime.now():%H:%M:%S} {to_one_line(what)}", file=sys.stderr)

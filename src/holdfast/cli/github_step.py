@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from holdfast.model.run import Run
+from holdfast.report.formats.line_remarks import format_commands
 
 
 def print_annotations(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> None:
@@ -15,8 +16,6 @@ def print_annotations(run: Run, environ: Mapping[str, str], *, asked: bool = Fal
     """
     if not asked and environ.get("GITHUB_ACTIONS") != "true":
         return
-    from holdfast.report.formats.line_remarks import format_commands
-
     for line in format_commands(run):
         print(line, file=sys.stderr)
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec.structs import replace
 
 from holdfast.api.config_file import find_config
@@ -169,8 +170,6 @@ def show_hunt(hunted: EndedHunt, spec_path: str, *, as_json: bool) -> None:
 
 def write_causes(path: Path, found: HuntResult) -> None:
     """Add the scenarios of the causes that the file does not have yet."""
-    import yaml
-
     there = _read_causes(path)
     names = {entry["name"] for entry in there}
     new = [cause.scenario for cause in found.causes if cause.id not in names]
@@ -192,8 +191,6 @@ def _format_scenarios(scenarios: Sequence[dict[str, Any]]) -> str:
 
 def _read_causes(path: Path) -> list[dict[str, Any]]:
     """Return the scenarios that the file has; raise UsageError if more could not be added to it."""
-    import yaml
-
     if not path.exists() or not path.stat().st_size:
         return []
     try:

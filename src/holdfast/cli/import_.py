@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from holdfast.cli.replay_sessions import FORMATS
+from holdfast.cli.replay_sessions import FOLDER, FORMATS, write_and_report
 from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from holdfast.replay.formats import TraceFormat
-    from holdfast.replay.stored_run import SessionsFound
+from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks
+from holdfast.replay.formats import TraceFormat, import_files
+from holdfast.replay.stored_run import SessionsFound
+from holdfast.report.safe import to_one_line
 
 
 @click.command(name="import")
@@ -57,8 +57,6 @@ def command(
     sessions = _import_sessions(files, format)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:
-        from holdfast.cli.replay_sessions import FOLDER, write_and_report
-
         write_and_report(sessions, folder or FOLDER, force=force)
     return 0
 
@@ -67,9 +65,6 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
     """Convert all tasks. Every task is read before the first is written."""
     if not sources:
         return
-    from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks
-    from holdfast.report.safe import to_one_line
-
     tasks = [task for source in sources for task in find_tasks(source)]
     made = [convert_task(task, agent=agent, solution=solution) for task in tasks]
     for one, target in zip(made, write_tasks(made, folder, force=force), strict=True):
@@ -83,6 +78,4 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
 def _import_sessions(sources: list[Path], format: TraceFormat | None) -> SessionsFound | None:
     if not sources:
         return None
-    from holdfast.replay.formats import import_files
-
     return import_files(sources, format)

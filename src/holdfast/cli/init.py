@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from importlib.resources import files as packaged
 from pathlib import Path
+from shlex import quote
 from textwrap import fill
 
 import click
 
 from holdfast.cli import options as shared
+from holdfast.cli.schema import write_schema
 from holdfast.errors import UsageError
-from holdfast.starter.recipe import Recipe, list_names, read_files, read_recipe
+from holdfast.planes.llm.sources.assigned import COMPATIBLE
+from holdfast.planes.llm.sources.provider_hosts import HOSTS
+from holdfast.report.formats.files import write_atomically
+from holdfast.starter.project import find_recipes
+from holdfast.starter.recipe import Recipe, find_version, list_names, read_files, read_recipe
 
 
 def format_recipes() -> str:
@@ -41,9 +48,6 @@ def _replace_models(spec: str, section: str) -> str:
 
 
 def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
-    from holdfast.planes.llm.sources.assigned import COMPATIBLE
-    from holdfast.planes.llm.sources.provider_hosts import HOSTS
-
     provider, _, called = model.partition("/")
     if provider not in HOSTS or not called:
         raise UsageError(
@@ -61,8 +65,6 @@ def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
 
 def format_next_steps(name: str, model: str | None, change: str) -> str:
     """Describe what is missing on this machine and what to type next."""
-    from holdfast.starter.recipe import find_version
-
     recipe = read_recipe(name)
     installed = find_version(recipe)
     lines = [fill(f"note: {recipe.note}", 100, subsequent_indent="  ")] if recipe.note else []
@@ -149,8 +151,6 @@ def _create_from_recipe(folder: Path, recipe: str, model: str | None, force: boo
 
 def _print_recipes(folder: Path) -> None:
     """Print the recipes for packages that the project depends on."""
-    from holdfast.starter.project import find_recipes
-
     for name in find_recipes(folder):
         print(f"This project uses {name}. To create a contract for it:\n  holdfast init --from {name} holdfast-{name}")
 
@@ -167,22 +167,18 @@ def _refuse_to_overwrite(paths: list[Path]) -> None:
 
 
 def _read_starter_files(names: dict[str, str]) -> dict[str, bytes]:
-    from importlib.resources import files as packaged
-
     starter = packaged("holdfast.starter")
     return {name: (starter / source).read_bytes() for name, source in names.items()}
 
 
 def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
-    from holdfast.report.formats.files import write_atomically
-
     if not force:
         _refuse_to_overwrite([folder / name for name in files])
     try:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / name, [_FOR_EDITORS, text] if name == _SPEC else [text])
-        _write_schema(folder)
+        write_schema(folder / _SCHEMA)  # a local file, so editors need no network
     except OSError as refused:
         raise UsageError(
             f"cannot write {refused.filename or folder}: {refused.strerror}", code="file-unusable"
@@ -191,14 +187,5 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
         print(f"wrote {folder / name}")
 
 
-def _write_schema(folder: Path) -> None:
-    """Write the schema that the first line of the spec refers to. It is local, so editors need no network."""
-    from holdfast.cli.schema import write_schema
-
-    write_schema(folder / _SCHEMA)
-
-
 def _format_cd(folder: Path) -> str:
-    from shlex import quote
-
     return "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "

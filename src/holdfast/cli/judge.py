@@ -10,6 +10,13 @@ from typing import Any
 import click
 
 from holdfast.cli import options as shared
+from holdfast.cli.run_job import report_unwritten, write_reports
+from holdfast.cli.screen_output import Screen
+from holdfast.folders import get_runs_folder
+from holdfast.report.formats.files import find_reporter
+from holdfast.runner.past.rejudge import judge_again
+from holdfast.runner.whole import get_single_part
+from holdfast.store.rundir import RunDir
 
 
 @click.command(name="judge")
@@ -27,14 +34,6 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
       holdfast judge 0007                    with the rules of the run
       holdfast judge latest finance.yaml     with the current rules
     """
-    from holdfast.cli.run_job import report_unwritten, write_reports
-    from holdfast.cli.screen_output import Screen
-    from holdfast.folders import get_runs_folder
-    from holdfast.report.formats.files import find_reporter
-    from holdfast.runner.past.rejudge import judge_again
-    from holdfast.runner.whole import get_single_part
-    from holdfast.store.rundir import RunDir
-
     for path in outputs:
         find_reporter(path)
     rundir = get_single_part(RunDir.find(get_runs_folder(), run))

@@ -7,16 +7,26 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
+from holdfast.api.hunt import conclude_hunt
+from holdfast.api.whole_run import conclude_merged
 from holdfast.cli import options as shared
-
-if TYPE_CHECKING:
-    from holdfast.runner.outcome import RunOutcome
-    from holdfast.runner.past.merge import MergedRun
-    from holdfast.store.rundir import RunDir
+from holdfast.cli.hunt_job import show_hunt
+from holdfast.cli.run_job import HARNESS, report_unwritten, write_reports
+from holdfast.cli.screen_output import Screen
+from holdfast.cli.whole_run import report_whole_step, show_stored_whole, write_overall
+from holdfast.folders import get_runs_folder
+from holdfast.plan import build_plan
+from holdfast.report.formats.files import find_reporter
+from holdfast.report.formats.whole_files import check_output
+from holdfast.runner.outcome import RunOutcome, shorten_path, store_score
+from holdfast.runner.past.merge import MergedRun, find_shards, merge
+from holdfast.runner.past.stored import load_run
+from holdfast.runner.start import load_stored_spec
+from holdfast.store.rundir import RunDir
 
 
 @click.command(name="merge")
@@ -38,11 +48,6 @@ def command(
 
     DIR is the run directory of a shard, or a folder that contains such directories.
     """
-    from holdfast.folders import get_runs_folder
-    from holdfast.report.formats.files import find_reporter
-    from holdfast.report.formats.whole_files import check_output
-    from holdfast.runner.past.merge import find_shards, merge
-
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
     known = check_output if whole else find_reporter
@@ -58,13 +63,6 @@ def command(
 
 def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Judge and show the run, and return the exit code."""
-    from msgspec.structs import replace
-
-    from holdfast.cli.run_job import report_unwritten, write_reports
-    from holdfast.cli.screen_output import Screen
-    from holdfast.runner.outcome import shorten_path, store_score
-    from holdfast.runner.past.stored import load_run
-
     with closing(load_run(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)
         page = shorten_path(run.path / "report.html")
@@ -75,13 +73,6 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
 
 def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
     """Show the causes and the coverage of all shards together, and return the exit code."""
-    from holdfast.api.hunt import conclude_hunt
-    from holdfast.cli.hunt_job import show_hunt
-    from holdfast.cli.run_job import report_unwritten, write_reports
-    from holdfast.plan import build_plan
-    from holdfast.runner.past.stored import load_run
-    from holdfast.runner.start import load_stored_spec
-
     manifest = run.read_manifest()
     spec, _ = load_stored_spec(run, manifest, None, os.environ)
     plan = build_plan(spec, manifest.options.select)
@@ -94,9 +85,6 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Judge and show every part of the run and the overall result, and return the exit code."""
-    from holdfast.api.whole_run import conclude_merged
-    from holdfast.cli.run_job import HARNESS, write_reports
-    from holdfast.cli.whole_run import report_whole_step, show_stored_whole, write_overall
 
     def write_page(part: RunOutcome) -> RunOutcome:
         return write_reports(part, ())

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import click
+from msgspec.structs import replace
 
+from holdfast.api.job import load_part, prepare_job, run_prepared
 from holdfast.cli import options as shared
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from holdfast.hunt.result import HuntedCause
-    from holdfast.model.observation import Observation
-    from holdfast.model.run import TracedTrial
-    from holdfast.model.session import RecordedSession
-    from holdfast.model.spec import Spec
-    from holdfast.model.verdict import Verdict
-    from holdfast.runner.outcome import RunOutcome
-    from holdfast.store.rundir import RunDir
-
+from holdfast.cli.replay_sessions import FOLDER
+from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
+from holdfast.errors import NothingProven, UsageError
+from holdfast.folders import get_runs_folder
+from holdfast.hunt.result import HuntedCause
+from holdfast.model.codec import encode_canonical
+from holdfast.model.observation import Observation
+from holdfast.model.run import TracedTrial
+from holdfast.model.session import RecordedSession
+from holdfast.model.spec import BuiltText, Spec
+from holdfast.model.verdict import Verdict
+from holdfast.plan import RunOptions
+from holdfast.planes.recorded_tools import replace_generated
+from holdfast.replay.derived_spec import derive_spec
+from holdfast.replay.session_file import add_session, write_sessions
+from holdfast.replay.session_list import ListedSessions, read_path
+from holdfast.replay.stored_run import read_run_sessions, read_stored_trial
+from holdfast.replay.trial_session import list_failed_rules
+from holdfast.report.safe import to_one_line
+from holdfast.runner.outcome import RunOutcome, shorten_path
+from holdfast.spec.rules.rules import is_state_rule
+from holdfast.store.rundir import RunDir
 
 _UNSTEADY = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
 _OTHER_RULES = (
@@ -54,13 +69,6 @@ def command(trial: str, run: str | None, force: bool) -> int:
       holdfast promote 7f3a 0007
       holdfast promote hunt-6a569ef6
     """
-    from msgspec.structs import replace
-
-    from holdfast.cli.replay_sessions import FOLDER
-    from holdfast.errors import UsageError
-    from holdfast.replay.session_file import write_sessions
-    from holdfast.runner.outcome import shorten_path
-
     found, trial = _find_run(trial, run)
     session = replace(_find_session(found, trial), contract="")
     refused = _replay_once(found, session)
@@ -78,11 +86,6 @@ def command(trial: str, run: str | None, force: bool) -> int:
 
 def _find_run(trial: str, run: str | None) -> tuple[RunDir, str]:
     """Find the run with the trial, or with a trial that shows the cause, and the trial's id."""
-    from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
-    from holdfast.errors import UsageError
-    from holdfast.folders import get_runs_folder
-    from holdfast.store.rundir import RunDir
-
     if not trial:
         hint = "give its id, or its first characters; the report shows it"
         raise UsageError("no trial is named", hint=hint, code="argument-missing")
@@ -98,10 +101,6 @@ def _find_run(trial: str, run: str | None) -> tuple[RunDir, str]:
 
 def _check_prompt(run: RunDir, cause: HuntedCause) -> None:
     """Reject a cause whose prompt is no longer in the spec: its session would test a question that no one asks."""
-    from holdfast.api.job import load_part
-    from holdfast.errors import UsageError
-    from holdfast.plan import RunOptions
-
     manifest = run.read_manifest()
     if manifest.built:  # the prompts of a spec that Python builds are known only there
         return
@@ -115,12 +114,6 @@ def _check_prompt(run: RunDir, cause: HuntedCause) -> None:
 
 def _find_session(run: RunDir, trial: str) -> RecordedSession:
     """Find the session of the failed trial; raise UsageError if none or several match."""
-    import sys
-
-    from holdfast.errors import UsageError
-    from holdfast.replay.stored_run import read_run_sessions
-    from holdfast.report.safe import to_one_line
-
     sessions = read_run_sessions(run, run.path, environ=os.environ, failed_only=True, trial=trial)
     if len(sessions.sessions) == 1:
         for note in sessions.notes:
@@ -145,18 +138,6 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
 
 def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | None:
     """Replay the session once. Return why the recorded failure did not recur, or None if it did."""
-    from contextlib import closing
-    from tempfile import TemporaryDirectory
-
-    from holdfast.api.job import load_part, prepare_job, run_prepared
-    from holdfast.errors import NothingProven
-    from holdfast.model.spec import BuiltText
-    from holdfast.plan import RunOptions
-    from holdfast.replay.derived_spec import derive_spec
-    from holdfast.replay.session_file import write_sessions
-    from holdfast.replay.session_list import ListedSessions, read_path
-    from holdfast.replay.stored_run import read_stored_trial
-
     manifest = run.read_manifest()
     asked = manifest.options
     options = RunOptions(part="replay", replicas=1, replay=asked.replay, backend=asked.backend, preflight=False)
@@ -179,8 +160,6 @@ def _compare_failures(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
 ) -> PromotionRefusal | None:
     """Compare the replay with the trial: return how its failure differs, or None if it failed in the same way."""
-    from holdfast.replay.trial_session import list_failed_rules
-
     now = next(one for one in outcome.cells.read_traced() if one.trial.kind == "contract")
     again, case = list_failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
@@ -213,8 +192,6 @@ def _compare_failures(
 
 def _list_state_rules(spec: Spec) -> frozenset[str]:
     """List the rules that judge the state left by the agent without asking a model."""
-    from holdfast.spec.rules.rules import is_state_rule
-
     return frozenset(rule.id for rule in spec.invariants if is_state_rule(rule))
 
 
@@ -232,8 +209,6 @@ def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
 
 def _group_hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
     """Group by fault the calls that it hit."""
-    from holdfast.planes.recorded_tools import replace_generated
-
     hits: dict[tuple[int, str], list[tuple[str, int]]] = {}
     for one in seen.met:
         hits.setdefault((one.index, one.mode), []).append((replace_generated(one.target), one.call))
@@ -264,9 +239,6 @@ _TIMES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d\d?:\d\d(:\d\d)?(\.\d
 
 def _build_state_key(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """Build a key of a state rule's finding, without the parts that differ in every trial."""
-    from holdfast.model.codec import encode_canonical
-    from holdfast.planes.recorded_tools import replace_generated
-
     return verdict.key, _TIMES.sub("#", replace_generated(encode_canonical(verdict.details).decode()))
 
 
@@ -281,9 +253,6 @@ def _build_hint(rules: Collection[str], on_state: frozenset[str], session: Recor
 
 def _add_session(spec: Path, session: Path, *, by_hand: bool) -> None:
     """Add the session to the spec. If new lines are not enough, or the spec is Python code, print what to write."""
-    from holdfast.replay.session_file import add_session
-    from holdfast.runner.outcome import shorten_path
-
     name = Path(os.path.relpath(session, spec.parent)).as_posix()
     text = spec.read_bytes().decode("utf-8", "replace") if spec.is_file() and not by_hand else ""
     made = add_session(text, name) if text else None

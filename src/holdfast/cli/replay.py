@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from holdfast.cli import options as shared
-from holdfast.cli.replay_sessions import FOLDER, FORMATS, LANGSMITH, add_langsmith_options
-
-if TYPE_CHECKING:
-    from holdfast.replay.session_list import UnreadableSessions
+from holdfast.cli.main import USAGE
+from holdfast.cli.problems import show_problems
+from holdfast.cli.replay_sessions import (
+    FOLDER,
+    FORMATS,
+    LANGSMITH,
+    ChosenSessions,
+    add_langsmith_options,
+    import_from_langsmith,
+    import_source,
+    read_langsmith_options,
+    read_spec_sources,
+    write_and_report,
+)
+from holdfast.cli.run_job import run_and_show
+from holdfast.cli.screen import print_document
+from holdfast.errors import UsageError
+from holdfast.folders import get_runs_folder
+from holdfast.model.codec import to_builtins
+from holdfast.replay.session_list import UnreadableSessions
+from holdfast.replay.stored_run import read_report_sessions, read_run_sessions
+from holdfast.store.rundir import RunDir
 
 _FOLDER = click.option(
     "-o", "--output", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR",
@@ -54,11 +72,6 @@ def run(
       holdfast replay run replays -c finance.yaml --live
       holdfast replay run --from-langsmith-project support --filter-status error -o replays --run
     """
-    from holdfast.cli.replay_sessions import ChosenSessions, read_langsmith_options
-    from holdfast.cli.run_job import run_and_show
-    from holdfast.errors import UsageError
-    from holdfast.replay.session_list import UnreadableSessions
-
     source = read_langsmith_options(**{name: given.pop(name) for name in LANGSMITH})
     if given["resume"] is not None and (path is not None or source is not None):
         raise UsageError(
@@ -96,15 +109,6 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
       holdfast replay import 0007
       holdfast replay import --from-langsmith-project support --filter-status error --date-range last_24_hours
     """
-    from holdfast.cli.replay_sessions import (
-        import_from_langsmith,
-        import_source,
-        read_langsmith_options,
-        read_spec_sources,
-        write_and_report,
-    )
-    from holdfast.errors import UsageError
-
     asked = read_langsmith_options(**langsmith)
     if source is not None and asked is not None:
         raise UsageError(f"{source} and LangSmith cannot be combined", hint="name one of them", code="options-conflict")
@@ -129,11 +133,6 @@ def export(report: str, folder: Path, force: bool) -> int:
       holdfast replay export --from-report latest -o replays
       holdfast replay export --from-report report.json
     """
-    from holdfast.cli.replay_sessions import write_and_report
-    from holdfast.folders import get_runs_folder
-    from holdfast.replay.stored_run import read_report_sessions, read_run_sessions
-    from holdfast.store.rundir import RunDir
-
     if Path(report).is_file():
         sessions = read_report_sessions(Path(report), get_runs_folder(), folder, environ=os.environ)
     else:
@@ -148,11 +147,6 @@ def export(report: str, folder: Path, force: bool) -> int:
 
 def _show_each(broken: UnreadableSessions, as_json: bool) -> int:
     """Show the problems of every session file."""
-    from holdfast.cli.main import USAGE
-    from holdfast.cli.problems import show_problems
-    from holdfast.cli.screen import print_document
-    from holdfast.model.codec import to_builtins
-
     if as_json:
         errors = [{"file": one.file, **to_builtins(p)} for one in broken.files for p in one.problems]
         document = {"score": None, "passed": False, "exit_code": USAGE, "errors": errors}

@@ -7,19 +7,29 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from holdfast.api.config_file import find_config
 from holdfast.errors import UsageError, UserError
+from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning
-
-if TYPE_CHECKING:
-    from holdfast.model.session import SessionSource
-    from holdfast.model.spec import Spec
-    from holdfast.replay.formats import TraceFormat
-    from holdfast.replay.stored_run import SessionsFound
+from holdfast.model.session import SessionSource
+from holdfast.model.spec import Spec
+from holdfast.reading.file import read_file
+from holdfast.reading.tree import parse
+from holdfast.replay.derived_spec import derive_spec
+from holdfast.replay.formats import TraceFormat, import_file
+from holdfast.replay.langsmith import fetch_sessions
+from holdfast.replay.session_file import write_sessions
+from holdfast.replay.session_list import ListedSessions, list_sessions, read_path
+from holdfast.replay.stored_run import SessionsFound, merge_sessions, read_run_sessions
+from holdfast.report.safe import to_one_line
+from holdfast.report.wording import format_count
+from holdfast.spec import LoadOptions, load
+from holdfast.spec.sections.run import parse_range
+from holdfast.store.rundir import RunDir
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,9 +68,6 @@ def read_langsmith_options(
     *, run_id: str | None, project: str | None, date_range: str, **more: Any
 ) -> SessionSource | None:
     """Read the LangSmith options; None if none is given."""
-    from holdfast.model.session import SessionSource
-    from holdfast.spec.sections.run import parse_range
-
     if run_id is not None and project is not None:
         raise UsageError("--from-langsmith and --from-langsmith-project cannot be combined", code="options-conflict")
     try:
@@ -105,9 +112,6 @@ class ChosenSessions:
 
     def derive_spec(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
         """Derive the spec that replays the sessions, with warnings."""
-        from holdfast.replay.derived_spec import derive_spec
-        from holdfast.replay.session_list import ListedSessions, list_sessions, read_path
-
         if self._found is not None:
             listed = ListedSessions(self._found.sessions)
         elif self.path is not None:
@@ -119,11 +123,6 @@ class ChosenSessions:
 
 def import_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
     """Import a file by its format, or a run by its folder, its id or `latest`."""
-    from holdfast.folders import get_runs_folder
-    from holdfast.replay.formats import import_file
-    from holdfast.replay.stored_run import read_run_sessions
-    from holdfast.store.rundir import RunDir
-
     if Path(source).is_file():
         return import_file(Path(source), format)
     if Path(source).suffix in _TRACE_FILES and not Path(source).exists():
@@ -135,16 +134,11 @@ def import_source(source: str, format: TraceFormat | None, folder: Path) -> Sess
 
 def import_from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
     """Fetch the sessions of all sources now."""
-    from holdfast.replay.langsmith import fetch_sessions
-    from holdfast.replay.stored_run import merge_sessions
-
     return merge_sessions(fetch_sessions(one, os.environ, datetime.now(UTC)) for one in sources)
 
 
 def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     """Read the sources that the spec names."""
-    from holdfast.spec import LoadOptions, load
-
     spec, _ = load(find_config(config), environ=os.environ, options=LoadOptions(part="replay"))
     if spec.replays is None or not spec.replays.sources:
         hint = "name a file or a run, or --from-langsmith ID, or --from-langsmith-project NAME"
@@ -154,10 +148,6 @@ def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
 
 def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
     """Write the sessions and print the result for each; raise UserError if none is left."""
-    from holdfast.replay.session_file import write_sessions
-    from holdfast.report.safe import to_one_line
-    from holdfast.report.wording import format_count
-
     for one in found.left_out:
         print(f"left out: {to_one_line(one.name)}: {to_one_line(one.why)}", file=sys.stderr)
     for note in found.notes:
@@ -175,9 +165,6 @@ def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: 
 
 def _is_spec(path: Path) -> bool:
     """Whether a file is a spec rather than a session: it has an agent."""
-    from holdfast.reading.file import read_file
-    from holdfast.reading.tree import parse
-
     if not path.is_file():
         return False
     root, _ = parse(read_file(path).text)

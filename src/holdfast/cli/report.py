@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options as shared
+from holdfast.cli.stored_run import show_stored
+from holdfast.folders import get_runs_folder
+from holdfast.store.rundir import RunDir
 
 
 @click.command(name="report")
@@ -22,8 +25,4 @@ def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -
       holdfast report 0007
       holdfast report latest -o run.html -o run.xml
     """
-    from holdfast.cli.stored_run import show_stored
-    from holdfast.folders import get_runs_folder
-    from holdfast.store.rundir import RunDir
-
     return show_stored(RunDir.find(get_runs_folder(), run), outputs, as_json=as_json, verbose=verbose)

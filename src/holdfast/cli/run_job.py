@@ -23,6 +23,7 @@ from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.formats.files import find_reporter, get_reporter, get_suffix, warn_shadowed, write
+from holdfast.report.safe import to_one_line
 from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.start import resume_job
 from holdfast.store.run_names import format_name
@@ -191,8 +192,6 @@ def write_reports(
 
 def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
     """Write a report, and return the error message if that fails."""
-    from holdfast.report.safe import to_one_line
-
     try:
         write(outcome.run, path, by)
     except HoldfastError as refused:
@@ -209,8 +208,6 @@ def report_unwritten(outcome: RunOutcome) -> int:
 
 def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
     """Append to the summary of a CI job. Errors are ignored: the verdict does not depend on it."""
-    from holdfast.report.safe import to_one_line
-
     try:
         with open(step, "ab") as file:
             file.writelines(rendered)

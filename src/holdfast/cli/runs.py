@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict, replace
 
 from holdfast.cli import options as shared
-
-if TYPE_CHECKING:
-    from holdfast.store.past_run import PastRun
+from holdfast.cli import screen
+from holdfast.cli.screen import print_document
+from holdfast.folders import get_runs_folder
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.run_table import format_table
+from holdfast.runner.past.history import open_history
+from holdfast.store.past_run import PastRun
+from holdfast.store.run_locks import is_written
+from holdfast.store.run_names import get_run_folder
 
 
 @click.command(name="runs")
@@ -24,21 +30,11 @@ def command(count: int, as_json: bool) -> int:
       holdfast runs
       holdfast runs -n 5 --json
     """
-    from holdfast.cli import screen
-    from holdfast.folders import get_runs_folder
-    from holdfast.report.terminal.paint import get_painter
-    from holdfast.report.terminal.run_table import format_table
-    from holdfast.runner.past.history import open_history
-
     with open_history(get_runs_folder(), shared.warn) as found:
         runs = found.read_runs()
     ids = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
     listed = [_update_state(run) for run in runs if run.id.partition("/")[0] in ids]
     if as_json:
-        from msgspec.structs import asdict
-
-        from holdfast.cli.screen import print_document
-
         rows = [{name: value for name, value in asdict(run).items() if name != "cells"} for run in listed]
         print_document({"runs": rows})
         return 0
@@ -56,12 +52,6 @@ def command(count: int, as_json: bool) -> int:
 
 def _update_state(run: PastRun) -> PastRun:
     """Set the state of a run that has not ended: running or killed. The history does not store that."""
-    from msgspec.structs import replace
-
-    from holdfast.folders import get_runs_folder
-    from holdfast.store.run_locks import is_written
-    from holdfast.store.run_names import get_run_folder
-
     if not run.is_unended:
         return run
     return replace(run, state="running" if is_written(get_run_folder(get_runs_folder(), run.id)) else "killed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import click
 
 from holdfast.errors import UsageError
 from holdfast.folders import OWN
+from holdfast.report.formats.files import write_atomically
+from holdfast.spec import json_schema
+from holdfast.store.rundir import make_own_folder
 
 
 @click.command(name="schema")
@@ -40,9 +44,6 @@ def command(output: Path | None) -> None:
 
 def write_schema(path: Path) -> None:
     """Write the schema, including every installed plug-in."""
-    from holdfast.report.formats.files import write_atomically
-    from holdfast.store.rundir import make_own_folder
-
     if path.absolute().parent.name == OWN:
         make_own_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,8 +51,4 @@ def write_schema(path: Path) -> None:
 
 
 def _format_schema() -> str:
-    import json
-
-    from holdfast.spec import json_schema
-
     return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"

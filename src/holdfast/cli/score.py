@@ -9,7 +9,11 @@ from typing import Any
 
 import click
 
+from holdfast.api.whole_plan import plan_whole
 from holdfast.cli import options as shared
+from holdfast.cli.screen_output import Screen
+from holdfast.cli.whole_run import run_and_show_parts
+from holdfast.report.safe import to_one_line
 
 
 @click.command(name="score", cls=shared.HeadedCommand)
@@ -21,11 +25,6 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     \b
       test "$(holdfast score)" = 100.00
     """
-    from holdfast.api.whole_plan import plan_whole
-    from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import run_and_show_parts
-    from holdfast.report.safe import to_one_line
-
     plan = plan_whole(config, shared.build_run_options(part="ci", **given), resume, force, warn=shared.check_options)
     with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as found:
         pass  # the number is all that is shown

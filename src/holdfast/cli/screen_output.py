@@ -14,6 +14,8 @@ from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.spec import Part
 from holdfast.report.calls import describe_estimate
 from holdfast.report.safe import can_show_signs, escape_commands, to_ascii
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.summary import format_details, format_summary
 from holdfast.report.wording import format_count, format_warning
 from holdfast.runner.job import Job, Listen
 from holdfast.store.rundir import RunDir
@@ -133,9 +135,6 @@ class Screen:
         """Print the failures of a part, and its matrix."""
         if not self._is_explained(outcome):
             return
-        from holdfast.report.terminal.paint import get_painter
-        from holdfast.report.terminal.summary import format_details
-
         paint = get_painter(terminal.should_use_color(sys.stdout))
         width = terminal.get_width(sys.stdout)
         lines = format_details(outcome.run, width, paint, verbose=self._verbose)
@@ -149,8 +148,6 @@ class Screen:
             for piece in next(iter(Json().render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
-        from holdfast.report.terminal.summary import format_summary
-
         run = outcome.run
         if self._listener is not None or self._quiet:  # then warnings have a place of their own
             run = replace(run, warnings=tuple(one for one in run.warnings if one.ignored and not self._verbose))
@@ -175,9 +172,7 @@ class Screen:
 
         plan, counts = job.plan, count_planned(job, rundir)
         if self._as_json:
-            from holdfast.cli.screen import print_document
-
-            print_document({"dry_run": True, "seed": job.spec.seed, **counts})
+            terminal.print_document({"dry_run": True, "seed": job.spec.seed, **counts})
             return 0
         shape = f"{format_count(len(plan.invariants), 'rule')} × {format_count(len(plan.scenarios), 'scenario')}"
         users = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,14 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options as shared
+from holdfast.errors import UsageError, UserError
+from holdfast.execute.revisit import revisit
 from holdfast.folders import KEPT, get_own_folder
+from holdfast.report.safe import to_one_line
+from holdfast.runner.past.kept_trial import read_trial
+from holdfast.store.record import read_trials, read_verdicts
+from holdfast.store.rundir import RunDir, list_verdict_files
+from holdfast.world.kept_world import ABOUT, list_kept_worlds, read_kept_world
 
 
 @click.command(name="shell", context_settings={"ignore_unknown_options": True})
@@ -28,8 +36,6 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
       holdfast shell 3f2a                                   a shell
       holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; exits with its exit code
     """
-    from holdfast.world.kept_world import list_kept_worlds
-
     worlds = list_kept_worlds(get_own_folder() / KEPT)
     if trial is None:
         for folder in worlds:
@@ -40,12 +46,6 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
 
 def _describe_trial(folder: Path) -> str:
     """Describe the trial: its scenario and the rules that it did not pass."""
-    from holdfast.errors import UserError
-    from holdfast.report.safe import to_one_line
-    from holdfast.store.record import read_trials, read_verdicts
-    from holdfast.store.rundir import RunDir, list_verdict_files
-    from holdfast.world.kept_world import read_kept_world
-
     try:
         run = RunDir(Path(read_kept_world(folder).run))
         scenario = next((trial.scenario for trial in read_trials(run) if trial.id == folder.name), "")
@@ -58,12 +58,6 @@ def _describe_trial(folder: Path) -> str:
 
 
 def _open(folder: Path, words: tuple[str, ...]) -> int:
-    import asyncio
-
-    from holdfast.execute.revisit import revisit
-    from holdfast.runner.past.kept_trial import read_trial
-    from holdfast.world.kept_world import read_kept_world
-
     world = read_kept_world(folder)
     try:
         return asyncio.run(
@@ -74,16 +68,11 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
 
 
 def _print_note(text: str) -> None:
-    from holdfast.report.safe import to_one_line
-
     print(f"holdfast: {to_one_line(text)}", file=sys.stderr, flush=True)
 
 
 def _find_kept_world(trial: str, kept: list[Path]) -> Path:
     """Find a kept world by its trial or its folder; raise UsageError if none or several match."""
-    from holdfast.errors import UsageError
-    from holdfast.world.kept_world import ABOUT
-
     if (Path(trial) / ABOUT).is_file():
         return Path(trial)
     matches = [folder for folder in kept if folder.name == trial] or [f for f in kept if f.name.startswith(trial)]

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from holdfast.cli import options as shared
-
-if TYPE_CHECKING:
-    from holdfast.store.rundir import RunDir
+from holdfast.cli.screen import get_width, print_document, should_use_color
+from holdfast.cli.stored_run import find_trial, find_trial_in_run, show_stored
+from holdfast.errors import UsageError
+from holdfast.folders import get_runs_folder
+from holdfast.report.page.trial import build_trial
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.trial_story import build_timeline, format_story
+from holdfast.runner.past.stored import load_run
+from holdfast.store.rundir import RunDir
 
 
 @click.command(name="show")
@@ -31,11 +37,6 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
       holdfast show 7f3a2c91            a trial, by the start of its id
       holdfast show 7f3a2c91 0007       the trial in that run
     """
-    from holdfast.cli.stored_run import find_trial, find_trial_in_run, show_stored
-    from holdfast.errors import UsageError
-    from holdfast.folders import get_runs_folder
-    from holdfast.store.rundir import RunDir
-
     if run is None:
         try:
             rundir = RunDir.find(get_runs_folder(), what)
@@ -59,15 +60,6 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
 
 
 def _show_trial(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
-    from msgspec import to_builtins
-
-    from holdfast.cli.screen import get_width, print_document, should_use_color
-    from holdfast.errors import UsageError
-    from holdfast.report.page.trial import build_trial
-    from holdfast.report.terminal.paint import get_painter
-    from holdfast.report.terminal.trial_story import build_timeline, format_story
-    from holdfast.runner.past.stored import load_run
-
     with closing(load_run(run, environ=os.environ)) as outcome:
         files = outcome.cells.files
         try:

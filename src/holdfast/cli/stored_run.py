@@ -7,24 +7,29 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from holdfast.api.whole_run import load_whole
+from holdfast.cli.screen_output import Screen
+from holdfast.cli.whole_run import show_stored_whole, write_overall
+from holdfast.errors import UsageError, UserError
+from holdfast.folders import get_runs_folder
+from holdfast.hunt.result import HuntedCause
+from holdfast.plan.select import SHORTEST
+from holdfast.report.formats.files import find_reporter, write
+from holdfast.report.formats.whole_files import check_output
+from holdfast.runner.hunt_view import read_hunt
+from holdfast.runner.past.stored import load_run
+from holdfast.store.record import read_trials
+from holdfast.store.run_names import list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir, is_in_progress
-
-if TYPE_CHECKING:
-    from holdfast.hunt.result import HuntedCause
 
 
 def show_stored(
     run: RunDir, outputs: Sequence[Path], *, as_json: bool = False, quiet: bool = False, verbose: bool = False
 ) -> int:
     """Write the requested reports. Without any, or with JSON, show the run. Return the exit code."""
-    from msgspec.structs import replace
-
-    from holdfast.cli.screen_output import Screen
-    from holdfast.report.formats.files import find_reporter, write
-    from holdfast.runner.past.stored import load_run
-
     if run.read_manifest().parts:
         return _show_whole(run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     for path in outputs:
@@ -41,10 +46,6 @@ def show_stored(
 
 def find_trial(what: str) -> tuple[RunDir, str] | None:
     """Find the newest run with a trial whose id starts so, and its full id; None if there is none."""
-    from holdfast.folders import get_runs_folder
-    from holdfast.plan.select import SHORTEST
-    from holdfast.store.run_names import list_stored_runs
-
     if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
         return None
     return next(
@@ -59,11 +60,6 @@ CAUSE = "hunt-"
 
 def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
     """Find the newest run whose hunt found the cause, and a trial that shows it; raise UsageError if there is none."""
-    from holdfast.errors import UsageError
-    from holdfast.folders import get_runs_folder
-    from holdfast.runner.hunt_view import read_hunt
-    from holdfast.store.run_names import list_parts, list_stored_runs
-
     folders = (part for run in reversed(list_stored_runs(get_runs_folder())) for part in list_parts(run) or (run,))
     for run in map(RunDir, folders):
         result = read_hunt(run)
@@ -77,9 +73,6 @@ def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
 
 def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
     """Find the part of the run with the trial, and its full id; raise UsageError if several ids have this prefix."""
-    from holdfast.errors import UsageError, UserError
-    from holdfast.store.record import read_trials
-
     for part in run.parts or (run,):
         try:
             ids = list(dict.fromkeys(trial.id for trial in read_trials(part) if trial.id.startswith(what.lower())))
@@ -96,10 +89,6 @@ def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
 
 def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Show a run of several parts, or write its reports, and return the exit code."""
-    from holdfast.api.whole_run import load_whole
-    from holdfast.cli.whole_run import show_stored_whole, write_overall
-    from holdfast.report.formats.whole_files import check_output
-
     for path in outputs:
         check_output(path)
     with closing(load_whole(run)) as found:

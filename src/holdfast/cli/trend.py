@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
-
-if TYPE_CHECKING:
-    from holdfast.report.terminal.trend import Trend
-    from holdfast.store.past_run import PastRun
+from holdfast.cli import screen
+from holdfast.cli.screen import print_document
+from holdfast.errors import UsageError
+from holdfast.folders import get_runs_folder
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.run_table import shorten_path
+from holdfast.report.terminal.trend import Trend, build_trends, format_trend
+from holdfast.runner.past.history import open_history
+from holdfast.store.past_run import PastRun
+from holdfast.store.run_names import list_stored_runs
 
 
 @click.command(name="trend")
@@ -32,11 +39,6 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
       holdfast trend
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
-    from holdfast.folders import get_runs_folder
-    from holdfast.report.terminal.trend import build_trends
-    from holdfast.runner.past.history import open_history
-    from holdfast.store.run_names import list_stored_runs
-
     looked = list(
         dict.fromkeys((get_runs_folder(spec), get_runs_folder()))
     )  # merged runs lie here, not next to their spec
@@ -58,8 +60,6 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
 
 def _choose_spec(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
     """Choose the named file, else the default one if it was run, else the file of the newest run."""
-    from holdfast.errors import UsageError
-
     known = list(dict.fromkeys(run.spec for run in runs if run.spec))
     if not known:
         raise UsageError(f"no run is stored in {looked}", hint="create one: holdfast contract run", code="run-unknown")
@@ -76,33 +76,20 @@ def _choose_spec(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str
 
 
 def _check_rule(rule: str | None, made: Sequence[Trend]) -> None:
-    from holdfast.errors import UsageError
-
     known = list(dict.fromkeys(one.rule for trend in made for one in trend.rules))
     if rule is not None and rule not in known:
-        from difflib import get_close_matches
-
         near = get_close_matches(rule, known, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known[:20]) or 'none'}"
         raise UsageError(f"--rule {rule}: no complete run of this file has this rule", hint=hint, code="name-unknown")
 
 
 def _show(made: Sequence[Trend], rule: str | None) -> None:
-    from msgspec.structs import replace
-
-    from holdfast.cli import screen
-    from holdfast.report.terminal.paint import get_painter
-    from holdfast.report.terminal.run_table import shorten_path
-    from holdfast.report.terminal.trend import format_trend
-
     paint = get_painter(screen.should_use_color(sys.stdout))
     for trend in made:
         shared.show_lines([*format_trend(replace(trend, spec=shorten_path(trend.spec)), paint, rule), ""])
 
 
 def _show_json(made: Sequence[Trend], rule: str | None) -> None:
-    from holdfast.cli.screen import print_document
-
     parts = [
         {
             "part": trend.part,

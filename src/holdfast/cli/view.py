@@ -8,16 +8,18 @@ import signal
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from holdfast.store.rundir import RunDir
+from holdfast.folders import get_own_folder_of, get_runs_folder
+from holdfast.model.codec import encode
+from holdfast.store.rundir import RunDir
+from holdfast.web.opened_page import open_page
+from holdfast.web.run_id import is_run_id
+from holdfast.web.viewer import Viewer
 
 
 @click.command(name="view")
@@ -36,9 +38,7 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
       holdfast view 0007
       holdfast view latest --no-open
     """
-    from holdfast.folders import get_runs_folder
-
-    rundir = _find(get_runs_folder(), run) if run else None
+    rundir = RunDir.find(get_runs_folder(), run) if run else None
     runs = _get_runs_folder(rundir) if rundir is not None else get_runs_folder().absolute()
     if rundir is None:
         _refuse_no_project(runs)
@@ -48,16 +48,8 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
     return 0
 
 
-def _find(runs: Path, name: str) -> RunDir:
-    from holdfast.store.rundir import RunDir
-
-    return RunDir.find(runs, name)
-
-
 def _get_runs_folder(run: RunDir) -> Path:
     """Return the folder of runs that contains this run, here or in another project."""
-    from holdfast.web.run_id import is_run_id
-
     runs = run.path.parents[2] if "/" in run.id else run.path.parent
     if not is_run_id(run.id):
         what = f"{run.path} is a run outside a project: its folder must be a number"
@@ -79,10 +71,6 @@ def _refuse_no_project(runs: Path) -> None:
 
 
 async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json: bool) -> None:
-    from holdfast.folders import get_own_folder_of
-    from holdfast.web.opened_page import open_page
-    from holdfast.web.viewer import Viewer
-
     viewer = Viewer(runs, os.environ)
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -107,8 +95,6 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
 
 def _print_address(url: str, port: int, as_json: bool) -> None:
     if as_json:
-        from holdfast.model.codec import encode
-
         sys.stdout.write(encode({"url": url, "port": port, "pid": os.getpid()}).decode() + "\n")
     else:
         print(url)

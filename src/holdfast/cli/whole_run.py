@@ -12,9 +12,17 @@ from msgspec.structs import replace
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan
 from holdfast.api.whole_run import WholeOutcome, run_whole
-from holdfast.cli.run_job import execute, write_reports
+from holdfast.cli import screen as terminal
+from holdfast.cli.cached_outcome import find_cached_outcome
+from holdfast.cli.github_step import print_annotations, set_outputs
+from holdfast.cli.run_job import append_summary, execute, write_reports
+from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.model.spec import Part
+from holdfast.report.causes.cause_json import build_entries
+from holdfast.report.formats.whole_files import render_markdown, select_failed, write_whole
+from holdfast.report.overall import build_document, format_summary, format_verdict
+from holdfast.report.safe import can_show_signs
 from holdfast.runner.outcome import RunOutcome
 from holdfast.store.rundir import RunDir
 
@@ -34,8 +42,6 @@ class ShownParts:
     def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
         if not self._cached or prepared.rundir is not None or prepared.job.spec.part == "hunt":
             return execute(prepared, self._screen, (), report=self._report, at=at)
-        from holdfast.cli.cached_outcome import find_cached_outcome
-
         again, files = find_cached_outcome(prepared.job, self._outputs)
         if again is None:
             return execute(replace(prepared, files=files), self._screen, (), report=self._report, at=at)
@@ -66,14 +72,7 @@ def show_stored_whole(found: WholeOutcome, *, as_json: bool, quiet: bool, verbos
 
 def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bool, page: str) -> None:
     """Print the overall result."""
-    from holdfast.cli import screen as terminal
-    from holdfast.report.overall import build_document, format_summary
-    from holdfast.report.safe import can_show_signs
-
     if as_json:
-        from holdfast.cli.screen import print_document
-        from holdfast.report.causes.cause_json import build_entries
-
         document = build_document(found.overall)
         for part, outcome in found.outcomes.items():
             document["parts"][part]["causes"] = list(build_entries(outcome.run))
@@ -94,8 +93,6 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bo
 
 def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:
     """Write the overall page and every requested report. Errors are printed."""
-    from holdfast.report.formats.whole_files import write_whole
-
     runs = {part: outcome.run for part, outcome in found.outcomes.items()}
     home = found.whole.path
     trouble = write_whole(found.overall, runs, home / "report.html", home=home) if report else ""
@@ -108,16 +105,10 @@ def report_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     """Write the results of all parts for a GitHub Actions step: annotations and outputs."""
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
-        from holdfast.cli.run_job import append_summary
-        from holdfast.report.formats.whole_files import render_markdown, select_failed
-
         runs = {part: outcome.run for part, outcome in found.outcomes.items()}
         append_summary(Path(step), render_markdown(found.overall, select_failed(found.overall, runs)))
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    from holdfast.cli.github_step import print_annotations, set_outputs
-    from holdfast.report.overall import format_verdict
-
     for outcome in found.outcomes.values():
         print_annotations(outcome.run, os.environ, asked=annotations)
     last = found.overall

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from msgspec.structs import asdict
+
 from holdfast.model.format_numbers import JSON
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
-from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
+from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Utility
 from holdfast.model.world import Isolation
 from holdfast.report import standards
 from holdfast.report.cases import build_reproducer, get_outcome, get_replica_outcome
@@ -94,7 +96,7 @@ def _build_tasks(run: Run) -> dict[str, Any]:
         "reasons": score.reasons,
         "reason_codes": score.reason_codes,
         "min_score": score.min_score,
-        "spent": score.spent and _build_spent(score.spent),
+        "spent": score.spent and asdict(score.spent),
     }
     if made is not None:
         numbers["robustness"] = made.robustness
@@ -104,8 +106,8 @@ def _build_tasks(run: Run) -> dict[str, Any]:
     return numbers | {"cases": (_build_case(run, row) for row in run.cases)}
 
 
-def _build_share(one: Share) -> dict[str, Any]:
-    return {"passed": one.passed, "judged": one.judged, "rate": one.rate, "interval": _build_interval(one.interval)}
+def _build_share(one: Share | Utility | PairedDifference) -> dict[str, Any]:
+    return {**asdict(one), "interval": _build_interval(one.interval)}
 
 
 def _build_scenario(run: Run) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def _build_contract(run: Run, score: Score) -> dict[str, Any]:
         "interval": _build_interval(score.interval),
         "calm": score.calm,
         "chaos": score.chaos,
-        "paired": score.paired and _build_paired(score.paired),
+        "paired": score.paired and _build_share(score.paired),
         "judged": score.judged,
         "total": score.total,
         "trials": score.trials,
@@ -214,7 +216,7 @@ def _build_contract(run: Run, score: Score) -> dict[str, Any]:
         "reason_codes": score.reason_codes,
         "min_score": score.min_score,
         "attacks": score.attacks and _build_attacks(score.attacks),
-        "spent": score.spent and _build_spent(score.spent),
+        "spent": score.spent and asdict(score.spent),
         "cells": map(_build_cell, run.cells),
     }
 
@@ -266,36 +268,18 @@ def _build_trial(trial: TrialRow) -> dict[str, Any]:
         "notes": trial.notes,
         "again": trial.again,
         "faults": [_build_fault(met) for met in trial.faults],
-        "trace": (used := compute_spent(trial.trace)) and _build_spent(used) if trial.trace else None,
+        "trace": (used := compute_spent(trial.trace)) and asdict(used) if trial.trace else None,
     }
 
 
 def _build_attacks(attacks: Attacks) -> dict[str, Any]:
-    useful = attacks.utility
     return {
         "attacked": attacks.attacked,
         "succeeded": attacks.succeeded,
         "asked": attacks.asked,
         "rate": attacks.rate,
         "interval": _build_interval(attacks.interval),
-        "utility": {
-            "passed": useful.passed,
-            "judged": useful.judged,
-            "rate": useful.rate,
-            "interval": _build_interval(useful.interval),
-        },
-    }
-
-
-def _build_spent(used: Spent) -> dict[str, Any]:
-    return {
-        "calls": used.calls,
-        "retries": used.retries,
-        "input_tokens": used.input_tokens,
-        "output_tokens": used.output_tokens,
-        "cost_usd": used.cost_usd,
-        "unpriced": used.unpriced,
-        "scripted": used.scripted,
+        "utility": _build_share(attacks.utility),
     }
 
 
@@ -314,15 +298,6 @@ def _build_fault(met: FaultMet) -> dict[str, Any]:
         "retry": met.retry,
         **({"ran": True} if met.ran else {}),
         **({"standards": known} if known else {}),
-    }
-
-
-def _build_paired(difference: PairedDifference) -> dict[str, Any]:
-    return {
-        "points": difference.points,
-        "interval": _build_interval(difference.interval),
-        "pairs": difference.pairs,
-        "rules": difference.rules,
     }
 
 

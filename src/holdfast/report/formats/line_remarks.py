@@ -129,17 +129,10 @@ def _build_cell_remark(row: CellRow, rules: dict[str, Invariant], decisive: Deci
     cell, trial = row.cell, wording.find_telling(row)
     counts = cell.outcome == "fail" and decisive.is_decisive(cell)
     level = get_level(rules[cell.invariant]) if counts and cell.invariant in rules else "note"
+    where, reason = wording.format_column(cell), wording.format_reason(row)
+    line, column = _get_position(rules, cell.invariant)
     again = trial.again if trial else ""
-    return _build_remark(
-        rules,
-        cell.invariant,
-        wording.format_column(cell),
-        cell.outcome,
-        level,
-        wording.format_reason(row),
-        cell.code,
-        again,
-    )
+    return LineRemark(cell.invariant, where, cell.outcome, level, reason, cell.code, line, column, again)
 
 
 def _build_case_remarks(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
@@ -150,38 +143,17 @@ def _build_case_remarks(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[L
     outcome = cases.get_outcome(case)
     where, again = cases.format_head(case), one.again if one else ""
     failed = [v for v in cases.list_unpassed(one) if v.outcome == outcome] if one else []
-    for one_verdict in failed:
-        level = (
-            get_level(rules[one_verdict.invariant]) if outcome == "fail" and one_verdict.invariant in rules else "note"
-        )
-        yield _build_remark(
-            rules, one_verdict.invariant, where, outcome, level, one_verdict.reason, one_verdict.code, again
-        )
+    for verdict in failed:
+        rule = verdict.invariant
+        level = get_level(rules[rule]) if outcome == "fail" and rule in rules else "note"
+        line, column = _get_position(rules, rule)
+        yield LineRemark(rule, where, outcome, level, verdict.reason, verdict.code, line, column, again)
     if not failed:
-        yield LineRemark(
-            "",
-            where,
-            outcome,
-            "error" if outcome == "fail" else "note",
-            case.reason,
-            _get_first_code(case),
-            again=again,
-        )
+        level = "error" if outcome == "fail" else "note"
+        code = case.causes[0].code if case.causes else ""
+        yield LineRemark("", where, outcome, level, case.reason, code, again=again)
 
 
-def _build_remark(
-    rules: dict[str, Invariant],
-    rule: str,
-    where: str,
-    outcome: Outcome,
-    level: Level,
-    reason: str,
-    code: str,
-    again: str,
-) -> LineRemark:
+def _get_position(rules: dict[str, Invariant], rule: str) -> tuple[int, int]:
     at = rules[rule].position if rule in rules else None
-    return LineRemark(rule, where, outcome, level, reason, code, at.line if at else 1, at.column if at else 1, again)
-
-
-def _get_first_code(case: Case) -> str:
-    return case.causes[0].code if case.causes else ""
+    return (at.line, at.column) if at else (1, 1)
