@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from cli import MakeProject, Project, contract, python
@@ -65,3 +66,35 @@ def test_a_shard_alone_decides_nothing_but_its_causes(project: MakeProject) -> N
     assert shown.out.splitlines()[-1].startswith("SHARD")
     assert made.cli("report", "latest").code == 0
     assert made.cli("merge", str(made.folder / ".holdfast/runs/0001")).code == 4
+
+
+def test_shards_that_ran_one_after_the_other_on_one_machine_are_merged(project: MakeProject) -> None:
+    made = make_shop(project, attempts=2)
+    shards = [
+        json.loads(made.cli("hunt", *QUICKLY, "--shard", f"{number}/2", "--max-trials", "60").out) for number in (1, 2)
+    ]
+    assert [one["known"] for one in shards[1]["causes"]] == [True], "the first shard has stored it"
+    ended = made.cli("merge", "--json", str(made.folder / ".holdfast/runs"))
+    assert ended.code == 1, ended.out + ended.err
+    assert [one["id"] for one in json.loads(ended.out)["causes"]] == [one["id"] for one in shards[0]["causes"]]
+
+
+def test_shards_that_hunt_for_different_things_are_not_merged(project: MakeProject) -> None:
+    made = make_shop(project, attempts=1)
+    folders = [str(made.folder / name) for name in ("one", "two")]
+    for number, folder in enumerate(folders, 1):
+        where = ("--shard", f"{number}/2", "--runs-dir", folder, "--max-trials", "6")
+        assert made.cli("hunt", *QUICKLY, *where, "--order", str(number)).code == 0
+    ended = made.cli("merge", *folders)
+    assert ended.code == 4
+    assert "[shards-differ]" in ended.err
+
+
+def test_a_hunt_merged_elsewhere_names_the_spec_where_it_is(project: MakeProject, tmp_path: Path) -> None:
+    made = make_shop(project, attempts=2)
+    _, folders = hunt_shards(made, of=2, trials=20)
+    elsewhere = Project(tmp_path / "elsewhere", "")
+    shown = elsewhere.cli("merge", *folders)
+    assert shown.code == 1, shown.out + shown.err
+    again = next(line for line in shown.out.splitlines() if line.startswith("  reproduce "))
+    assert f"holdfast hunt {made.folder}/holdfast.yaml --cause" in again

@@ -79,7 +79,7 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
     with closing(load_run(run, environ=os.environ)) as outcome:
         hunted = conclude_hunt(plan, manifest.options, outcome)
     with closing(write_reports(hunted.outcome, outputs, step_summary=True)) as reported:
-        show_hunt(hunted, manifest.spec_path, as_json=as_json)
+        show_hunt(hunted, spec.path, as_json=as_json)
         return report_unwritten(reported)
 
 

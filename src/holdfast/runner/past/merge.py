@@ -172,8 +172,8 @@ def _read_part(one: FoundShard) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-_OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select", "part")
-"""Options that may differ between shards, and two that are compared by meaning: `select` and `part`."""
+_OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select", "part", "hunt")
+"""Options that may differ between shards, and three that are compared by meaning: `select`, `part` and `hunt`."""
 
 
 def _get_option(name: str) -> Callable[[FoundShard], object]:
@@ -183,6 +183,11 @@ def _get_option(name: str) -> Callable[[FoundShard], object]:
 
 def _get_selection(one: FoundShard) -> object:
     return replace(one.manifest.options.select, shard=None)
+
+
+def _get_hunt(one: FoundShard) -> object:
+    """Return what a hunt looks for. A shard that runs after another knows the causes that the other has found."""
+    return replace(one.manifest.options.hunt, known=(), orphans=())
 
 
 _SAME: dict[str, Callable[[FoundShard], object]] = {
@@ -196,6 +201,7 @@ _SAME: dict[str, Callable[[FoundShard], object]] = {
     "the version of Holdfast": lambda one: one.manifest.version,
     "what was selected": _get_selection,
     **{f"--{name.replace('_', '-')}": _get_option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
+    "what is hunted (--order, --sweep, --cause, --confirm-live)": _get_hunt,
     "the resolved spec": _read_part,
 }
 
@@ -229,11 +235,14 @@ def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
         if (first.run.path / name).is_file():
             shutil.copyfile(first.run.path / name, run.path / name)
     options = first.manifest.options
-    whole = replace(
-        options,
-        select=replace(options.select, shard=None),
-        hunt=replace(options.hunt, joined=options.part == "hunt"),
+    hunts = [one.manifest.options.hunt for one in shards]
+    hunt = replace(
+        options.hunt,
+        known=tuple({(one.scenario.name, one.prompt): one for hunt in hunts for one in hunt.known}.values()),
+        orphans=tuple(dict.fromkeys(id for hunt in hunts for id in hunt.orphans)),
+        joined=options.part == "hunt",
     )
+    whole = replace(options, select=replace(options.select, shard=None), hunt=hunt)
     started = min(one.manifest.started for one in shards)
     run.write_manifest(replace(first.manifest, id=run.id, options=whole, started=started, concluded=()))
 
