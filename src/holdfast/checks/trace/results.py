@@ -17,6 +17,12 @@ _FLAGS = {"isError": True, "is_error": True, "success": False, "ok": False}
 """A field with this value says that the call failed, whatever else the result contains."""
 _FAILED = frozenset(("failed", "failure"))
 """A status that may be the call's, or that of the order or payment in the result."""
+_GOES_WITH_ERROR = re.compile(
+    r"error|fail|fault|exception|declin|den(y|ied)|reject|refus|invalid|not.?found|missing|unavailable|unknown|abort|cancel"
+    r"|time.?d?.?out|exceed|exhaust|expired|unauth|forbidden|conflict|internal|bad|limit|too.?many|block|\b[345]\d\d\b",
+    re.IGNORECASE,
+)
+"""A status with one of these words describes the error. Any other, such as `completed`, contradicts it."""
 _ABOUT_ERROR = re.compile(
     "(is_?)?errors?(_.*)?|code|data|details?|description|documentation_url|hint|help|message|msg|ok|path|reason"
     "|request_?id|retry_after|retryable|stack|status(_?code)?|success|timestamp|title|trace(_id|back)?|type",
@@ -49,10 +55,15 @@ def _is_set(error: Any) -> bool:
 
 
 def _has_result(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Whether the result says more than what went wrong: `data` with content, a success flag, or a value of its own."""
+    """Whether the result says more than what went wrong: `data` with content, a status or flag of success, or a value of its own."""
     if result.get("ok") is True or result.get("success") is True:
         return True
     if isinstance(result.get("data"), dict | list) and result["data"]:
         return True
+    status = result.get("status")
+    if isinstance(status, str) and status.strip() and not _GOES_WITH_ERROR.search(status):
+        return True
+    if isinstance(status, int) and 200 <= status < 300:
+        return True
     own = (value for name, value in result.items() if not _ABOUT_ERROR.fullmatch(name) and name not in arguments)
-    return any(value not in (None, "", False, 0, [], {}) and value not in arguments.values() for value in own)
+    return any(value is True or (value and value not in arguments.values()) for value in own)

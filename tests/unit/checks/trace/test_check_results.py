@@ -27,6 +27,10 @@ ERRORS = [
     '{"ok": false, "detail": "no"}',
     ' {"status": "ERROR", "receipt": "r-1"}',
     '{"status": "failed", "reason": "card declined"}',
+    '{"error": "declined", "status": "DECLINED"}',
+    '{"error": "no", "status": "404 Not Found"}',
+    '{"error": "no", "status": 503}',
+    '{"error": "no", "status": ""}',
 ]
 SUCCESSES = [
     '{"ok": true, "error": null}',
@@ -54,13 +58,17 @@ MIXED = [
     '{"success": true, "errors": ["mail not sent"]}',
     '{"data": {"refund": "r-1"}, "errors": [{"message": "no"}]}',
     '{"status": "failed", "payment_id": "p-1"}',
+    '{"status": "success", "error": "mail not sent"}',
+    '{"status": "completed", "message": "refunded", "error": "mail not sent"}',
+    '{"status": 200, "error": "mail not sent"}',
+    '{"refunded": true, "error": "mail not sent"}',
 ]
 TABLE = [*((one, True) for one in ERRORS), *((one, False) for one in SUCCESSES), *((one, None) for one in MIXED)]
 
 
 @pytest.mark.parametrize(("output", "wanted"), TABLE)
 def test_a_result_reports_an_error_or_not(output: str, wanted: bool | None) -> None:
-    event = tool("issue_refund", input='{"order":7}', output=output)
+    event = tool("issue_refund", input='{"order":7,"count":1}', output=output)
     assert reports_error(event) is wanted
     twice = found("side_effect_once", event, event, tool="issue_refund")
     assert twice.passed is (False if wanted is False else None)
