@@ -55,7 +55,9 @@ def _is_set(error: Any) -> bool:
 
 
 def _has_result(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Whether the result says more than what went wrong: `data` with content, a status or flag of success, or a value of its own."""
+    """Whether the result says more than what went wrong: `data` with content, a status or flag of success, or a value
+    of its own.
+    """
     if result.get("ok") is True or result.get("success") is True:
         return True
     if isinstance(result.get("data"), dict | list) and result["data"]:
