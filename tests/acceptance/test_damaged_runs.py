@@ -205,3 +205,13 @@ def test_a_run_whose_seal_was_removed_is_refused_everywhere(
     listed = json.loads(tell(tmp_path, "runs", "--json").out)["runs"]
     assert [bool(row["note"]) for row in listed] == [False, True]
     assert "run 0001: ended.json changed" in tell(tmp_path, "trend").err
+
+
+def test_what_failed_last_is_not_read_from_a_run_that_was_changed(tmp_path: Path) -> None:
+    project(tmp_path, SPEC.replace("value:", "value: never-said-", 1))
+    for _ in range(2):
+        assert tell(tmp_path, "contract", "run").code == 1
+    path = tmp_path / RUN.with_name("0002") / "verdicts-1.jsonl"
+    path.write_text(path.read_text().replace('"fail"', '"pass"'))
+    again = tell(tmp_path, "contract", "run", "--lf")
+    assert (again.code, "what failed up to run 0001" in again.err) == (1, True), again.err

@@ -20,17 +20,23 @@ from holdfast.runner.past.stored import load_run
 from holdfast.store.record import read_trials, read_verdicts
 from holdfast.store.run_names import list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir, list_verdict_files
+from holdfast.store.seal_check import check
 
 
 def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
     """Return the newest run of this file by the same command, and what failed most recently; the id is empty if there
     is none.
 
-    A partial run says nothing about the rest, so earlier runs count, back to the last complete one.
+    A partial run says nothing about the rest, so earlier runs count, back to the last complete one. A run whose files
+    were changed says nothing at all.
     """
     newest, held = "", dict[FailedTask, bool]()
     rules = {rule.id for rule in spec.invariants}
     for run in list_runs(runs, spec):
+        try:
+            check(run)
+        except UserError:
+            continue
         newest = newest or run.id
         for task, failed in _find_failed_tasks(run, spec, environ, rules).items():
             held.setdefault(task, failed)
