@@ -41,6 +41,7 @@ _EXACT = re.compile(
     | (?<![!-~€£¥])[!-~€£¥]*[\d_/\\@#$€£¥%=^~|][!-~€£¥]*  # numbers, amounts, paths, ids
     | (?<![\w.])[\w-]{{1,80}}\([^()\n]{{0,100}}\)            # a call
     | (?<![\w.])[\w-]{{1,80}}(?:\.[\w-]{{1,80}}){{1,8}}        # a file, host or attribute
+    | (?<![\w.])\*?\.[A-Za-z][\w-]{{0,80}}(?:\.[\w-]{{1,80}}){{0,8}}  # a hidden file, or all files of a kind
     | \d+
     """,
     re.VERBOSE | re.MULTILINE,
