@@ -212,7 +212,9 @@ class Mysql:
 
 @contextmanager
 def mysql() -> Iterator[Mysql]:
-    server_file, install = shutil.which("mariadbd"), shutil.which("mariadb-install-db")
+    # An ordinary user of Debian has no sbin on PATH.
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin"
+    server_file, install = shutil.which("mariadbd", path=path), shutil.which("mariadb-install-db", path=path)
     if server_file is None or install is None:
         _lacking("MariaDB")
     account = _account("mysql")
