@@ -16,6 +16,7 @@ from cli import MakeProject, Project, contract, python, rule, rundir
 from holdfast.cli.hunt_job import write_causes
 from holdfast.hunt.outcomes import Count, Coverage
 from holdfast.hunt.result import HuntedCause, HuntResult
+from holdfast.report.terminal.hunt import dump_scenarios
 from page_documents import documents
 
 SHOP = """
@@ -464,3 +465,11 @@ def test_two_hunts_at_once_lose_no_cause(project: MakeProject) -> None:
     for one in both:
         one.communicate(timeout=120)
     assert [one["code"] for one in json.loads(_only_file(made))["causes"]] == ["done-twice"]
+
+
+def test_each_scenario_of_a_written_file_can_be_pasted_alone() -> None:
+    event = {"write": 1}
+    faults = [{"name": name, "world_faults": [{"mode": "killed", "after_event": event}]} for name in ("a", "b")]
+    text = dump_scenarios(faults)
+    assert "&" not in text
+    assert yaml.safe_load(text) == faults

@@ -156,9 +156,18 @@ class Search:
             self._shrinks.add(outcome)
 
     def _verify_determinism(self) -> list[Plan]:
-        """Repeats what decides about a cause: if one of them ends differently, the agent is not deterministic."""
-        causes = [] if self.trials.noisy else [one.cause for one in self._shrinks.reported]
-        plans = [plan for cause in causes for plan in [cause, *list_smaller(cause)]]
+        """Repeat the trials that decide about a cause: if one ends differently, the agent is not deterministic."""
+        if self.trials.noisy:
+            return []
+        # A trial failed, and the faults that it met do not fail by themselves: the same plan must fail again.
+        unconfirmed = set(self._shrinks.unconfirmed)
+        doubtful = [
+            one.plan
+            for one in self.trials.outcomes
+            if not unconfirmed.isdisjoint((one.met, failure) for failure in one.failures)
+        ]
+        causes = [one.cause for one in self._shrinks.reported]
+        plans = [*doubtful, *(plan for cause in causes for plan in [cause, *list_smaller(cause)])]
         return [plan for plan in dict.fromkeys(plans) if len(self.trials.of_plan.get(plan, ())) < AUDIT_RUNS]
 
     def _cover(self) -> list[Plan]:

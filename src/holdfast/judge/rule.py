@@ -226,7 +226,7 @@ def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Findi
     for entry in observation.met:
         if entry.ran and get_delivery(entry.mode) != "always":
             why = f"{entry.target} had already run when `{entry.mode}` was injected"
-            ways = "list the tool in agent.tools, or use a fault that loses the reply once the tool has run"
+            ways = "use a fault that loses the reply after the tool has run; a Python agent can list it in agent.tools"
             return "unproven", Finding(
                 None, f"{why}; only the result sent to the model changed; {ways}", "tool-ran", (entry.mode,)
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import Any
@@ -145,4 +146,6 @@ def dump_scenarios(scenarios: Iterable[Mapping[str, Any]]) -> str:
     """Entries of a chaos_matrix."""
     import yaml  # most hunts find nothing to write
 
-    return str(yaml.safe_dump(list(scenarios), sort_keys=False, default_flow_style=None, allow_unicode=True, width=200))
+    # JSON has no shared values: YAML would write an anchor, which is missing where only a later scenario is pasted.
+    plain = json.loads(json.dumps(list(scenarios)))
+    return str(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True, width=200))
