@@ -9,8 +9,6 @@ Judgement = Literal["pass", "fail", "error", "unproven"]
 """The outcome of a trial; only cells can be n/a."""
 UNDECIDING = frozenset({"program-missing", "reference-failed", "tool-ran"})
 """Codes of rules that are unproven for a reason other than the agent: they fail no case."""
-EXPLAINED = frozenset({*UNDECIDING, "no-call"})
-"""Codes of reasons that include a remedy, or that more trials would not change."""
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
 
 

@@ -17,7 +17,6 @@ from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS
-from holdfast.model.verdict import EXPLAINED
 from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.paint import Paint
 from holdfast.spec.references import format_param
@@ -282,11 +281,11 @@ def format_next_step(run: Run, row: CellRow) -> str:
             else ""
         )
         return advice + (way or "check the fault's target and schedule")
-    if (trial := find_telling(row)) is not None and trial.code in EXPLAINED:
-        return ""
-    if row.trials and not any(t.answer for t in row.trials):
+    if cell.code == "no-answer":
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
-    return "more replicas, or an agent that works in calm trials, would decide it; the report has every trial"
+    if cell.passes or cell.fails:
+        return "more replicas would decide it; the report has every trial"
+    return ""
 
 
 def _list_targets(run: Run, scenario: str) -> list[str]:

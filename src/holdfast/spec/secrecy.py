@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +210,8 @@ def _iter_secret_variables(file: File, environ: Mapping[str, str]) -> Iterator[t
 
 _MASKED = r"masked-[0-9a-f]{16}"
 _STATIC = "static://"
+_RULE_TEXT = r"(contract\.)?invariants[.\[](?!.*\.(id|type|when|service|tools?(\[\d+\])?|script)$|.*\.probes\[).+"
+"""Texts of a rule without which the copy still loads, and which are not part of a trial's id, as probes are."""
 _BOM = "\ufeff"
 _HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
 """Texts without which a file has no secret: the name of a key for one, or an escape that may hide it."""
@@ -231,17 +233,28 @@ def mask_source(source: str) -> str:
     root, _ = parse(source)
     if root is None:
         return source
-    changed = {
-        node.span: value for node in iter_scalars(root) if (value := mask_keys(node.text, node.path)) != node.text
-    }
+    static = [node.text.removeprefix(_STATIC) for node in iter_scalars(root) if _is_static(node.text, node.path)]
+    changed = {node.span: text for node in iter_scalars(root) if (text := _mask_node(node, static)) != node.text}
     # The copy keeps every line where it is, because problems are reported by position. So the text is cut at the spans
     # of its scalars: a changed value replaces its own span, and the rest can only hide a key in a comment or an anchor.
     parts, at = [], 0
     for start, end in sorted(set(_iter_spans(root))):
         body = re.sub(_PROPERTIES, "", source[start:end], count=1)
-        parts += [_mask_between(source[at : end - len(body)]), _replace_value(body, changed.get((start, end)))]
+        parts += [_mask_between(source[at : end - len(body)], static), _replace_value(body, changed.get((start, end)))]
         at = end
-    return "".join([*parts, _mask_between(source[at:])])
+    return "".join([*parts, _mask_between(source[at:], static)])
+
+
+def _mask_node(node: Node, static: Sequence[str]) -> str:
+    """Return the text of a value for the copy: a rule may repeat a secret that the file sets."""
+    text: str = mask_keys(node.text, node.path)
+    return _mask_values(text, static) if re.fullmatch(_RULE_TEXT, node.path) else text
+
+
+def _mask_values(text: str, values: Iterable[str]) -> str:
+    for value in values:
+        text = text.replace(value, _mask(value)) if len(value) >= SHORTEST_SECRET else text
+    return text
 
 
 def _iter_spans(node: Node) -> Iterator[tuple[int, int]]:
@@ -268,13 +281,17 @@ def mask_keys(part: Any, path: str) -> Any:
 
 def _mask_text(text: str, path: str) -> str:
     """Mask secrets in a text, only in the sections in which lint looks for them."""
-    if re.fullmatch(r"secrets\[\d+\]\.from", path) and text.startswith(_STATIC):
+    if _is_static(text, path):
         return _STATIC + _mask(text.removeprefix(_STATIC))
     if re.split(r"[.\[]", path, maxsplit=1)[0] not in RESOLVED:
         return text
     if "PRIVATE KEY-----" in text or (re.fullmatch(KEY_HEADER, path) and text and not find_names(text).has_references):
         return _mask(text)
     return KEY_SHAPED.sub(lambda match: _mask(match[0]), text)
+
+
+def _is_static(text: str, path: str) -> bool:
+    return text.startswith(_STATIC) and re.fullmatch(r"secrets\[\d+\]\.from", path) is not None
 
 
 def _mask(value: str) -> str:
@@ -289,8 +306,9 @@ def _replace_value(body: str, value: str | None) -> str:
     return quoted + "\n" * body.count("\n")
 
 
-def _mask_between(text: str) -> str:
-    """Mask the text between values: keys in comments, and anchors shaped like a key."""
+def _mask_between(text: str, static: Sequence[str] = ()) -> str:
+    """Mask the text between values: keys and static secrets in comments, and anchors shaped like a key."""
+    text = _mask_values(text, static)
     text = re.sub(_PEM_COMMENT, lambda match: _mask(match[0]) + "\n#" * match[0].count("\n"), text)
     text = KEY_SHAPED.sub(lambda match: _mask(match[0]), text)
     return re.sub(_COMMENT, lambda match: _mask_comment(match[0]), text)

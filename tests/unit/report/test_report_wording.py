@@ -1,4 +1,6 @@
 import pytest
+from msgspec.structs import replace
+from report_sample import sample
 
 from golden_words import Golden
 from holdfast.model.run import CellRow, TrialRow
@@ -52,3 +54,11 @@ def test_the_trial_shown_is_of_a_prompt_that_decided() -> None:
     assert wording.find_telling(CellRow(cell, (held, bad))) is bad
     assert wording.find_telling(CellRow(cell, (held,))) is held
     assert wording.find_telling(CellRow(cell, ())) is None
+
+
+@pytest.mark.parametrize(("passes", "advised"), [(0, False), (2, True)])
+def test_more_replicas_are_advised_only_where_some_were_decided(passes: int, advised: bool) -> None:
+    trial = TrialRow("1", "q", "It was refunded.", "answered", 1.0, "unproven", "not seen", code="claim-unseen")
+    cell = Cell("r", "calm", "low", 1.0, "unproven", code="claim-unseen", passes=passes, unproven=3)
+    run = replace(sample(), complete=True)
+    assert ("replicas" in wording.format_next_step(run, CellRow(cell, (trial,)))) is advised

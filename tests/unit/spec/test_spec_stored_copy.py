@@ -56,7 +56,7 @@ def test_only_the_value_itself_is_replaced() -> None:
         text = f"""
     # of the secret {secret}
     secrets: [{{name: A, from: "static://{secret}"}}, {{name: B, from: static://another-long-one}}]
-    contract: {{invariants: [{{id: ends, type: completes}}, {{id: r, type: regex, pattern: letmein77}}]}}
+    contract: {{invariants: [{{id: ends, type: completes}}, {{id: r, type: regex, pattern: kettle77}}]}}
     chaos_matrix: [{{name: calm}}]
     """
         before, after = yaml.safe_load(text), yaml.safe_load(mask_source(text))
@@ -109,6 +109,47 @@ def test_an_alias_of_it_is_masked_with_it() -> None:
     assert "plainword" not in mask_source(text)
     after = yaml.safe_load(mask_source(text))["agent"]
     assert after["headers"]["X-Api-Key"] == after["mcp_config"]["mcpServers"]["s"]["headers"]["Cookie"]
+
+
+REPEATED = """
+secrets: [{name: A, from: "static://hunter2-long"}]  # hunter2-long
+contract:
+  invariants:
+    - {id: a, type: excludes_pattern, patterns: ['key=hunter2-long']}
+invariants:
+  b: {description: hunter2-long, check: {type: contains, value: hunter2-long}}
+golden_prompts: [say hunter2-long]
+agent: {env: {K: hunter2-long}}
+"""
+
+
+def test_a_static_secret_that_a_rule_repeats_is_masked_in_it() -> None:
+    before, after = yaml.safe_load(REPEATED), yaml.safe_load(mask_source(REPEATED))
+    mark = after["secrets"][0]["from"].removeprefix("static://")
+    assert after["contract"]["invariants"] == [
+        {"id": "a", "type": "excludes_pattern", "patterns": [f"key={mark}"]},
+    ]
+    assert after["invariants"] == {"b": {"description": mark, "check": {"type": "contains", "value": mark}}}
+    assert "# hunter2" not in mask_source(REPEATED)
+    assert mask_source(mask_source(REPEATED)) == mask_source(REPEATED)
+    # The ids of trials come from these.
+    assert {key: after[key] for key in ("golden_prompts", "agent")} == {
+        key: before[key] for key in ("golden_prompts", "agent")
+    }
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{id: customers, type: sql, service: customers, query: SELECT 1, rows: 1}",
+        "{id: x, type: tool_called, tool: customers}",
+        "{id: x, type: completes, probes: [list the customers]}",
+    ],
+)
+def test_names_and_probes_of_a_rule_stay_readable(rule: str) -> None:
+    text = f"invariants: [{rule}]\n"
+    source = 'secrets: [{name: A, from: "static://customers"}]\n' + text
+    assert mask_source(source).endswith(text)
 
 
 MCP = "agent: {{type: command, command: run, mcp_config: {{mcpServers: {{s: {{url: 'http://a', {}}}}}}}}}"
