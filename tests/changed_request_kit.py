@@ -13,9 +13,8 @@ from holdfast.agents.http.request import build_request_form
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task, Variation
-from holdfast.mutate.mutator import MadeMutation
-from holdfast.mutate.request import REQUEST_MUTATORS
-from holdfast.mutate.request.variants import RequestMutator
+from holdfast.mutate.expand import REQUEST_MUTATORS
+from holdfast.mutate.mutator import MadeMutation, RequestMutator
 
 PROMPT = "Where is my parcel?"
 EVERY = [

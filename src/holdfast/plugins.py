@@ -111,7 +111,7 @@ def find(family: str, name: str) -> Any | None:
     except Exception as broken:
         why = f"{type(broken).__name__}: {broken}{format_error_place(broken)}"
         raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {why}", code="plugin-broken") from broken
-    from holdfast.model.format_numbers import PROTOCOLS  # not above: TAB needs names, and none of what this loads
+    from holdfast.model.codec import PROTOCOLS  # not above: TAB needs names, and none of what this loads
 
     number = getattr(plugin, "protocol_version", PROTOCOLS)  # of somebody else's class
     if number != PROTOCOLS:

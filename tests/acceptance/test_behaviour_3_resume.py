@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, facts, finish, kill_group, rule, rundir, unseal, wait_until
 
-from holdfast.model.format_numbers import RUN_DIRECTORY
+from holdfast.model.codec import RUN_DIRECTORY
 
 SLOW = """
 import time

@@ -23,7 +23,7 @@ from holdfast.demo.demo import (
     find_overall_surprise,
     find_surprise,
 )
-from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run import Overall, PartResult
 from holdfast.model.score import Cell
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))

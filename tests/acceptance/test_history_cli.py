@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, forget_end, rule, rundir, unseal, verdict_line
 
-from holdfast.model.overall import Overall
+from holdfast.model.run import Overall
 from holdfast.runner.past.history import find_regressions, open_history
 from holdfast.runner.whole import store_overall
 from holdfast.store.rundir import RunDir

@@ -10,7 +10,7 @@ from cli import AGENT, CALM, DOWN, MakeProject, Project, contract, python, rule
 
 from holdfast import plugins
 from holdfast.errors import PluginError
-from holdfast.model.format_numbers import JSON, PROTOCOLS, RECORDING, RUN_DIRECTORY
+from holdfast.model.codec import JSON, PROTOCOLS, RECORDING, RUN_DIRECTORY
 from holdfast.model.traits import CheckTraits
 
 RULES = [rule("says", value="a source says")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 from report_sample import HOSTILE, sample
 
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import CaseRow, ReplicaRow, Run
-from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Replica, Score
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Verdict

@@ -6,10 +6,10 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.model.codes import RunNote, RunWarning
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.scenario import Injection, Position, Scenario
 from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
 from holdfast.model.spec import Invariant

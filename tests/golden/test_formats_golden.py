@@ -1,7 +1,7 @@
 """The fields of what others keep and read, as `formats.json` has them for each format's number.
 
 A field that is added is written there by UPDATE_GOLDEN=1. One that is gone, or renamed, breaks who reads it: that
-takes a higher number in `model/format_numbers.py`, and the words in `docs/versioning.md`.
+takes a higher number in `model/codec.py`, and the words in `docs/versioning.md`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import msgspec
 import pytest
 
 from holdfast import plugins
-from holdfast.model import format_numbers
-from holdfast.model.comparison import Comparison, RuleComparison
+from holdfast.model import codec
 from holdfast.model.observation import Observation
-from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run import Overall, PartResult
 from holdfast.model.score import Score
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -30,7 +29,8 @@ from holdfast.planes.llm.sources.cassette import RecordedReply
 from holdfast.reading.fields import get_keys
 from holdfast.report import overall
 from holdfast.report.terminal import comparison as comparison_table
-from holdfast.spec.catalogue.editors import find_sections
+from holdfast.score.comparison import Comparison, RuleComparison
+from holdfast.spec.catalogue.reference import find_sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.part_file import PartFile
 from holdfast.store.past_run import PastRun
@@ -112,9 +112,9 @@ def spec_keys() -> Fields:
 
 
 FORMATS = {
-    "json": lambda: Format(format_numbers.JSON, documents()),
-    "recording": lambda: Format(format_numbers.RECORDING, structs(RecordedReply)),
-    "run directory": lambda: Format(format_numbers.RUN_DIRECTORY, structs(*STORED)),
+    "json": lambda: Format(codec.JSON, documents()),
+    "recording": lambda: Format(codec.RECORDING, structs(RecordedReply)),
+    "run directory": lambda: Format(codec.RUN_DIRECTORY, structs(*STORED)),
     "spec": lambda: Format(list(VERSIONS), dict(sorted(spec_keys().items()))),
 }
 

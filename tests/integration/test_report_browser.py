@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from view_kit import watched_page
 
 import page_build
-from holdfast.model.overall import Overall, PartResult
-from holdfast.model.run import Run
+from holdfast.model.run import Overall, PartResult, Run
 from holdfast.report.page.html import BUNDLE, Html, render_overall_page
 
 INTERACTIVE_MS = 1000

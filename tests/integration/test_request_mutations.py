@@ -40,8 +40,8 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task, Variation
 from holdfast.model.trial import CONTROL, Trial
+from holdfast.mutate.expand import REQUEST_MUTATORS
 from holdfast.mutate.mutator import MadeMutation
-from holdfast.mutate.request import REQUEST_MUTATORS
 
 PROMPT = "Where is my parcel?"
 RULES = (

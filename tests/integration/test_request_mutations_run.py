@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.model.events import Event, VerdictGiven
 from holdfast.model.task import Task, Variation
-from holdfast.mutate.request import REQUEST_MUTATORS
+from holdfast.mutate.expand import REQUEST_MUTATORS
 from holdfast.plan import RunOptions
 from holdfast.runner.job import Job
 from holdfast.runner.run import run

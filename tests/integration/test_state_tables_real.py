@@ -12,7 +12,7 @@ from servers_kit import Bay, bay
 from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.sql import Sql
-from holdfast.checks.state.table_digests import read_fingerprints
+from holdfast.checks.state.tables import read_fingerprints
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation
 from holdfast.model.world import ServiceSpec

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.cli.main import run
-from holdfast.mutate.corpus import CorpusAttacks
+from holdfast.mutate.bundled import CorpusAttacks
 from holdfast.mutate.mutator import create_random
 
 AGENTS = Path(__file__).with_name("mutations")

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from holdfast.api.hunt import build_hunt_options, conclude_hunt, prepare_hunt
 from holdfast.hunt.result import HuntResult
+from holdfast.model.codes import RunWarning
 from holdfast.model.run import CellRow
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Cell
 from holdfast.model.task import Task
 from holdfast.plan import RunOptions

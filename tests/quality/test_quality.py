@@ -8,7 +8,7 @@ import pytest
 from quality_cases import CASES, Case
 from quality_run import AGENTS, lay_out, run_spec
 
-from holdfast.model.run_warning import STATEFUL
+from holdfast.model.codes import STATEFUL
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import holdfast
 from holdfast import errors
-from holdfast.model.codes import load_codes
-from holdfast.model.run_warning import STATEFUL
+from holdfast.model.codes import STATEFUL, load_codes
 from holdfast.protocols.check import CodesTrait
-from holdfast.spec.catalogue.editors import iter_checks
+from holdfast.spec.catalogue.reference import iter_checks
 
 SRC = Path(holdfast.__file__).parent
 CHECK_CODES = {code for _, check in iter_checks() if isinstance(check, CodesTrait) for code in check.codes}

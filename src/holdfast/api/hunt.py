@@ -32,7 +32,7 @@ from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.outcome import RunOutcome, apply_hunt, store_score
 from holdfast.runner.past.hunted import load_hunt, read_tried_faults
 from holdfast.runner.start import load_stored_spec
-from holdfast.score.spending import SpendingTally, estimate_cost
+from holdfast.score.run_totals import SpendingTally, estimate_cost
 from holdfast.store.known_causes import KnownCause, read_known_causes, write_causes
 from holdfast.store.record import StoredObservations, read_observations, read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import HUNT, MAP, RunDir, seal_hunt, write_json

@@ -16,10 +16,10 @@ from holdfast.execute.loop_choice import choose_loop_factory
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.folders import get_runs_folder
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
+from holdfast.model.scenario import is_applicable
 from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.model.task import Task
-from holdfast.model.when import is_applicable
 from holdfast.plan import RunOptions
 from holdfast.reading.fields import convert
 from holdfast.runner.consultations import check_judges

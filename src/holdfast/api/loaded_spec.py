@@ -17,7 +17,7 @@ from holdfast.api.entry_points import Caller
 from holdfast.api.job import build_part, load_part
 from holdfast.api.values import CheckValue, FaultValue
 from holdfast.errors import SpecError, UsageError
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
 from holdfast.model.spec import PART_COMMANDS, BuiltText, PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.reading.node import join_path

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UsageError
+from holdfast.model.codes import RunWarning
 from holdfast.model.run import CaseRow, CellRow, Run, TracedTrial
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Score
 from holdfast.runner.outcome import RunOutcome
 

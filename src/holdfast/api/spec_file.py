@@ -20,8 +20,8 @@ from holdfast.api.loaded_spec import LoadedSpec, load_source
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import encode_canonical
+from holdfast.model.codes import RunWarning
 from holdfast.model.run import CaseRow, CellRow
-from holdfast.model.run_warning import RunWarning
 from holdfast.plan import Plan, RunOptions, Select, build_plan
 from holdfast.plan.matrix import select_case_rules
 from holdfast.plan.select import SelectedCell

@@ -15,7 +15,7 @@ from holdfast.api.hunt import prepare_hunt
 from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.folders import get_runs_folder
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
 from holdfast.model.spec import Part, Spec, get_run_command
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions

@@ -17,8 +17,8 @@ from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, get_min_score
 from holdfast.errors import HarnessError, NothingProven, UserError
 from holdfast.folders import get_runs_folder
-from holdfast.model.overall import Overall, PartResult
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
+from holdfast.model.run import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shorten_path, store_score
@@ -33,7 +33,7 @@ from holdfast.runner.whole import (
     store_overall,
 )
 from holdfast.score.overall import is_interrupted
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reason
+from holdfast.score.resilience import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.run_locks import is_written
 from holdfast.store.rundir import RunDir
 

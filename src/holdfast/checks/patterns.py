@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, NothingToJudge
-from holdfast.reading.backslashes import is_doubled, undouble_backslashes
+from holdfast.reading.words import is_doubled, undouble_backslashes
 
 LIMIT_S = 2.0
 _WAYS_OUT = (

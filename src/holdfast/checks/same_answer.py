@@ -11,8 +11,7 @@ from msgspec import Meta
 from holdfast.checks.wording import shorten
 from holdfast.likeness import compare as texts
 from holdfast.likeness.align import Conflict
-from holdfast.likeness.compare import Method
-from holdfast.likeness.vectors import find_missing_packages
+from holdfast.likeness.compare import Method, find_missing_packages
 from holdfast.model.observation import Turn
 from holdfast.model.verdict import Finding
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.folders import get_runs_folder
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.cached import (

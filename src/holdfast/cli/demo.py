@@ -28,7 +28,7 @@ from holdfast.demo.demo import (
     find_surprise,
 )
 from holdfast.folders import get_runs_folder
-from holdfast.model.overall import Overall
+from holdfast.model.run import Overall
 from holdfast.model.score import Cell
 from holdfast.plan import RunOptions
 from holdfast.report.overall import format_verdict

@@ -26,7 +26,7 @@ from holdfast.folders import OPTION, use_runs_folder
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
-    from holdfast.model.run_warning import RunWarning
+    from holdfast.model.codes import RunWarning
     from holdfast.model.spec import Spec
     from holdfast.plan import RunOptions
     from holdfast.plan.select import Shard
@@ -364,7 +364,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
     """Return warnings about options that have no effect or probably mean something else."""
-    from holdfast.model.run_warning import RunWarning
+    from holdfast.model.codes import RunWarning
     from holdfast.plan import RunOptions, get_traits
 
     warnings = []

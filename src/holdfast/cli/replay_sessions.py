@@ -14,7 +14,7 @@ import click
 from holdfast.api.config_file import find_config
 from holdfast.errors import UsageError, UserError
 from holdfast.folders import get_runs_folder
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
 from holdfast.model.session import SessionSource
 from holdfast.model.spec import Spec
 from holdfast.reading.file import read_file

@@ -18,8 +18,8 @@ from holdfast.cli.options import build_run_options, check_options
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.folders import get_runs_folder
+from holdfast.model.codes import RunWarning
 from holdfast.model.run import Run
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.formats.files import find_reporter, get_reporter, get_suffix, warn_shadowed, write

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from holdfast.model.codec import encode
-from holdfast.model.format_numbers import JSON
+from holdfast.model.codec import JSON, encode
 
 
 def print_document(document: Mapping[str, Any]) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
+from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.events import CostEstimated, Event, WarningIssued
-from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.spec import Part
 from holdfast.report.calls import describe_estimate
 from holdfast.report.safe import can_show_signs, escape_commands, to_ascii

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.model.overall import Overall
+from holdfast.model.run import Overall
 from holdfast.model.score import Cell
 from holdfast.model.spec import Part
 

@@ -12,8 +12,8 @@ from holdfast.execute.injector import OnFault
 from holdfast.execute.site import Site
 from holdfast.execute.trace_sink import OnCall
 from holdfast.execute.trial import run_trial
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 
 OnStart = Callable[[Trial], None]

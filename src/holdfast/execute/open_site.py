@@ -16,7 +16,7 @@ from holdfast.execute.slots import count_slots
 from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
 from holdfast.folders import get_own_folder
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.world.bare_world import Machine
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from holdfast import plugins
 from holdfast.execute.agent_section import resolve_models
 from holdfast.execute.options import ASKED, ModelOptions
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.traits import CheckTraits

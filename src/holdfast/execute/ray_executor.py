@@ -19,8 +19,8 @@ from holdfast.execute.local import Observed, OnStart, Store
 from holdfast.execute.ray_order import WorkerReport, WorkOrder, encode_trials, read_observation
 from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, await_result, format_error
 from holdfast.execute.trace_sink import OnCall
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 from holdfast.reading.words import format_plural
 

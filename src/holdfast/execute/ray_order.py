@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.model.codec import create_decoder, encode, make_storable
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 
 _trials = create_decoder(Trial)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.ray_order import WorkerReport, WorkOrder
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.reading.words import format_plural
 
 if TYPE_CHECKING:

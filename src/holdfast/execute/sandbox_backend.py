@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast import plugins
 from holdfast.errors import UserError
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.plan.checks import get_traits
 from holdfast.protocols.sandbox import SandboxBackend

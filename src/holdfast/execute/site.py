@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.execute.targets import needs_tool_check
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import encode_canonical
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial

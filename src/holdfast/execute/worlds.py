@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, HoldfastError, format_error_place
 from holdfast.model.observation import WHOLE, Answer, ForbiddenResult, Observation
+from holdfast.model.scenario import is_applicable
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.when import is_applicable
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import fill_params, make_check
 from holdfast.planes.describe import format_exception

@@ -9,11 +9,11 @@ from urllib.parse import unquote_plus
 from msgspec import Struct
 
 from holdfast.hunt.sites import list_service_sites, list_trial_sites, number_logical_calls
+from holdfast.model.fingerprint import fingerprint, followed_values
 from holdfast.model.judged import DataFlow, FeedKind
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
-from holdfast.reading.followed_values import fingerprint, followed_values
 
 VALUES_SHOWN, VALUE_KEPT = 3, 40
 """Values of one feed that are kept to be shown, and characters of each."""

@@ -17,11 +17,10 @@ from holdfast.hunt.points import CALM_AGAIN, HuntSite, Points, list_boundaries
 from holdfast.hunt.search import Search, Shrink, count_runs_for_fixed
 from holdfast.model.codec import digest
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
-from holdfast.model.scenario import Scenario
+from holdfast.model.scenario import PLANES, Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.when import PLANES
 from holdfast.plan import encode_agent, encode_identity, get_traits
 from holdfast.plan.options import HuntOptions
 from holdfast.plan.select import Shard

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.judge.endings import describe_ending, has_text
+from holdfast.judge.rule import describe_ending, has_text
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Judgement

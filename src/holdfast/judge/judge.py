@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.judge.endings import has_text
-from holdfast.judge.rule import RuleJudge, apply_ran_tools
+from holdfast.judge.rule import RuleJudge, apply_ran_tools, has_text
 from holdfast.model.codec import encode, encode_canonical
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import MASK, Observation, Turn

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from holdfast.model.codes import RunWarning
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Cell, CostEstimate
 from holdfast.model.spec import Spec
 from holdfast.model.trace import TraceEvent

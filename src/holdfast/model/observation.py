@@ -1,4 +1,4 @@
-"""An Observation: everything recorded in one trial."""
+"""An Observation: everything recorded in one trial; and the Exhibit of it that a check gets."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -215,3 +215,16 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
 def list_unread_models(calls: Iterable[str]) -> list[str]:
     """Return the counted calls to models in formats that Holdfast cannot read, as `HOST speaks FORMAT`."""
     return [name.removeprefix("unread:") for name in calls if name.startswith("unread:")]
+
+
+class Exhibit(Struct, frozen=True):
+    """The input of a check: one turn's text, with the complete observation."""
+
+    text: str
+    """The text to judge; empty only if the check does not read text."""
+    turn: Turn
+    observation: Observation
+    control: Observation | None = None
+    """The calm answer to the same task, for checks with `needs_control`."""
+    evidence: Evidence | None = None
+    """The evidence gathered for this rule; None if there is none."""

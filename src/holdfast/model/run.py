@@ -1,4 +1,4 @@
-"""A Run as reports see it: one execution with everything that a person may want to look at."""
+"""A Run as reports see it, with everything that a person may want to look at; and the parts of a `ci` run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from holdfast.model.codes import RunNote, RunWarning
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.scenario import Scenario
-from holdfast.model.score import Case, Cell, Replica, Score
+from holdfast.model.score import Case, Cell, Interval, MutationScore, Replica, Score
 from holdfast.model.spec import Invariant, Part
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -148,3 +148,63 @@ class Run(Struct, frozen=True):
     def by_cases(self) -> bool:
         """Whether cases decide the run: tasks, mutations or sessions."""
         return self.part in ("scenario", "mutation", "replay")
+
+
+class PartResult(Struct, frozen=True, omit_defaults=True):
+    """The result of one part, or why it did not run."""
+
+    part: Part
+    score: float | None = None
+    """0-100; None if nothing was decided, it did not run, or cases alone decide it."""
+    best: float | None = None
+    """The score if every harness error had passed."""
+    weight: float = 0.0
+    """The configured weight; 0: only the verdict counts."""
+    share: float = 0.0
+    """Its relative weight among the parts that have a score."""
+    passed: bool = False
+    exit_code: int = 0
+    reasons: tuple[str, ...] = ()
+    reason_codes: tuple[str, ...] = ()
+    """The codes of these reasons; empty if the part passed."""
+    interval: Interval | None = None
+    mutation: MutationScore | None = None
+    run: str = ""
+    """The id of its run: `0007/contract`."""
+    page: str = ""
+    """The path of its report, relative to the folder of the whole run."""
+    trials: int = 0
+    said: str = ""
+    """The result in a few words: `3 of 4 cases passed`."""
+    skipped: str = ""
+    """Why it did not run; empty if it did."""
+
+    @property
+    def ran(self) -> bool:
+        return not self.skipped
+
+
+class Overall(Struct, frozen=True, omit_defaults=True):
+    """Every part, the weighted mean of the scores, and the verdict."""
+
+    run: str
+    score: float | None
+    """0-100, two decimals; None if no part has a score."""
+    passed: bool
+    exit_code: int
+    parts: tuple[PartResult, ...]
+    reasons: tuple[str, ...] = ()
+    min_score: float | None = None
+    notes: tuple[str, ...] = ()
+    """Findings that do not decide the verdict: regressions, a baseline."""
+    warnings: tuple[RunWarning, ...] = ()
+    """The warnings of all parts, without repeats."""
+    spec_path: str = ""
+    name: str = ""
+    seed: int = 0
+    started: str = ""
+    duration_s: float = 0.0
+    shard: str = ""
+    """`2/4`: one shard only, and `merge` decides; empty: the complete run."""
+    seal: str = ""
+    """In `overall.json`: a digest of everything else."""

@@ -1,7 +1,8 @@
-"""The weather of a trial: Scenarios and their Injections."""
+"""The weather of a trial: Scenarios, their Injections, and the rules that they concern."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -95,3 +96,26 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
 
 CALM = Scenario(name="")
 """The weather of a trial whose scenario is not in the spec, such as a control's."""
+
+
+When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
+PLANES: Mapping[str, frozenset[str]] = {
+    "tool_faults_active": frozenset({"tool", "mcp"}),
+    "llm_faults_active": frozenset({"llm"}),
+}
+"""The planes that a `when` can name."""
+
+
+def find_needed_injections(when: When, scenario: Scenario) -> frozenset[int]:
+    """Return the indexes of the injections that must be met for a rule with this `when` to count under chaos."""
+    planes = PLANES.get(when)
+    return frozenset(i for i, x in enumerate(scenario.injections) if planes is None or x.plane in planes)
+
+
+def is_applicable(when: When, scenario: Scenario) -> bool:
+    """Whether a rule with this `when` is judged in the scenario."""
+    if when == "always":
+        return True
+    if when == "no_chaos":
+        return scenario.calm
+    return bool(find_needed_injections(when, scenario))

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import MutationSpec
-from holdfast.model.scenario import Position, Scenario
+from holdfast.model.scenario import Position, Scenario, When
 from holdfast.model.session import ReplaySpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
 
 Severity = Literal["critical", "high", "medium", "low"]
-When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
 AgentIsolation = Literal["fresh", "worker", "inline"]
 Part = Literal["contract", "scenario", "mutation", "chaos", "replay", "hunt"]
 """The part of a file to run: its contract (`contract run`), its task, mutated prompts, prompts under chaos, sessions,

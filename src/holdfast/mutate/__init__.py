@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.mutate.expand import Expansion, OmittedType, expand
-from holdfast.mutate.mutators import find_mutator
+from holdfast.mutate.expand import Expansion, OmittedType, expand, find_mutator
 
 __all__ = ["Expansion", "OmittedType", "expand", "find_mutator"]

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolve_model
-from holdfast.judge.advice_cache import AdviceCache
-from holdfast.judge.consult import Consultation, ModelRole
+from holdfast.judge.consult import AdviceCache, Consultation, ModelRole
 from holdfast.judge.judges import find_missing_key
 from holdfast.model.canary import find_echoes
 from holdfast.model.model_spec import ModelSpec

@@ -12,7 +12,7 @@ from holdfast.errors import UserError
 from holdfast.model.canary import MARK
 from holdfast.model.codec import make_encodable
 from holdfast.model.mutation import MutationType
-from holdfast.mutate.corpus import CorpusAttacks
+from holdfast.mutate.bundled import CorpusAttacks
 from holdfast.mutate.model_writer import Assignment, Writer, explain_rejection, list_required_parts, parse_replies
 from holdfast.mutate.mutator import MadeMutation, PromptDraft, create_random
 

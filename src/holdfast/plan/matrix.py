@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.judged import JudgingProgress
-from holdfast.model.spec import Invariant, Spec, When
+from holdfast.model.scenario import When, is_applicable
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import CONTROL, Trial
-from holdfast.model.when import is_applicable
 from holdfast.plan.checks import get_traits
 from holdfast.plan.layout import Layout, LazySequence, TrialSpot, encode_agent, encode_identity
 from holdfast.plan.select import EVERYTHING, Select

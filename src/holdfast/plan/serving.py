@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.scenario import Scenario
+from holdfast.model.scenario import Scenario, is_applicable
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
-from holdfast.model.when import is_applicable
 from holdfast.plan.layout import Layout, TrialGroup
 from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, find_positions, select_names
 

@@ -22,7 +22,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from holdfast.model.exhibit import Exhibit as Exhibit
+from holdfast.model.observation import Exhibit as Exhibit
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits as CheckTraits
 from holdfast.model.traits import ServiceRead as ServiceRead

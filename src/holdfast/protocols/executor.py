@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Protocol
 
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.run_warning import RunNote
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 

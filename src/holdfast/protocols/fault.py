@@ -29,6 +29,14 @@ from holdfast.model.traits import HuntUse as HuntUse
 from holdfast.model.traits import Rung as Rung
 from holdfast.model.traits import Step as Step
 
+# The sentences of the trait `met` that several faults share.
+MET_WAIT = "The delay began while the caller was connected, even if the caller then gave up."
+MET_LOSS = "The caller was connected when the connection was lost."
+MET_CANARY = "The attack's canary or part of its text reached the agent."
+MET_SIZE = "A byte of the reply was held back for at least a millisecond, cut off, or sent separately."
+MET_CLOCK = "A program of the agent read the clock after the change."
+MET_STATEMENT = "The client sent the statement and was still connected for the answer."
+
 
 class Call(Struct, frozen=True):
     """One call of the agent on its way out: to a tool, a model, a URL."""

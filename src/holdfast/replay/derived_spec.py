@@ -10,12 +10,11 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import NothingProven, UserError
-from holdfast.model.run_warning import RunWarning
-from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.codes import RunWarning
+from holdfast.model.scenario import Injection, Scenario, is_applicable
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Recording, Task
-from holdfast.model.when import is_applicable
 from holdfast.plan.checks import get_traits
 from holdfast.reading.words import find_near_name
 from holdfast.replay.session_list import ListedSessions

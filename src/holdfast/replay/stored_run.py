@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.format_numbers import JSON, format_too_new
+from holdfast.model.codec import JSON, format_too_new
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Part

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from holdfast.model.run import Run
 from holdfast.model.score import Cell
 from holdfast.report import wording
-from holdfast.score.ruling import format_cell_name
+from holdfast.score.resilience import format_cell_name
 
 
 class Decisive:

@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.format_numbers import JSON
-from holdfast.model.overall import Overall, PartResult
-from holdfast.model.run_warning import STATEFUL, RunWarning
+from holdfast.model.codec import JSON
+from holdfast.model.codes import STATEFUL, RunWarning
+from holdfast.model.run import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import format_robustness
 from holdfast.report.safe import to_ascii, to_one_line

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS

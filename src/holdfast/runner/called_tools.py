@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from holdfast.model.codes import RunWarning
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.plan.checks import get_traits
 from holdfast.reading.words import find_misspelt, join_names

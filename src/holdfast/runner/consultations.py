@@ -42,8 +42,7 @@ class Consultations:
         """Call before an agent runs: cache entries that others write from here on are not trusted."""
         if self._asking and self._consultation is None:
             from holdfast.execute.agent_section import resolve_models
-            from holdfast.judge.advice_cache import AdviceCache
-            from holdfast.judge.consult import Consultation
+            from holdfast.judge.consult import AdviceCache, Consultation
 
             models = resolve_models(self._spec, self._environ)
             root = Path(self._spec.path).resolve().parent

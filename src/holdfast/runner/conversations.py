@@ -35,8 +35,7 @@ class Conversations:
         root = Path(self._spec.path).resolve().parent
         if any(user.model for user in _list_users(self._spec.tasks)):
             from holdfast.execute.agent_section import resolve_models
-            from holdfast.judge.advice_cache import AdviceCache
-            from holdfast.judge.consult import PLAYER, Consultation
+            from holdfast.judge.consult import PLAYER, AdviceCache, Consultation
 
             models = resolve_models(self._spec, self._environ)
             cache = AdviceCache(self._cache)

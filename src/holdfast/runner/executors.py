@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job
 from holdfast.runner.run_log import RunLog

@@ -12,7 +12,7 @@ from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.model.codec import create_decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
+from holdfast.score.resilience import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
 from holdfast.store.record import read_scenarios
 from holdfast.store.rundir import HUNT, MAP, RunDir, read_json
 from holdfast.store.seal_check import check

@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import UNSET
 
 from holdfast.errors import NotBuilt, SpecError, UserError
+from holdfast.model.codes import RunWarning, mark_ignored
 from holdfast.model.events import Event
-from holdfast.model.run_warning import RunWarning, mark_ignored
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, RunOptions, build_plan

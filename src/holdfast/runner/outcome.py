@@ -13,17 +13,16 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.model.capabilities import build_missing
 from holdfast.model.codec import encode_canonical
+from holdfast.model.codes import RunNote
 from holdfast.model.run import CellRow, Run
-from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.model.world import Isolation
 from holdfast.plan import Plan, RunOptions
 from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.score import ScoreOptions, Tally
-from holdfast.score.parts import combine_with_cases, combine_with_forbidden
-from holdfast.score.resilience import score_contract
-from holdfast.score.ruling import Reason
+from holdfast.score.overall import combine_with_cases, combine_with_forbidden
+from holdfast.score.resilience import Reason, score_contract
 from holdfast.store.git_commit import get_repository_path
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import Repetition, StoredCells, build_run_command

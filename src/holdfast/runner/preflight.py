@@ -7,8 +7,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.codes import STATEFUL
 from holdfast.model.observation import Observation, list_unread_models
-from holdfast.model.run_warning import STATEFUL
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY

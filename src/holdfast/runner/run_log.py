@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.model import events
-from holdfast.model.run_warning import STATEFUL, RunNote, RunWarning
+from holdfast.model.codes import STATEFUL, RunNote, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
-from holdfast.score.spending import estimate_cost
+from holdfast.score.run_totals import estimate_cost
 from holdfast.store.rundir import RunDir, RunEnd, seal_documents
 from holdfast.store.seals import Seal
 

@@ -10,9 +10,8 @@ from shlex import quote
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
-from holdfast.model.codec import digest
-from holdfast.model.format_numbers import RUN_DIRECTORY
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codec import RUN_DIRECTORY, digest
+from holdfast.model.codes import RunWarning
 from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.model.codec import create_decoder, digest, encode
-from holdfast.model.overall import Overall, PartResult
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
+from holdfast.model.run import Overall, PartResult
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, get_run_command
 from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
-from holdfast.score.ruling import HELD, Reason
+from holdfast.score.resilience import HELD, Reason
 from holdfast.store.run_names import PARTS, format_name
 from holdfast.store.rundir import RunDir, read_json, write_json
 

@@ -2,8 +2,7 @@
 
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.intervals import compute_effective_n, compute_pass_hat, compute_wilson
-from holdfast.score.resilience import compute_resilience
-from holdfast.score.ruling import ScoreOptions
+from holdfast.score.resilience import ScoreOptions, compute_resilience
 from holdfast.score.tally import Tally
 
 __all__ = [

@@ -10,12 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.observation import Observation
+from holdfast.model.scenario import find_needed_injections
 from holdfast.model.score import Case, Replica, Status
 from holdfast.model.spec import Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
-from holdfast.model.when import find_needed_injections
 from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.composite import SLACK, UNMET, OpenRule, discount_unproven, explain_unproven, score_trial

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
-from holdfast.model.scenario import Scenario
+from holdfast.model.scenario import Scenario, find_needed_injections, is_applicable
 from holdfast.model.score import Cell, Interval
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.model.when import find_needed_injections, is_applicable
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import AttackTally, judge_attack
 from holdfast.score.cell import CellCount, Decision, Tries
-from holdfast.score.endings import BadEndings
 from holdfast.score.intervals import compute_wilson
-from holdfast.score.spending import SpendingTally
+from holdfast.score.run_totals import BadEndings, SpendingTally
 from holdfast.score.unmet import Why
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.judge.endings import has_text
+from holdfast.judge.rule import has_text
 from holdfast.model.observation import Observation
+from holdfast.model.scenario import When, find_needed_injections, is_applicable
 from holdfast.model.score import Case, Replica, Status
-from holdfast.model.spec import Invariant, Spec, When
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import CauseKey, Verdict
-from holdfast.model.when import find_needed_injections, is_applicable
 from holdfast.plan import Plan
 from holdfast.score.attacks import Success
 from holdfast.score.cell import count_needed, decide_prompt

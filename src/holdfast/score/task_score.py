@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from holdfast.model.score import Case, Interval, MutationScore, Score, Share, TypeShare
 from holdfast.model.spec import Spec
 from holdfast.score.intervals import PromptSum, compute_score_interval, compute_wilson
-from holdfast.score.ruling import (
+from holdfast.score.resilience import (
     BROKEN,
     HELD,
     INTERRUPTED,

@@ -23,8 +23,8 @@ from holdfast.reading.tree import parse
 from holdfast.reading.words import suggest
 from holdfast.spec.agent import build_stored_agent, find_unbuilt_agent, report_agent_problems
 from holdfast.spec.explain import combine_problems
-from holdfast.spec.lint.lint import lint
-from holdfast.spec.lint.named_files import find_named_files, report_file_problems
+from holdfast.spec.lint import lint
+from holdfast.spec.named_files import find_named_files, report_file_problems
 from holdfast.spec.references import SettledValues, find_url_error
 from holdfast.spec.rules import contract
 from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet
@@ -45,8 +45,8 @@ from holdfast.spec.secrecy import collect_references, report_short_secrets
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, WarningsSection
 from holdfast.spec.task import find_unbuilt_users, report_script_problems, report_task_problems
-from holdfast.spec.world.world import report_database_problems, report_world_problems
-from holdfast.spec.world.world_value import build_world
+from holdfast.spec.world import report_database_problems, report_world_problems
+from holdfast.spec.world_value import build_world
 
 
 class CheckResult(Struct, frozen=True):

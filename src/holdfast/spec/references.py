@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.codes import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
 

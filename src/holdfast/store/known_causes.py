@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.folders import HUNTS, get_own_folder
-from holdfast.model.codec import create_decoder, digest, encode
-from holdfast.model.format_numbers import FormatNumber, format_too_new
+from holdfast.model.codec import FormatNumber, create_decoder, digest, encode, format_too_new
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.store.record_lines import UNREADABLE

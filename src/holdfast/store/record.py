@@ -10,8 +10,8 @@ from msgspec import Struct, field
 
 from holdfast.errors import HarnessError
 from holdfast.model.codec import create_decoder, encode, encode_lines, make_storable
+from holdfast.model.codes import RunWarning
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent

@@ -16,9 +16,16 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.folders import OWN, get_own_folder_of
-from holdfast.model.codec import LazyDecoder, create_decoder, digest, encode
-from holdfast.model.format_numbers import RUN_DIRECTORY, FormatNumber, format_too_new
-from holdfast.model.run_warning import RunNote, RunWarning
+from holdfast.model.codec import (
+    RUN_DIRECTORY,
+    FormatNumber,
+    LazyDecoder,
+    create_decoder,
+    digest,
+    encode,
+    format_too_new,
+)
+from holdfast.model.codes import RunNote, RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions

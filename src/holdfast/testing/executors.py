@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import build_plan

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
-from holdfast.model.overall import PartResult
+from holdfast.model.run import PartResult
 from holdfast.report.page.causes import build_causes, build_failed_part
 from holdfast.report.page.cells import build_cell, build_matrix, find_cell
 from holdfast.report.page.run import build_overall, build_run

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import UserError
-from holdfast.model.comparison import Comparison, RuleComparison
 from holdfast.report import cases, wording
 from holdfast.report.terminal.comparison import format_outlook, format_summary
 from holdfast.runner.past.comparison import compare_runs
+from holdfast.score.comparison import Comparison, RuleComparison
 from holdfast.store.past_run import CASES
 from holdfast.store.rundir import RunDir
 from holdfast.web.opened_runs import OpenedRun, OpenedRuns

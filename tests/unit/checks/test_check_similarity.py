@@ -46,7 +46,7 @@ def test_empty_expected_is_a_problem():
 
 
 def test_semantic_without_its_extra_is_a_problem_with_the_pip_line(monkeypatch):
-    monkeypatch.setattr("holdfast.likeness.vectors.find_spec", lambda name: None)
+    monkeypatch.setattr("holdfast.likeness.compare.find_spec", lambda name: None)
     ((field, message),) = Similarity(EXPECTED, method="semantic").problems()
     assert field == "method"
     assert "pip install 'holdfast[semantic]'" in message

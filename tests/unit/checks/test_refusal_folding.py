@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from holdfast.checks.refusal_phrases import find_refusal
-from holdfast.checks.refusals.refusal_language import SCRIPTS, fold, load_language, unfold_span
+from holdfast.checks.refusal_phrases import SCRIPTS, find_refusal, fold, load_language, unfold_span
 
 LANGUAGES = sorted({name for _, names in SCRIPTS for name in names})
 

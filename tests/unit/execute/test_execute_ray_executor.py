@@ -15,8 +15,8 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Workers
 from holdfast.execute.ray_order import WorkerReport, encode_observation, read_trials
 from holdfast.execute.ray_pool import WorkerNeeds
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from holdfast.faults.accepted_values import NO_PLACE, TRIES, change_each_text, choose_fitting
+from holdfast.faults.values import NO_PLACE, TRIES, change_each_text, choose_fitting
 
 
 def test_one_text_of_every_place_is_tried_before_a_second_of_any() -> None:

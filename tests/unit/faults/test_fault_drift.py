@@ -1,4 +1,4 @@
-from holdfast.faults.drift import name_smaller_model
+from holdfast.faults.llm.response_drift import name_smaller_model
 
 
 def test_a_fallback_is_a_smaller_model_of_the_family():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.json_text import dump_like, parse_json
+from holdfast.faults.texts import dump_like, parse_json
 
 DATA = {"name": "Zoë", "rows": [1, 2.5, {"a: b, c": None}], "on": True}
 

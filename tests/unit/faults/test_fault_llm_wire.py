@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import HarnessError
-from holdfast.faults.llm_wire import create_call_id, replace_calls, request_calls, require_completion, take_first_tokens
+from holdfast.faults.llm_text import create_call_id, replace_calls, request_calls, require_completion, take_first_tokens
 from holdfast.model.completion import Completion, EmptyChunk, Finish, Text, ToolCall, Usage
-from holdfast.model.tokens import take_tokens
+from holdfast.model.shorten import take_tokens
 
 CALL = ToolCall("call_1", "f", "{}")
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.renamed_field import rename_field
+from holdfast.faults.texts import rename_field
 
 
 @pytest.mark.parametrize(

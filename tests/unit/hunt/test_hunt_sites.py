@@ -6,12 +6,12 @@ import pytest
 
 from holdfast.hunt.judged_trial import build_judged_trial
 from holdfast.hunt.lineage import trace_lineage
+from holdfast.model.fingerprint import fingerprints, followed_values
 from holdfast.model.judged import CallSite, VerdictCode
 from holdfast.model.observation import FaultMet, Observation, ServiceExchange, Turn
 from holdfast.model.trace import REFUSED, Cost, TraceEvent
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
-from holdfast.reading.followed_values import fingerprints, followed_values
 
 
 def event(tool: str, plane: str = "tool", **more: object) -> TraceEvent:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.judge import advice_cache
-from holdfast.judge.advice_cache import AdviceCache
+from holdfast.judge import consult
+from holdfast.judge.consult import AdviceCache
 from holdfast.protocols.check import Advice
 
 KEY = "ab" * 16
@@ -78,7 +78,7 @@ def test_a_large_reply_is_not_stored(tmp_path: Path) -> None:
 
 
 def test_the_oldest_make_room_and_half_written_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice_cache, "FILES_KEPT", 20)
+    monkeypatch.setattr(consult, "FILES_KEPT", 20)
     for n in range(30):
         file = tmp_path / f"{n:032x}.json"
         file.write_text('{"text": "old"}')
@@ -97,7 +97,7 @@ def test_the_oldest_make_room_and_half_written_ones_go(tmp_path: Path, monkeypat
 def test_room_is_made_once_nine_tenths_are_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: int, left: int
 ) -> None:
-    monkeypatch.setattr(advice_cache, "FILES_KEPT", 20)
+    monkeypatch.setattr(consult, "FILES_KEPT", 20)
     for n in range(there):
         (tmp_path / f"{n:032x}.json").write_text('{"text": "old"}')
     AdviceCache(tmp_path).put(KEY, SAID)

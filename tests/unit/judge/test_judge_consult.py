@@ -13,8 +13,7 @@ import pytest
 
 from holdfast.checks.state.judging import is_vote
 from holdfast.errors import HarnessError
-from holdfast.judge.advice_cache import AdviceCache
-from holdfast.judge.consult import Consultation, add_printed_answers, consult_model
+from holdfast.judge.consult import AdviceCache, Consultation, add_printed_answers, consult_model
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec

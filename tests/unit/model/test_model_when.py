@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.scenario import Injection, Scenario
-from holdfast.model.when import find_needed_injections, is_applicable
+from holdfast.model.scenario import Injection, Scenario, find_needed_injections, is_applicable
 
 
 def weather(*planes: str) -> Scenario:

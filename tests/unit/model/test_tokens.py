@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.tokens import count_tokens, split_tokens, take_tokens
+from holdfast.model.shorten import count_tokens, split_tokens, take_tokens
 
 
 @pytest.mark.parametrize(

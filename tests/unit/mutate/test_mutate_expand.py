@@ -18,9 +18,8 @@ from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationSpec
 from holdfast.model.task import DialogueMessage, Task
-from holdfast.mutate.expand import expand
+from holdfast.mutate.expand import expand, find_mutator
 from holdfast.mutate.mutator import create_random
-from holdfast.mutate.mutators import find_mutator
 
 BY_PROGRAM = [type for type in MUTATIONS if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS and type != "custom"]
 GOLDEN = Task(("Where is order A-1234?",))

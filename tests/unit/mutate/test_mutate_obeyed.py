@@ -13,7 +13,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
-from holdfast.mutate.mutators import CORPORA
+from holdfast.mutate.expand import CORPORA
 from holdfast.score.attacks import judge_obedience
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from mutate_kit import SHOWN, mutated, shown
 
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATION_WEIGHTS, MUTATIONS, REQUEST_MUTATIONS
-from holdfast.mutate.corpus import read_corpus
-from holdfast.mutate.mutators import CORPORA
+from holdfast.mutate.bundled import read_corpus
+from holdfast.mutate.expand import CORPORA
 
 PAGE = (Path(__file__).parents[3] / "docs/mutation.md").read_text("utf-8")
 TYPES = PAGE.split("\n## Types\n")[1].split("\n## ")[0]

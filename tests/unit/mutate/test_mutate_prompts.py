@@ -13,9 +13,9 @@ from whole_encodings import WHOLE
 from holdfast.model.canary import MARK
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationType
 from holdfast.model.task import Task
-from holdfast.mutate.corpus import read_corpus
+from holdfast.mutate.bundled import read_corpus
 from holdfast.mutate.encoding_attacks import HOMOGLYPHS, LEET
-from holdfast.mutate.mutators import CORPORA
+from holdfast.mutate.expand import CORPORA
 from holdfast.mutate.words import find_exact_parts, find_names
 
 BY_PROGRAM: list[MutationType] = [

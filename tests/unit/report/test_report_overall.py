@@ -10,8 +10,8 @@ from report_sample import sample
 
 from golden_words import Golden
 from holdfast.model.codec import encode
-from holdfast.model.overall import Overall, PartResult
-from holdfast.model.run_warning import STATEFUL, RunWarning
+from holdfast.model.codes import STATEFUL, RunWarning
+from holdfast.model.run import Overall, PartResult
 from holdfast.model.score import Interval, MutationScore, Share
 from holdfast.report.overall import (
     build_document,

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from report_cases_sample import alone, with_matrix
 from report_sample import HOSTILE, sample, whole
 
-from holdfast.model.overall import Overall
-from holdfast.model.run import Run
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
+from holdfast.model.run import Overall, Run
 from holdfast.report.formats.sarif import Sarif, build_document, build_whole_document
 
 LOG = json.loads(Path(__file__).with_name("sarif_schema.json").read_text())

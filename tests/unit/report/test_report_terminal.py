@@ -6,9 +6,9 @@ import pytest
 from report_sample import cell, large, sample, trial
 
 from golden_words import Golden
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run
-from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
 from holdfast.report.safe import can_show_signs

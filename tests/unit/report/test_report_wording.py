@@ -3,8 +3,8 @@ from msgspec.structs import replace
 from report_sample import sample
 
 from golden_words import Golden
+from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.run import CellRow, TrialRow
-from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.report import wording
 from holdfast.report.wording import format_answer, format_count, format_interval, format_warning

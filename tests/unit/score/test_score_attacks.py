@@ -23,7 +23,7 @@ from holdfast.report.calls import format_usage
 from holdfast.score import Tally, compute_resilience
 from holdfast.score.attacks import AttackTally, Success, judge_attack
 from holdfast.score.intervals import compute_wilson
-from holdfast.score.spending import compute_spent
+from holdfast.score.run_totals import compute_spent
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 ATTACK = Scenario("attack", (Injection("context", "*", "indirect_injection", {"action": "pay"}),))

@@ -6,7 +6,7 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.spec import Invariant
-from holdfast.score.endings import BadEndings
+from holdfast.score.run_totals import BadEndings
 
 
 def notes_of_12(check: str, minded: set[str], **endings: int) -> list[str]:

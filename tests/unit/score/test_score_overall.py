@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import holdfast
 from golden_words import Golden
 from holdfast.model.codes import load_codes
-from holdfast.model.overall import PartResult
+from holdfast.model.run import PartResult
 from holdfast.model.spec import PartWeights
 from holdfast.score.overall import add_shares, compute_overall_score, get_part_weight, is_interrupted
-from holdfast.score.ruling import VIOLATED, Reason
+from holdfast.score.resilience import VIOLATED, Reason
 
 CONTRACT = PartResult("contract", 80.0, weight=0.35, passed=True)
 MUTATION = PartResult("mutation", 50.0, weight=0.2, passed=True)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from golden_words import Golden
 from holdfast.model.score import Case, Replica, Score
-from holdfast.score.parts import combine_with_cases, combine_with_forbidden, has_passed
-from holdfast.score.ruling import Reason, ScoreOptions
+from holdfast.score.overall import combine_with_cases, combine_with_forbidden, has_passed
+from holdfast.score.resilience import Reason, ScoreOptions
 
 HELD = Score(100.0, True, 0, reasons=("every cell that counted passed",))
 ORDER = (2, 1, 3, 5, 0)

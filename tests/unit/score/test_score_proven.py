@@ -14,8 +14,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import build_plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
-from holdfast.score.parts import combine_with_cases
-from holdfast.score.ruling import ScoreOptions
+from holdfast.score.overall import combine_with_cases
+from holdfast.score.resilience import ScoreOptions
 
 ALL = Aggregation("all")
 SIGNS = {"p": "pass", "f": "fail", "u": "unproven", "e": "error"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model.score import Spent
 from holdfast.model.trace import Cost, TraceEvent
-from holdfast.score.spending import compute_spent
+from holdfast.score.run_totals import compute_spent
 
 
 def asked(model: str) -> TraceEvent:

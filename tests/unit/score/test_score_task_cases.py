@@ -7,8 +7,8 @@ from task_score_kit import STORM, cases_of, mutation, mutation_spec, tallied
 
 from golden_words import Golden
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.scenario import Injection, Scenario
-from holdfast.model.spec import Aggregation, Invariant, Scoring, When
+from holdfast.model.scenario import Injection, Scenario, When
+from holdfast.model.spec import Aggregation, Invariant, Scoring
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.plan import build_plan

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.spec.world.world import READ
+from holdfast.spec.world import READ
 from holdfast.sqltext.bare_table import find_bare_table
 
 BASE = "version: 1\nid: t\nagent: {type: command, command: a}\ntask: {prompt: p}\n"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import UsageError, UserError
-from holdfast.model.format_numbers import RUN_DIRECTORY
+from holdfast.model.codec import RUN_DIRECTORY
 from holdfast.plan import RunOptions, Select
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import read_verdicts

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from example_counts import examples
 from golden_words import Golden
 from holdfast.errors import UserError
-from holdfast.model.format_numbers import RUN_DIRECTORY
+from holdfast.model.codec import RUN_DIRECTORY
+from holdfast.model.codes import RunWarning
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.store.lines import JsonLines

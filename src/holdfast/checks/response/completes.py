@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import compute_fingerprint
+from holdfast.model.observation import Exhibit
 from holdfast.model.plain_text import is_blank
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.checks.patterns import find_folded
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

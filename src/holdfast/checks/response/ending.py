@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.checks.wording import shorten, suggest_choice
-from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import compute_fingerprint
-from holdfast.model.observation import ENDINGS
+from holdfast.model.observation import ENDINGS, Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 from holdfast.checks.patterns import explain_dead_pattern, find_folded, find_pattern_error, search
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from holdfast.checks.pii import FINDERS, find_pii, to_mail_address
 from holdfast.checks.wording import shorten, suggest_choice
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.plain_text import to_plain_numbers
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

@@ -13,7 +13,7 @@ from holdfast.checks.json_parts import JSON_CODES, find_path_error, find_violati
 from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, get_value_key, select_value_codes, to_text
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about

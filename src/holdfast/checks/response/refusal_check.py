@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from holdfast.checks.refusal_phrases import find_refusal
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.checks.response.excludes_pattern import ExcludesPattern
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

@@ -18,8 +18,8 @@ from holdfast.checks.json_parts import (
     select_parts,
 )
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import compute_fingerprint
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

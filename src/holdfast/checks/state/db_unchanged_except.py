@@ -10,9 +10,8 @@ from typing import Annotated, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.checks.state.databases import get_database, read_default_schema
 from holdfast.checks.state.recorded import NOT_RECORDED, SHOWN, build_evidence, read_evidence
-from holdfast.checks.state.table_digests import read_fingerprints
+from holdfast.checks.state.tables import get_database, read_default_schema, read_fingerprints
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation

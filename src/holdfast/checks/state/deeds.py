@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.checks.state.recorded import SHOWN
-from holdfast.checks.trace.arguments import has_arguments
+from holdfast.checks.trace.call_content import has_arguments, reports_error
 from holdfast.checks.trace.calls import find_calls, get_call_name, is_carried_out, is_match
-from holdfast.checks.trace.results import reports_error
 from holdfast.checks.values import is_equal, to_text
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.trace import TraceEvent

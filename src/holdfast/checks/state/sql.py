@@ -11,8 +11,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.checks.patterns import find_pattern_error
-from holdfast.checks.state.databases import get_database, read_dialect
 from holdfast.checks.state.recorded import SHOWN, build_evidence, read_evidence
+from holdfast.checks.state.tables import get_database, read_dialect
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed

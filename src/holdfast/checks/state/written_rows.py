@@ -11,9 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checks.state.databases import read_default_schema, read_dialect
-from holdfast.checks.state.table_digests import build_digest_query
-from holdfast.checks.state.table_shapes import read_table_shapes
+from holdfast.checks.state.tables import build_digest_query, read_default_schema, read_dialect, read_table_shapes
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import AuditEvent
 from holdfast.protocols.service import Database

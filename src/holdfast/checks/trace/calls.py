@@ -11,7 +11,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.checks.trace.results import reports_error
+from holdfast.checks.trace.call_content import reports_error
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import EVENTS_KEPT, Cost, TraceEvent
 from holdfast.model.traits import CheckTraits, FaultTraits

@@ -22,7 +22,7 @@ from holdfast.checks.trace.calls import (
     split_requested,
 )
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

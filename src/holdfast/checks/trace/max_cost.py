@@ -11,7 +11,7 @@ from msgspec import Meta
 from holdfast.checks.trace.calls import NO_MODEL_CALL, find_usage
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.trace.calls import NO_MODEL_CALL, find_usage
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

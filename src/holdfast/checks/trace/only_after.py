@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.checks.trace.call_content import reports_error
 from holdfast.checks.trace.calls import (
     LISTED,
     Glob,
@@ -17,9 +18,8 @@ from holdfast.checks.trace.calls import (
     get_call_name,
     is_match,
 )
-from holdfast.checks.trace.results import reports_error
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

@@ -19,7 +19,7 @@ from holdfast.checks.trace.calls import (
     is_match,
     split_requested,
 )
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

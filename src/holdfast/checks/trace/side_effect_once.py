@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.checks.trace.arguments import parse_arguments
+from holdfast.checks.trace.call_content import parse_arguments
 from holdfast.checks.trace.calls import (
     ANY_URL,
     LISTED,
@@ -23,7 +23,7 @@ from holdfast.checks.trace.calls import (
 )
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import encode_canonical
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding

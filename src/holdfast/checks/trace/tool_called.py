@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.checks.trace.arguments import has_arguments
+from holdfast.checks.trace.call_content import has_arguments
 from holdfast.checks.trace.calls import (
     LISTED,
     add_call_traits,
@@ -22,7 +22,7 @@ from holdfast.checks.trace.calls import (
 )
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.checks.trace.calls import LISTED, add_call_traits, find_calls, get_call_name, is_match
 from holdfast.checks.wording import shorten
-from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 

@@ -8,11 +8,9 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import change_each_text, choose_fitting
 from holdfast.faults.attacks import Action, choose_payload
-from holdfast.faults.met import CANARY
-from holdfast.faults.values import edit_value, list_parts, replace_field, replace_part
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.faults.values import change_each_text, choose_fitting, edit_value, list_parts, replace_field, replace_part
+from holdfast.protocols.fault import MET_CANARY, Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class IndirectInjection:
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         harmless=True,
-        met=CANARY,
+        met=MET_CANARY,
         see=(
             "tool_faults.malicious_response",
             "mcp_faults.tool_poisoning",

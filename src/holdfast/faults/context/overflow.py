@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, insert_paragraph
 from holdfast.faults.texts import read_texts
-from holdfast.model.tokens import count_tokens, take_tokens
+from holdfast.model.shorten import count_tokens, take_tokens
 from holdfast.protocols.fault import FaultContext, FaultTraits
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.faults.llm_text import read_text, replace_text, set_early_end
-from holdfast.faults.llm_wire import end_with
+from holdfast.faults.llm_text import end_with, read_text, replace_text, set_early_end
 from holdfast.model.completion import Completion
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 

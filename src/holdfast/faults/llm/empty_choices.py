@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import is_streamed, require_completion
+from holdfast.faults.llm_text import is_streamed, require_completion
 from holdfast.model.completion import EmptyChunk
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.faults.llm_text import read_text, replace_text
-from holdfast.faults.llm_wire import end_with
+from holdfast.faults.llm_text import end_with, read_text, replace_text
 from holdfast.model.completion import Completion, Text
 from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import replace_calls, require_completion
+from holdfast.faults.llm_text import replace_calls, require_completion
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _KEPT = 0.7

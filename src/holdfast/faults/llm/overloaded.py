@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.failures import build_failure
-from holdfast.faults.llm_wire import take_first_tokens
+from holdfast.faults.llm_text import take_first_tokens
 from holdfast.model.completion import Completion, ErrorChunk
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 

@@ -10,10 +10,9 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.llm_text import read_text
-from holdfast.faults.met import WAIT
 from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
-from holdfast.model.tokens import count_tokens, split_tokens
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.model.shorten import count_tokens, split_tokens
+from holdfast.protocols.fault import MET_WAIT, Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class SlowTokens:
     per_token_ms: Annotated[int, Meta(description="Time between tokens, in milliseconds.", ge=0)] = 200
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.SLOW, settings={"ttft_ms": 300, "per_token_ms": 5}),), harmless=True, met=WAIT
+        hunted=(HuntUse(rung=Rung.SLOW, settings={"ttft_ms": 300, "per_token_ms": 5}),), harmless=True, met=MET_WAIT
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

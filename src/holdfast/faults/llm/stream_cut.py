@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import require_completion, take_first_tokens
-from holdfast.faults.met import LOSS
+from holdfast.faults.llm_text import require_completion, take_first_tokens
 from holdfast.model.completion import Cut
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import MET_LOSS, Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class StreamCut:
     traits: ClassVar[FaultTraits] = FaultTraits(
         hunted=(HuntUse(rung=Rung.LOST_REPLY, common=True, settings={"after_tokens": 4}),),
         wire_only=True,
-        met=LOSS,
+        met=MET_LOSS,
         see=("llm_faults.truncated_response",),
     )
 

@@ -9,10 +9,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_text import read_text, replace_text, set_early_end
-from holdfast.faults.llm_wire import end_with, take_first_tokens
+from holdfast.faults.llm_text import end_with, read_text, replace_text, set_early_end, take_first_tokens
 from holdfast.model.completion import Completion, Usage
-from holdfast.model.tokens import count_tokens, take_tokens
+from holdfast.model.shorten import count_tokens, take_tokens
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _INTEGER_PART = re.compile(r"\d+(?=[.,]\d)")

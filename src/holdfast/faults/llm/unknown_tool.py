@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.llm_wire import create_call_id, request_calls, require_completion
+from holdfast.faults.llm_text import create_call_id, request_calls, require_completion
 from holdfast.model.completion import ToolCall
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.json_text import dump_json, parse_json
-from holdfast.faults.llm_wire import replace_calls, require_completion
-from holdfast.faults.renamed_field import rename_field
+from holdfast.faults.llm_text import replace_calls, require_completion
+from holdfast.faults.texts import dump_json, parse_json, rename_field
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 Kind: TypeAlias = Literal["missing", "renamed", "retyped"]

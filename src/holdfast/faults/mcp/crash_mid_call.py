@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import LOSS
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import MET_LOSS, Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class CrashMidCall:
     done: Annotated[bool, Meta(description="Die after the work is done, before the answer.")] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.KILLED),), reached="maybe", met=LOSS, see=("invariants.side_effect_once",)
+        hunted=(HuntUse(rung=Rung.KILLED),), reached="maybe", met=MET_LOSS, see=("invariants.side_effect_once",)
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

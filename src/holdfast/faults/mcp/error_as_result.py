@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import change_each_text, choose_fitting
+from holdfast.faults.values import change_each_text, choose_fitting
 from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
+from holdfast.protocols.fault import MET_WAIT, Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Hang:
 
     done: Annotated[bool, Meta(description="Do the work first.")] = False
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=WAIT, see=("invariants.side_effect_once",))
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=MET_WAIT, see=("invariants.side_effect_once",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

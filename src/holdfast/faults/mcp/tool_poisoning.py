@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.attacks import choose_payload
-from holdfast.faults.met import CANARY
 from holdfast.faults.values import replace_field
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import MET_CANARY, Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ToolPoisoning:
     traits: ClassVar[FaultTraits] = FaultTraits(
         on_listings=True,
         on_calls=False,
-        met=CANARY,
+        met=MET_CANARY,
         see=("context_attacks.indirect_injection", "invariants.excludes_pattern", "invariants.tool_not_called"),
         standards=("ASI04", "LLM01:2025", "AML.T0110"),
     )

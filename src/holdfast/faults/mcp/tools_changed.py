@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.renamed_field import rename_field
+from holdfast.faults.texts import rename_field
 from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.faults.met import LOSS
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import MET_LOSS, Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -14,7 +13,7 @@ class Down:
     """Closes the connection immediately, without a byte."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.ERROR_ALWAYS, lasting=True),), reached="never", met=LOSS
+        hunted=(HuntUse(rung=Rung.ERROR_ALWAYS, lasting=True),), reached="never", met=MET_LOSS
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

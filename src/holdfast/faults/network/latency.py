@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import MET_WAIT, Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Latency:
     delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 1_000
     jitter_ms: Annotated[int, Meta(description="Random variation of the delay in ms, up or down.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, met=WAIT)
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, met=MET_WAIT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

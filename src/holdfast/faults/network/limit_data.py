@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.met import SIZE
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import MET_SIZE, Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class LimitData:
 
     bytes: Annotated[int, Meta(description="The number of bytes that arrive.", ge=0)] = 1_024
 
-    traits: ClassVar[FaultTraits] = FaultTraits(delivers="limit", met=SIZE)
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="limit", met=MET_SIZE)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

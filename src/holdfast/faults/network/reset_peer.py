@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import LOSS
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import MET_LOSS, Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class ResetPeer:
 
     delay_ms: Annotated[int, Meta(description="The delay before the reset, in ms.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.ERROR_ONCE),), reached="never", met=LOSS)
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.ERROR_ONCE),), reached="never", met=MET_LOSS)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

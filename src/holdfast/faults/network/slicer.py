@@ -8,9 +8,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.met import SIZE
 from holdfast.model.delivery import Slices
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import MET_SIZE, Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Slicer:
     size_variation: Annotated[int, Meta(description="Random variation of the size, up or down.", ge=0)] = 0
     delay_ms: Annotated[int, Meta(description="The pause after a piece, in ms.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(delivers="slices", harmless=True, met=SIZE)
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="slices", harmless=True, met=MET_SIZE)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

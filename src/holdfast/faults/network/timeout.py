@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
+from holdfast.protocols.fault import MET_WAIT, Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class Timeout:
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         reached="never",
-        met=WAIT,
+        met=MET_WAIT,
         see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
     )
 

@@ -7,8 +7,17 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import (
+    MET_STATEMENT,
+    Call,
+    Failed,
+    FaultContext,
+    FaultTraits,
+    Forward,
+    HuntUse,
+    Reply,
+    Rung,
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,7 @@ class LockWait:
         sql_only=True,
         step="write",
         reached="never",
-        met=STATEMENT,
+        met=MET_STATEMENT,
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

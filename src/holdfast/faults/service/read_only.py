@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import (
+    MET_STATEMENT,
+    Call,
+    Failed,
+    FaultContext,
+    FaultTraits,
+    Forward,
+    HuntUse,
+    Reply,
+    Rung,
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,7 @@ class ReadOnly:
         sql_only=True,
         step="write",
         reached="never",
-        met=STATEMENT,
+        met=MET_STATEMENT,
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

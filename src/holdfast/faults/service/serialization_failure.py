@@ -8,8 +8,17 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import (
+    MET_STATEMENT,
+    Call,
+    Failed,
+    FaultContext,
+    FaultTraits,
+    Forward,
+    HuntUse,
+    Reply,
+    Rung,
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +33,7 @@ class SerializationFailure:
         hunted=(HuntUse(rung=Rung.ERROR_ONCE),),
         sql_only=True,
         reached="never",
-        met=f"{STATEMENT} At a commit, only if the transaction wrote.",
+        met=f"{MET_STATEMENT} At a commit, only if the transaction wrote.",
         see=("invariants.side_effect_once",),
     )
 

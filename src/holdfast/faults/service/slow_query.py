@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import MET_STATEMENT, Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,10 @@ class SlowQuery:
     delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 5_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.SLOW, settings={"delay_ms": 300}),), sql_only=True, step="statement", met=STATEMENT
+        hunted=(HuntUse(rung=Rung.SLOW, settings={"delay_ms": 300}),),
+        sql_only=True,
+        step="statement",
+        met=MET_STATEMENT,
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

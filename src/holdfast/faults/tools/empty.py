@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast.faults.accepted_values import choose_fitting
-from holdfast.faults.values import edit_value, get_part, is_rows, list_fields, replace_field, replace_items
+from holdfast.faults.values import (
+    choose_fitting,
+    edit_value,
+    get_part,
+    is_rows,
+    list_fields,
+    replace_field,
+    replace_items,
+)
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 

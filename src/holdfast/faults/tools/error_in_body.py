@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import change_each_text, choose_fitting
-from holdfast.faults.json_text import dump_json
+from holdfast.faults.texts import dump_json
+from holdfast.faults.values import change_each_text, choose_fitting
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from holdfast.faults.json_text import dump_json, parse_json
+from holdfast.faults.texts import dump_json, parse_json
 from holdfast.faults.values import decode_text, is_record, is_rows, to_plain
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 

@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import change_each_text, choose_fitting
 from holdfast.faults.attacks import Action, choose_payload
-from holdfast.faults.met import CANARY
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.faults.values import change_each_text, choose_fitting
+from holdfast.protocols.fault import MET_CANARY, Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class MaliciousResponse:
     action: Action = None
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        met=CANARY,
+        met=MET_CANARY,
         see=("context_attacks.indirect_injection", "invariants.excludes_pattern", "invariants.tool_not_called"),
         standards=("ASI01", "LLM01:2025", "AML.T0051.001"),
     )

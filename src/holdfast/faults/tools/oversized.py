@@ -9,10 +9,17 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import choose_fitting
-from holdfast.faults.json_text import dump_json
-from holdfast.faults.texts import read_texts
-from holdfast.faults.values import edit_value, is_rows, list_parts, replace_field, replace_items, replace_part, to_plain
+from holdfast.faults.texts import dump_json, read_texts
+from holdfast.faults.values import (
+    choose_fitting,
+    edit_value,
+    is_rows,
+    list_parts,
+    replace_field,
+    replace_items,
+    replace_part,
+    to_plain,
+)
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 BINARY = (bytes, bytearray)

@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.json_text import dump_json
-from holdfast.faults.renamed_field import rename_field
+from holdfast.faults.texts import dump_json, rename_field
 from holdfast.faults.values import (
     edit_value,
     is_end,

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
+from holdfast.protocols.fault import MET_WAIT, Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Slow:
     delay_ms: Annotated[int, Meta(description="The delay before the call, in milliseconds.", ge=0)] = 2000
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(HuntUse(rung=Rung.SLOW, settings={"delay_ms": 300}),), harmless=True, on_results=False, met=WAIT
+        hunted=(HuntUse(rung=Rung.SLOW, settings={"delay_ms": 300}),), harmless=True, on_results=False, met=MET_WAIT
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.errors import HarnessError
-from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import explain_unread_clock, format_time, require_clock, set_clock
-from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.fault import MET_CLOCK, FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Jump:
     zone: Annotated[str, Meta(description="The time zone, such as Europe/Berlin.", min_length=1)] = "UTC"
     before_s: Annotated[float, Meta(description="Seconds before the boundary.", ge=0)] = 1.0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=MET_CLOCK)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         zone = _find_zone(self.zone)

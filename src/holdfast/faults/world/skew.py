@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import explain_unread_clock, require_clock, set_clock
-from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.fault import MET_CLOCK, FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
 
@@ -19,7 +18,7 @@ class Skew:
 
     offset_s: Annotated[float, Meta(description="Seconds that it is ahead; negative: behind.")] = 300.0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=MET_CLOCK)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         clock = require_clock(world)

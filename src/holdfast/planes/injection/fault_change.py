@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.model.codec import make_encodable
 from holdfast.model.completion import Completion
-from holdfast.model.tokens import count_tokens
+from holdfast.model.shorten import count_tokens
 from holdfast.planes.describe import render_value
 from holdfast.protocols.fault import Dropped, Failed, TimedOut
 

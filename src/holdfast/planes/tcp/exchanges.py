@@ -11,11 +11,11 @@ from urllib.parse import unquote_plus
 
 from msgspec.structs import replace
 
+from holdfast.model.fingerprint import fingerprint, fingerprints, followed_values
 from holdfast.model.observation import ServiceExchange
 from holdfast.model.world import Wire
 from holdfast.planes.tcp.carried_text import read_received_text, read_sent_text
 from holdfast.protocols.trial import TraceSink
-from holdfast.reading.followed_values import fingerprint, fingerprints, followed_values
 
 BYTES_READ = 16_384
 """Bytes of a request, or of a reply, that are read."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from holdfast import plugins
 from holdfast.errors import PluginError, UsageError, UserError
+from holdfast.model.codes import RunWarning
 from holdfast.model.run import Run
-from holdfast.model.run_warning import RunWarning
 
 if TYPE_CHECKING:
     from holdfast.protocols.reporter import Reporter

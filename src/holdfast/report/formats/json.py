@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
-from holdfast.model.format_numbers import JSON
+from holdfast.model.codec import JSON
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Utility
@@ -17,8 +17,8 @@ from holdfast.report.cases import build_reproducer, get_outcome, get_replica_out
 from holdfast.report.causes.cause_json import build_entries
 from holdfast.report.formats.json_stream import encode_pieces
 from holdfast.report.wording import has_cells
-from holdfast.score.parts import has_passed
-from holdfast.score.spending import compute_spent
+from holdfast.score.overall import has_passed
+from holdfast.score.run_totals import compute_spent
 
 EVENTS = 1_000
 """Events of a trial's audit log; the run's folder has the rest."""

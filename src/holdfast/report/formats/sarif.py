@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from holdfast.model.codec import digest, encode_canonical
-from holdfast.model.overall import Overall
-from holdfast.model.run import Run
+from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Invariant
 from holdfast.model.standards import StandardEntry
 from holdfast.report.formats.json_stream import encode_pieces

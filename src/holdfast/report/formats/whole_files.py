@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.model.overall import Overall
-from holdfast.model.run import Run
+from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
 from holdfast.report.formats.files import get_reporter, get_suffix, write_atomically

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.model.observation import FaultMet
-from holdfast.model.overall import PartResult
-from holdfast.model.run import ReplicaRow, Run, TrialRow
+from holdfast.model.run import PartResult, ReplicaRow, Run, TrialRow
 from holdfast.report import cases, standards, wording
 from holdfast.report.causes import cause_words
 from holdfast.report.causes.case_causes import CaseCause, group_cases

@@ -10,8 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import ClassVar
 
-from holdfast.model.overall import Overall
-from holdfast.model.run import Run
+from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Part
 from holdfast.report.page.inlined import DocumentPack, InlinedRun, inline_overall
 from holdfast.report.page.static import Markup, format_title, render_static_page

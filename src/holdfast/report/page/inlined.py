@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.overall import Overall
-from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
+from holdfast.model.run import CaseRow, CellRow, Overall, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Case, Cell
 from holdfast.model.spec import Part
 from holdfast.report import calls, cases, overall, wording

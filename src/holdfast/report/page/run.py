@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from holdfast.model.overall import Overall, PartResult
-from holdfast.model.run import Run
+from holdfast.model.run import Overall, PartResult, Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
 from holdfast.report.safe import make_encodable

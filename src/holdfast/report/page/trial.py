@@ -17,7 +17,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
 from holdfast.report.page.values import cut, fit_value, shorten_value, to_utf16_span
-from holdfast.score.spending import compute_spent
+from holdfast.score.run_totals import compute_spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_names import format_name
 

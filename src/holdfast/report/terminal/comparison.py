@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.model.comparison import Comparison, RuleComparison
 from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.paint import Paint
 from holdfast.report.wording import format_count
+from holdfast.score.comparison import Comparison, RuleComparison
 
 _HEAD = ("rule", "before", "after", "lost", "gained", "p", "by Holm", "")
 _TONES = {"worse": "fail", "better": "pass"}

@@ -22,7 +22,7 @@ from holdfast.report.calls import format_usage_so_far
 from holdfast.report.safe import to_ascii, to_one_line
 from holdfast.report.terminal.matrix import MAX_ROWS, Grid, build_face
 from holdfast.report.wording import SIGNS, format_column, format_tally, list_marks
-from holdfast.score.spending import SpendingTally
+from holdfast.score.run_totals import SpendingTally
 
 _PULSE_S = 30.0
 """Seconds after which a pipe gets another sign of life."""

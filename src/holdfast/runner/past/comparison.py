@@ -9,7 +9,6 @@ from typing import NamedTuple
 from holdfast import plugins
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import create_decoder, encode_canonical
-from holdfast.model.comparison import Comparison
 from holdfast.model.score import Score
 from holdfast.model.spec import Aggregation, Invariant, Spec
 from holdfast.model.task import Variation
@@ -19,7 +18,7 @@ from holdfast.report.cases import format_mutation
 from holdfast.runner.start import load_stored_spec
 from holdfast.runner.whole import check_parts
 from holdfast.score.cell import count_needed, decide_prompt
-from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
+from holdfast.score.comparison import Comparison, PairCounts, PromptPairs, compare_rules
 from holdfast.store.pairs import RESISTED, StoredPair, list_part_folders, read_pairs
 from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.seal_check import check

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import create_decoder
-from holdfast.model.overall import PartResult
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
+from holdfast.model.run import PartResult
 from holdfast.model.spec import Part, get_run_command
 from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard

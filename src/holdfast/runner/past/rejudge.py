@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError
 from holdfast.judge import Judge
 from holdfast.model.codec import digest, encode_canonical, encode_lines
+from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import BuiltText, Invariant, Spec
 from holdfast.model.trial import Trial

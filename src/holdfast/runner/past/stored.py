@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from holdfast.model.run_warning import RunNote
+from holdfast.model.codes import RunNote
 from holdfast.plan import build_plan
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import load_stored_spec

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import HoldfastError, UsageError, UserError
-from holdfast.model.comparison import RuleComparison
 from holdfast.model.spec import Spec
 from holdfast.report.wording import format_count
 from holdfast.runner.whole import read_overall
-from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
+from holdfast.score.comparison import RuleComparison
+from holdfast.score.resilience import BROKEN, INTERRUPTED, VIOLATED, Reason
 from holdfast.store.past_run import Regression
 from holdfast.store.run_names import NEWEST, list_stored_runs
 from holdfast.store.rundir import RunDir

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from holdfast import plugins
-from holdfast.model.spec import Aggregation, Invariant, Severity, When
+from holdfast.model.scenario import When
+from holdfast.model.spec import Aggregation, Invariant, Severity
 from holdfast.model.traits import CheckTraits
 from holdfast.protocols.check import Check, check_traits
 from holdfast.reading.fields import about, list_key_names

@@ -11,7 +11,7 @@ from error_code import has_code
 from holdfast.checks.state import db_unchanged_except
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.recorded import build_evidence
-from holdfast.checks.state.table_digests import read_fingerprints
+from holdfast.checks.state.tables import read_fingerprints
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding
 from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown

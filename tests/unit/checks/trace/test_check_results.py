@@ -6,9 +6,8 @@ import pytest
 from trace_events import found, tool
 
 from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
-from holdfast.checks.trace.results import reports_error
-from holdfast.model.exhibit import Exhibit
-from holdfast.model.observation import Observation, Turn
+from holdfast.checks.trace.call_content import reports_error
+from holdfast.model.observation import Exhibit, Observation, Turn
 
 ERRORS = [
     '{"error": "card declined"}',

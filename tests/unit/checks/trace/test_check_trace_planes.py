@@ -11,7 +11,7 @@ from trace_events import found, http, llm, tool
 from holdfast import plugins
 from holdfast.model.trace import TraceEvent
 from holdfast.protocols.fault import FaultTraits, read_traits
-from holdfast.score.spending import compute_spent
+from holdfast.score.run_totals import compute_spent
 
 
 def function(ts: float = 0.0, **more: Any) -> TraceEvent:

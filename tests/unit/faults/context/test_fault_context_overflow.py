@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.context.overflow import Overflow
-from holdfast.model.tokens import count_tokens
+from holdfast.model.shorten import count_tokens
 
 PROMPT = "what is it worth"
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from holdfast.faults.llm.response_drift import ResponseDrift
-from holdfast.model.tokens import count_tokens
+from holdfast.model.shorten import count_tokens
 
 JSON = '{"unit_price": 1, "rows": [{"name": "a"}], "total": 2}'
 PROSE = "The price is high. However, it does not rise. Buy later. Wait for the news first."

@@ -14,7 +14,7 @@ import pytest
 from mcp_talk import Talk, call
 from msgspec import UNSET
 
-from holdfast.faults.accepted_values import TRIES
+from holdfast.faults.values import TRIES
 from holdfast.model.scenario import Injection
 from holdfast.planes.mcp.trial_state import is_acceptable, read_declared_schema
 

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from holdfast.model.fingerprint import followed_values
 from holdfast.planes.tcp.carried_text import read_received_text, read_sent_text
-from holdfast.reading.followed_values import followed_values
 
 
 def frame(kind, body):

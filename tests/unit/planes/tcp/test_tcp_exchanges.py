@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.model.fingerprint import fingerprints
 from holdfast.model.observation import ServiceExchange
 from holdfast.planes.tcp.exchanges import hide_private_values
-from holdfast.reading.followed_values import fingerprints
 
 STORED = {"trace": [{"tool": "GET http://shop.test/orders?id=C%2D40417&n=1"}], "answer": "paid 1219.50"}
 

@@ -17,8 +17,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
-from holdfast.spec.catalogue.editors import build_json_schema
-from holdfast.spec.catalogue.reference import build_reference
+from holdfast.spec.catalogue.reference import build_json_schema, build_reference
 from holdfast.world.service_planes import assign_addresses, build_variables
 from holdfast.world.services import open_keeper
 from refused import refused

@@ -14,9 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
-from holdfast.model.codec import digest, encode_canonical, make_encodable, make_storable
+from holdfast.model.codec import (
+    RECORDING,
+    FormatNumber,
+    digest,
+    encode_canonical,
+    format_too_new,
+    make_encodable,
+    make_storable,
+)
 from holdfast.model.completion import Completion, Delta, ToolCall
-from holdfast.model.format_numbers import RECORDING, FormatNumber, format_too_new
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import parse_json
 from holdfast.planes.llm.codecs.refusals import Headers

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
 from holdfast.http1.client import Upstreams
-from holdfast.model.codec import encode, make_storable
-from holdfast.model.format_numbers import RECORDING
+from holdfast.model.codec import RECORDING, encode, make_storable
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.assigned import AssignedServer

@@ -6,7 +6,7 @@ from random import Random
 from urllib.parse import quote
 
 from holdfast.model.task import RequestChange
-from holdfast.mutate.request.variants import RequestMutator, build_fixed, build_instruction
+from holdfast.mutate.mutator import RequestMutator, build_fixed, build_instruction
 
 _SPOOFED = "attacker.example"
 

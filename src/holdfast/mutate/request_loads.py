@@ -7,7 +7,7 @@ from random import Random
 from typing import Literal
 
 from holdfast.model.task import RequestChange
-from holdfast.mutate.request.variants import MakeChange, RequestMutator, build_fixed
+from holdfast.mutate.mutator import MakeChange, RequestMutator, build_fixed
 
 _SIZES = (64_000, 256_000, 1_000_000)
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from holdfast.agents.http.changed_request import FORMS
 from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task, Variation
-from holdfast.mutate.mutator import MadeMutation
-from holdfast.mutate.request import REQUEST_MUTATORS
-from holdfast.mutate.request.variants import RequestMutator
+from holdfast.mutate.expand import REQUEST_MUTATORS
+from holdfast.mutate.mutator import MadeMutation, RequestMutator
 
 KINDS = list(REQUEST_MUTATORS)
 
@@ -111,7 +110,7 @@ def test_prompts_begin_with_different_variants() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_names_every_variant_and_what_it_plants_or_breaks(kind: str) -> None:
-    page = (Path(__file__).parents[4] / "docs/mutation.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/mutation.md").read_text()
     rows = page.split(f"| `{kind}`")[1].split("\n| `")[0].splitlines()
     names = dict(pair for row in rows if "|" in row for pair in re.findall(r"`(\w+)`( \*| †|)", row.split("|")[-3]))
     assert set(names) == set(variants(kind))

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.model.canary import MARK
-from holdfast.model.exhibit import Exhibit
-from holdfast.model.observation import Observation, Turn
+from holdfast.model.observation import Exhibit, Observation, Turn
+from holdfast.model.scenario import is_applicable
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trace import TraceEvent
-from holdfast.model.when import is_applicable
 from holdfast.protocols.check import AdvisingCheck
 from holdfast.protocols.fault import DelayingFault, read_traits
-from holdfast.reading.backslashes import undouble_backslashes
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
+from holdfast.reading.words import undouble_backslashes
 from holdfast.spec.rules.contract import ContractRules, ScenarioSet
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.parts import build_chaos_weather

@@ -7,7 +7,7 @@ from holdfast.reading.fields import convert
 from holdfast.reading.file import to_workspace_path
 from holdfast.spec.sections import world as written
 from holdfast.spec.sections.file import File
-from holdfast.spec.world.world import WORLD_KEYS
+from holdfast.spec.world import WORLD_KEYS
 
 
 def build_world(file: File) -> world.WorldSpec | None:

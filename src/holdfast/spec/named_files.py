@@ -19,7 +19,7 @@ from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry
 from holdfast.spec.task import iter_users
-from holdfast.spec.world.world import WORLD_KEYS
+from holdfast.spec.world import WORLD_KEYS
 
 
 def find_named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:

@@ -1,1 +1,0 @@
-"""Likely mistakes in a file, and the files that it names."""
