@@ -11,7 +11,7 @@ from statistics import median
 
 from measure import limited, row
 
-from holdfast.execute.local import execute
+from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
 from holdfast.model.observation import Observation
@@ -48,7 +48,7 @@ async def run(path: Path, slots: int) -> tuple[list[Observation], float, float]:
     seen: list[Observation] = []
     early = 0.0
     try:
-        async for _, one in execute(site, build_plan(spec).trials):
+        async for _, one in LocalExecutor(site).execute(build_plan(spec).trials):
             seen.append(one)
             early = memory_mb() if len(seen) == len(build_plan(spec).trials) // 4 else early
     finally:

@@ -21,7 +21,7 @@ from files1 import (
     tell,
 )
 
-from holdfast.execute.slots import count_slots
+from holdfast.execute.open_site import count_slots
 
 
 def run(folder: Path, agent: HttpAgent, more: str = "", *args: str, prompts: str = '["What is the total?"]') -> Told:

@@ -19,10 +19,10 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, ManyPorts
-from holdfast.world.containers import container_owner as owner
 from holdfast.world.services import open_keeper
 from holdfast.world.services.container import ports as container_ports
 from holdfast.world.services.container.keeper import KEEPER
+from holdfast.world.supervisors import container_owner as owner
 
 TRIAL = Trial("abcdefabcdef", "contract", Scenario("calm"), Task(("x",)))
 HERE = Path(__file__).parent

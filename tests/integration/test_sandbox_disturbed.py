@@ -9,10 +9,10 @@ import time
 import pytest
 
 from holdfast.errors import HarnessError, UserError
+from holdfast.processes.leftovers import list_family
 from holdfast.protocols.sandbox import Disturbable, SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, process
 from holdfast.world.sandbox.limits import find_parents
-from holdfast.world.sandbox.live_limits import list_family
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 BACKENDS = pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox import limits
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
-from holdfast.world.supervisors.conventions import find_sandbox_user
+from holdfast.world.supervisors.messages import find_sandbox_user
 
 MB = 1 << 20
 

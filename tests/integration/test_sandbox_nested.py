@@ -5,7 +5,7 @@ import shutil
 import pytest
 from world_runs import ran, spec_of
 
-from holdfast.world.supervisors.conventions import find_bwrap
+from holdfast.world.supervisors.messages import find_bwrap
 
 BWRAP = str(find_bwrap())
 NESTED = f"{BWRAP} --ro-bind / / --dev /dev --tmpfs /tmp --unshare-pid --unshare-net sh -c 'echo nested; touch /x 2>&1'"

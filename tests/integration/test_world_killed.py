@@ -22,7 +22,7 @@ UNDER_WAY_S = 3.0
 WATCH = """
 import os, signal, subprocess, sys, time
 from holdfast.processes.leftovers import keep_orphans
-from holdfast.world.sandbox.live_limits import list_family
+from holdfast.processes.leftovers import list_family
 keep_orphans()
 moment, *argv = sys.argv[1:]
 run = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

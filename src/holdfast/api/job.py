@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
-from holdfast.execute.loop_choice import choose_loop_factory
+from holdfast.execute.local import choose_loop_factory
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.folders import get_runs_folder

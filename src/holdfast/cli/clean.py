@@ -14,8 +14,8 @@ from holdfast.processes.scratch import sweep
 from holdfast.reading.durations import parse_duration
 from holdfast.report.safe import to_one_line
 from holdfast.world import kept_world
-from holdfast.world.containers import container_owner
 from holdfast.world.sandbox import limits
+from holdfast.world.supervisors import container_owner
 
 
 @click.command(name="clean")

@@ -17,7 +17,7 @@ import click
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-from holdfast.execute.agent_section import resolve_agent
+from holdfast.execute.resolved_spec import resolve_agent
 from holdfast.folders import format_path, get_own_folder
 from holdfast.planes.gateway_lock import hold_gateway_lock, is_gateway_running
 from holdfast.planes.handover import LOOPBACK, GatewayAddress, Standby, build_variables, format_exports, load_address

@@ -9,9 +9,9 @@ from holdfast.doctor.agent import ask_agent
 from holdfast.doctor.machine import list_required_routes, try_machine
 from holdfast.doctor.models import check_models
 from holdfast.doctor.needs import check_needs
-from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
+from holdfast.execute.resolved_spec import resolve_agent
 from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Problem, Spec

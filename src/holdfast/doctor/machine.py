@@ -16,9 +16,9 @@ from msgspec import Struct
 from holdfast.doctor.clients import FIX, FORMATS, try_curl, try_format, try_http, try_node, try_python
 from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, build_context, open_site, start_program
 from holdfast.errors import HarnessError, UserError
+from holdfast.execute.boxed_worlds import build_environ, find_backend, list_interpreter_paths, make_sandbox_note
 from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_sandbox_note, open_backend
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import format_exception
@@ -76,7 +76,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
     """Start Holdfast in a sandbox with the usual mounts, to find an unreadable folder before a run does."""
     with scratch.open_folder("doctor-sandbox") as folder:
         try:
-            backend = await open_backend(USUAL.backend, folder, None)
+            backend = await find_backend(USUAL.backend).open_backend(folder, None)
             try:
                 ran = await _run_python(backend)
             finally:

@@ -17,7 +17,7 @@ from holdfast.agents.placeholders import PORT
 from holdfast.doctor.models import check_server
 from holdfast.doctor.probe_site import read_output
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_program_search
+from holdfast.execute.boxed_worlds import build_environ, list_interpreter_paths, make_program_search
 from holdfast.folders import format_path, get_own_folder
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.agent_section import add_position, has_param_references, resolve_agent
 from holdfast.execute.options import ASKED, USUAL, ModelOptions, WorldOptions
-from holdfast.execute.plane_needs import list_scenarios, needs_planes, needs_web_plane
-from holdfast.execute.site import Site
-from holdfast.execute.slots import count_slots
-from holdfast.execute.targets import check_targets
-from holdfast.execute.worlds import BareWorlds
+from holdfast.execute.plane_needs import check_targets, list_scenarios, needs_planes, needs_web_plane
+from holdfast.execute.resolved_spec import add_position, has_param_references, resolve_agent
+from holdfast.execute.site import BareWorlds, Site
 from holdfast.folders import get_own_folder
 from holdfast.model.codes import RunNote
 from holdfast.model.spec import AgentSpec, Spec
@@ -86,7 +84,7 @@ class _SiteOpening:
             site = await (self.open_bare(agent, parts) if self.spec.world is None else self.open_boxed(agent, parts))
             site.close_rest = parts.pop_all().aclose
         if agent.launched:
-            from holdfast.execute.sandbox_backend import make_program_search
+            from holdfast.execute.boxed_worlds import make_program_search
             from holdfast.world.program_search import ProgramStamps
 
             site.programs = ProgramStamps(agent, make_program_search(self.spec, agent, self.root, self.environ))
@@ -187,9 +185,13 @@ class _SiteOpening:
 
     # -- in sandboxes -------------------------------------------------------------------------------
     async def open_boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
-        from holdfast.execute.boxed_site import open_factory
-        from holdfast.execute.sandbox_backend import find_backend, make_program_search, make_sandbox_note
-        from holdfast.execute.worlds import BoxedWorlds
+        from holdfast.execute.boxed_worlds import (
+            BoxedWorlds,
+            find_backend,
+            make_program_search,
+            make_sandbox_note,
+            open_worlds,
+        )
         from holdfast.world.agent_mounts import mount
 
         assert self.spec.world is not None
@@ -198,15 +200,15 @@ class _SiteOpening:
         mounted = mount(written, self.root, search)
         planes = self.make_planes(mounted.agent, web=True)
         parts.push_async_callback(planes.close)
-        factory = await open_factory(self.spec, mounted, self.root, self.environ, self.world, planes)
-        parts.push_async_callback(factory.close)
+        shared = await open_worlds(self.spec, mounted, self.root, self.environ, self.world, planes)
+        parts.push_async_callback(shared.close)
         at_once = _limit_slots(self.at_once, self.spec.world.resources.concurrency_limit)
         mounts = [
             RunNote("mounts", text) for text in (*mounted.mounts.list_notes(self.root), *mounted.programs.list_notes())
         ]
-        notes = (make_sandbox_note(factory.shared.backend), *mounts)
+        notes = (make_sandbox_note(shared.backend), *mounts)
         return Site(
-            self.spec, self.make_world_agent(mounted.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec)
+            self.spec, self.make_world_agent(mounted.agent), at_once, notes, worlds=BoxedWorlds(shared, self.spec)
         )
 
     def make_world_agent(self, agent: AgentSpec) -> Agent:
@@ -230,3 +232,19 @@ def _limit_slots(at_once: int, limit: int | None) -> int:
 
 def _make_start_notes(texts: Iterable[str]) -> tuple[RunNote, ...]:
     return tuple([RunNote("agent-start", text) for text in texts])
+
+
+RUNNING_SERVER = 10
+"""Parallel trials of an agent that is already running, unless the user says otherwise."""
+
+
+def count_slots(spec: Spec, requested: int | None) -> int:
+    """Return the number of parallel trials: as requested, else `advanced.concurrency`, else by the kind of agent."""
+    agent = spec.agent
+    if agent.runs_alone:
+        return 1
+    requested = requested if requested is not None else spec.concurrency
+    if requested is not None:
+        assert requested >= 1, f"{requested} trials in parallel: every caller rejects that"
+        return requested
+    return RUNNING_SERVER if agent.type == "http" and not agent.launched else os.cpu_count() or 1

@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.execute.injector import OnFault
+from holdfast.execute.context import OnFault
 from holdfast.execute.local import Observed, OnStart, Store
-from holdfast.execute.ray_order import WorkerReport, WorkOrder, encode_trials, read_observation
 from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, await_result, format_error
+from holdfast.execute.ray_worker import WorkerReport, WorkOrder, encode_trials, read_observation
 from holdfast.execute.trace_sink import OnCall
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation

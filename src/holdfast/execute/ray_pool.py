@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.execute.ray_order import WorkerReport, WorkOrder
+from holdfast.execute.ray_worker import WorkerReport, WorkOrder
 from holdfast.model.codes import RunNote
 from holdfast.reading.words import format_plural
 

@@ -12,11 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
-from holdfast.execute.agent_section import resolve_agent
-from holdfast.execute.boxed_site import make_fill
 from holdfast.execute.context import LiveContext
 from holdfast.execute.options import ASKED
 from holdfast.execute.plane_needs import build_plane_settings
+from holdfast.execute.resolved_spec import make_fill, resolve_agent
 from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
@@ -28,7 +27,7 @@ from holdfast.world.kept_world import HOME, KeptWorld
 from holdfast.world.reopened_world import reopen, visit
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
-from holdfast.world.world_factory import WorldFactory
+from holdfast.world.world_factory import open_world
 
 INSIDE = "/kept"
 """Where the complete kept folder is mounted inside, read-only."""
@@ -57,7 +56,7 @@ async def revisit(
     for note in kept_world.notes:
         tell(note)
     context = LiveContext(replace(past.trial, scenario=CALM))
-    async with _open_worlds(folder, kept_world, past, environ, tell) as worlds, worlds.open(context) as world:
+    async with _open_worlds(folder, kept_world, past, environ, tell) as worlds, open_world(worlds, context) as world:
         with world.planes.serve_trial(context):
             return await visit(world.sandbox, {**kept_world.environ, **world.environ}, command)
 
@@ -73,7 +72,7 @@ def _end_on_signals() -> None:
 @asynccontextmanager
 async def _open_worlds(
     folder: Path, kept_world: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: TellText
-) -> AsyncIterator[WorldFactory]:
+) -> AsyncIterator[SiteWorlds]:
     """Worlds that open the kept one."""
     spec = replace(past.spec, scenarios=())
     agent = _resolve_section(past, environ, tell)
@@ -103,7 +102,7 @@ async def _open_worlds(
         for service in world.services:
             if await reopen(service, shared, past.trial, folder, kept_world, tell):
                 there.append(service)
-        yield WorldFactory(shared)
+        yield shared
 
 
 def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:

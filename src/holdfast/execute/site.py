@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.execute.targets import needs_tool_check
-from holdfast.execute.worlds import BareWorlds, Worlds
+from holdfast.errors import HarnessError, HoldfastError, format_error_place
+from holdfast.execute.plane_needs import needs_tool_check
 from holdfast.model.codec import encode_canonical
 from holdfast.model.codes import RunNote
-from holdfast.model.spec import Spec
+from holdfast.model.observation import Answer, Observation
+from holdfast.model.scenario import is_applicable
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
+from holdfast.model.world import Evidence
+from holdfast.plan.checks import fill_params, make_check
+from holdfast.planes.describe import format_exception
+from holdfast.protocols.check import Check, ForeseeingCheck, GatheringCheck, check_traits
+from holdfast.protocols.trial import WorldFindings
+from holdfast.protocols.world import World
 from holdfast.spec.references import interpolate
-from holdfast.world.bare_world import Machine
+from holdfast.world.bare_world import BareWorld, Machine
 
 if TYPE_CHECKING:
     from holdfast.agents import Agent
     from holdfast.execute.simulated_users import SimulatedUsers
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.world.bare_world import Machine
     from holdfast.world.program_search import ProgramStamps
 
 
@@ -91,3 +101,86 @@ class Site:
             if self.close_rest is not None:
                 parts.push_async_callback(self.close_rest)
             parts.push_async_callback(self.agent.close)
+
+
+def list_checks(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
+    """Yield the checks that the trial serves, by rule."""
+    own = frozenset(spec.cell_rules)
+    for rule in spec.invariants if trial.kind != "control" else ():
+        shared = trial.invariant == "*" and rule.id not in own and not rule.probes
+        if (shared or trial.invariant == rule.id) and is_applicable(rule.when, trial.scenario):
+            yield rule.id, make_check(fill_own_params(rule, trial))
+
+
+async def foresee(world: World, checks: Mapping[str, Check]) -> None:
+    """Raise HarnessError if a rule could never be judged, before the agent starts."""
+    for rule, check in checks.items():
+        if isinstance(check, ForeseeingCheck):
+            try:
+                await check.foresee(world)
+            except HoldfastError as broken:
+                raise HarnessError(f"{rule} could never be judged: {broken}", code=broken.code) from broken
+
+
+async def gather_evidence(checks: Mapping[str, Check], world: World, observation: Observation) -> dict[str, Evidence]:
+    """Gather the evidence of every check, by rule; checks that run programs inside come last."""
+    # A program that a check runs inside may change files. Checks that only look must come before it.
+    last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
+    return {
+        rule: await _gather_check(check, world, observation)
+        for rule, check in last
+        if isinstance(check, GatheringCheck)
+    }
+
+
+def fill_own_params(rule: Invariant, trial: Trial) -> Invariant:
+    return fill_params(rule, trial.params) if trial.params else rule
+
+
+async def _gather_check(check: GatheringCheck, world: World, observation: Observation) -> Evidence:
+    """Gather the evidence of a check; a failure is an error of that rule alone."""
+    try:
+        return await check.gather(world, observation)
+    except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the trial
+        return Evidence(
+            error=str(broken)
+            if isinstance(broken, HoldfastError)
+            else format_exception(broken) + format_error_place(broken)
+        )
+
+
+class Worlds(Protocol):
+    """Gives each trial a world."""
+
+    async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
+        """Run the agent in this trial's own world. Its failures are HarnessErrors, never the agent's."""
+        ...
+
+
+class BareWorlds:
+    """Runs agents directly on this machine."""
+
+    def __init__(self, machine: Machine, spec: Spec | None = None) -> None:
+        """`spec`: one of its checks records something after the agent has ended, as a script of `custom` does."""
+        self._machine = machine
+        self._spec = spec
+
+    async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
+        world = BareWorld(context, self._machine)
+        try:
+            if self._spec is None:
+                return await agent.run(task, world)
+            return await self._run_recorded(agent, task, world, self._spec)
+        finally:
+            if world.used:
+                await world.close()
+
+    async def _run_recorded(self, agent: Agent, task: Task, world: BareWorld, spec: Spec) -> Answer:
+
+        context = world.context
+        checks = dict(list_checks(spec, context.trial))
+        await foresee(world, checks)
+        answer = await agent.run(task, world)
+        world.settle()
+        context.findings = WorldFindings(await gather_evidence(checks, world, context.observe(answer)), (), (), ())
+        return answer

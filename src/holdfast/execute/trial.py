@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from holdfast.agents.python.answers import to_text
 from holdfast.errors import AgentUnavailable, HarnessError, format_error_place
-from holdfast.execute.agent_section import add_position
-from holdfast.execute.context import LiveContext
-from holdfast.execute.injector import OnFault
+from holdfast.execute.context import LiveContext, OnFault
+from holdfast.execute.plane_needs import check_tools_offered
+from holdfast.execute.resolved_spec import add_position
 from holdfast.execute.site import Site
-from holdfast.execute.targets import check_tools_offered
 from holdfast.execute.trace_sink import OnCall
 from holdfast.model.codec import make_encodable
 from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn

@@ -17,7 +17,7 @@ from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import rewrite_paths
 from holdfast.reading.file import can_be_workdir
-from holdfast.world.supervisors.conventions import WORKSPACE
+from holdfast.world.supervisors.messages import WORKSPACE
 
 SPEC = "holdfast.yaml"
 _SCRIPT = "verify.py"

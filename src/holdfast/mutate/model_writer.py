@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.execute.agent_section import resolve_model
+from holdfast.execute.resolved_spec import resolve_model
 from holdfast.judge.consult import AdviceCache, Consultation, ModelRole
 from holdfast.judge.judges import find_missing_key
 from holdfast.model.canary import find_echoes

@@ -27,32 +27,29 @@ TICKET = 8
 """Size of an order on the control socket in bytes; the rest of it arrives as descriptors."""
 
 
-class LaunchRequest:
-    """One program to start: what to run, and the descriptors it gets as stdin, stdout and stderr."""
+def spawn(fds: list[int]) -> int:
+    """Start the program that the first descriptor describes, in a new session; the others become its stdin, stdout and
+    stderr.
 
-    def __init__(self, fds: list[int]) -> None:
-        self._fds = fds
-        for fd in fds:
-            os.set_inheritable(fd, False)
+    Raises OSError if it cannot be executed.
+    """
+    written, *stdio = fds
+    argv, env, cwd = unpack_program(os.pread(written, os.fstat(written).st_size, 0))
+    os.chdir(cwd)
+    os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp searches
+    return os.posix_spawnp(
+        argv[0],
+        argv,
+        env,
+        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(stdio)],
+        setsid=True,
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores these; a program expects them
+    )
 
-    def spawn(self) -> int:
-        """Start the program in a new session; raise OSError if it cannot be executed."""
-        written, stdin, stdout, stderr = self._fds
-        argv, env, cwd = unpack_program(os.pread(written, os.fstat(written).st_size, 0))
-        os.chdir(cwd)
-        os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp searches
-        return os.posix_spawnp(
-            argv[0],
-            argv,
-            env,
-            file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((stdin, stdout, stderr))],
-            setsid=True,
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores these; a program expects them
-        )
 
-    def close(self) -> None:
-        for fd in self._fds:
-            os.close(fd)
+def close_all(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def pack_program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
@@ -71,13 +68,15 @@ def unpack_program(data: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]
     return argv, {name: value for name, _, value in pairs}, cwd
 
 
-def receive_order(control: socket.socket) -> tuple[int, LaunchRequest] | None:
-    """Wait for the next order; None when the socket is closed."""
+def receive_order(control: socket.socket) -> tuple[int, list[int]] | None:
+    """Wait for the next order, and return its ticket and descriptors; None when the socket is closed."""
     try:
         ticket, fds, _, _ = socket.recv_fds(control, TICKET, 4)
     except OSError:
         return None
-    return (int.from_bytes(ticket, "big"), LaunchRequest(list(fds))) if ticket else None
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return (int.from_bytes(ticket, "big"), list(fds)) if ticket else None
 
 
 NOTICE = struct.Struct("=Bqqqq")
@@ -149,8 +148,8 @@ class LaunchHost(SpareChild):
         if received is None:
             self.over = True
             return
-        ticket, order = received
-        order.close()
+        ticket, fds = received
+        close_all(fds)
         self._report(REFUSED, ticket, errno.EAGAIN)
 
     def prepare(self) -> None:
@@ -160,9 +159,9 @@ class LaunchHost(SpareChild):
         """Run one program after the other, until a program leaves something behind, or changes this process."""
         me, state = os.getpid(), read_inherited_state()
         while (received := receive_order(self.control)) is not None:
-            ticket, order = received
+            ticket, fds = received
             self.report_taken(TAKEN.pack(me, ticket))
-            self._keep(ticket, order)
+            self._keep(ticket, fds)
             # A keeper is reused only if the next program would find it exactly as the last one did: no leftover
             # processes, and no changed limits, priority or cores.
             if has_children() or read_inherited_state() != state:
@@ -170,16 +169,16 @@ class LaunchHost(SpareChild):
             self.report_taken(TAKEN.pack(me, 0))
         return OVER
 
-    def _keep(self, ticket: int, order: LaunchRequest) -> None:
+    def _keep(self, ticket: int, fds: list[int]) -> None:
         """Start the program, wait for its end, and end its leftovers."""
         began = time.monotonic_ns()
         try:
-            pid = order.spawn()
+            pid = spawn(fds)
         except OSError as refused:
             self._report(REFUSED, ticket, refused.errno or 0)
             return
         finally:
-            order.close()
+            close_all(fds)
         self._report(STARTED, ticket, pid, left=os.getpid())
         # Daemons of the program become children of this process when their parent ends, so `wait` may report other
         # processes.
@@ -226,12 +225,12 @@ def rehearse() -> None:
         return
     written = os.memfd_create("rehearsal")
     os.write(written, pack_program(["/dev/null/none"], os.environ, "."))
-    order = LaunchRequest([written, *(os.dup(written) for _ in range(3))])
+    fds = [written, *(os.dup(written) for _ in range(3))]
     try:
-        order.spawn()
+        spawn(fds)
     except OSError:
         NOTICE.pack(REFUSED, 0, 0, time.monotonic_ns(), 0)
-    order.close()
+    close_all(fds)
 
 
 def linger(group: int) -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+GRACE_S = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+OWN_COMMAND = "HOLDFAST_OWN_COMMAND"
+"""A variable in the environment of Holdfast's own commands, to distinguish their file accesses from the agent's."""
 ROUNDS = 50
 """Maximum number of rounds: each may uncover a new generation of daemons, and a chain is rarely three long."""
 
@@ -23,6 +29,21 @@ def list_children() -> set[int]:
             return set(map(int, listed.read().split()))
     except OSError:
         return set()
+
+
+def list_family(pids: Iterable[int]) -> Iterator[int]:
+    """Yield these processes and all their descendants, nearest first."""
+    waiting = deque(pids)
+    while waiting:
+        yield waiting[0]
+        pid = waiting.popleft()
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            continue
+        for thread in threads:  # each thread has its own list of children
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
+                waiting += map(int, children.read().split())
 
 
 def has_children() -> bool:
@@ -101,20 +122,15 @@ def _is_marked(pid: int, mark: bytes) -> bool:
 
 def kill(pid: int, number: int) -> None:
     """Send a signal to a process that may be gone."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def kill_group(pid: int, number: int) -> None:
     """Send a signal to a process group that may be gone."""
-    if not pid:
-        return
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
+    if pid:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
 
 
 @cache
@@ -129,13 +145,15 @@ def _load_prctl() -> Callable[..., Any] | None:
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
     """Make the kernel signal this process when its parent ends; 0 turns that off."""
-    prctl = _load_prctl()
-    if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    _call_prctl(_PR_SET_PDEATHSIG, int(number))
 
 
 def keep_orphans() -> None:
     """Make this process adopt its orphaned descendants."""
+    _call_prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _call_prctl(option: int, value: int) -> None:
     prctl = _load_prctl()
     if prctl is not None:
-        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl(option, value, 0, 0, 0)

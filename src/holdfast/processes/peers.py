@@ -7,10 +7,11 @@ import os
 import socket
 import struct
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+
+from holdfast.processes.leftovers import list_family
 
 PeerAddress = tuple[str, int]
 """Host and port of a client."""
@@ -31,7 +32,7 @@ def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int 
     inode = find_client_inode(peer, server_port)
     if inode is None:
         return None
-    return next((pid for pid in pids if any(inode in list_sockets(one) for one in list_family(pid))), None)
+    return next((pid for pid in pids if any(inode in list_sockets(one) for one in list_family([pid]))), None)
 
 
 def find_client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
@@ -71,27 +72,6 @@ def _read_shut_directions(answer: bytes) -> int:
             return answer[at + _ATTRIBUTE.size]
         at += max(_ATTRIBUTE.size, size + 3 & ~3)
     return _NO_READING
-
-
-def list_family(pid: int) -> Iterator[int]:
-    """Yield a process and its descendants, nearest first."""
-    waiting = deque([pid])
-    while waiting:
-        yield waiting[0]
-        waiting += _list_children(waiting.popleft())
-
-
-def _list_children(pid: int) -> Iterator[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return
-    for thread in threads:
-        try:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as children:
-                yield from map(int, children.read().split())
-        except OSError:
-            continue
 
 
 def is_descendant(pid: int, from_pid: int) -> bool:
@@ -173,7 +153,7 @@ class ProcessTree:
         if inode in self._sockets:
             return True
         self._sockets = set()
-        for pid in islice(list_family(self.first), NEAR):
+        for pid in islice(list_family([self.first]), NEAR):
             for one in list_sockets(pid):
                 self._sockets.add(one)
                 if one == inode:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, make_output_notes
-
+OUTPUT_LIMIT = 64_000_000
+"""Maximum number of bytes of output that are read; the rest is discarded."""
+OUTPUT_KEPT = 64_000
+"""Maximum number of bytes of output that are stored: its end, where the traceback is."""
 DRAINS = 512
 """Number of reads after the end: bounded, because a leftover process could write forever."""
 _GROUP_END = re.compile(r"\s*\+-+$")
@@ -94,7 +96,11 @@ class Tail:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes about the output for the reader."""
-        return make_output_notes(self._read)
+        if self._read > OUTPUT_LIMIT:
+            return (f"more than {OUTPUT_LIMIT} bytes were printed; only the first ones were read",)
+        if self._read > OUTPUT_KEPT:
+            return (f"{self._read} bytes were printed; the last {OUTPUT_KEPT} are kept",)
+        return ()
 
 
 def _unbox(text: str) -> list[str]:
@@ -164,13 +170,10 @@ class Outlet:
         self._ours, self.child_end = os.pipe()
         os.set_blocking(self._ours, False)
         self._loop.add_reader(self._ours, self._read)
-        self._is_given = False
 
     def close_child_end(self) -> None:
         """Close Holdfast's copy of the end that the program now has."""
-        if not self._is_given:
-            self._is_given = True
-            os.close(self.child_end)
+        self.child_end = close_once(self.child_end)
 
     def drain(self) -> None:
         """Read what has arrived and was not read yet."""
@@ -196,23 +199,19 @@ class Inlet:
         self._loop = asyncio.get_running_loop()
         self._left = memoryview(data)
         self.child_end, self._ours = os.pipe()
-        self._is_given = self._closed = False
+        self._closed = False
         os.set_blocking(self._ours, False)
         self._write()
         if not self._closed:
             self._loop.add_writer(self._ours, self._write)
 
     def close_child_end(self) -> None:
-        if not self._is_given:
-            self._is_given = True
-            os.close(self.child_end)
+        self.child_end = close_once(self.child_end)
 
     def close(self) -> None:
         self.close_child_end()
         if not self._closed:
-            self._closed = True
-            self._loop.remove_writer(self._ours)
-            os.close(self._ours)
+            self._end()
 
     def _write(self) -> None:
         try:
@@ -222,6 +221,9 @@ class Inlet:
             return
         except OSError:  # it has closed its stdin, or ended
             self._left = memoryview(b"")
+        self._end()
+
+    def _end(self) -> None:
         self._closed = True
         self._loop.remove_writer(self._ours)
         os.close(self._ours)
@@ -262,6 +264,13 @@ class Pipes:
         self._inlet.close()
         for outlet in self._outlets:
             outlet.close()
+
+
+def close_once(fd: int) -> int:
+    """Close a descriptor unless it is -1; return -1, the mark of a closed one."""
+    if fd >= 0:
+        os.close(fd)
+    return -1
 
 
 def drain(fd: int, take: Callable[[bytes], None]) -> None:

@@ -15,8 +15,7 @@ from math import inf
 from typing import TypeVar
 
 from holdfast.errors import HarnessError, SandboxFailed
-from holdfast.processes.leftovers import describe_survivors, kill_group
-from holdfast.processes.limits import GRACE_S
+from holdfast.processes.leftovers import GRACE_S, describe_survivors, kill_group
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.protocols.sandbox import Ran, Started, Stdio
 

@@ -16,23 +16,22 @@ from holdfast.model.trial import Trial
 from holdfast.processes.launcher import Descriptors, Launcher
 from holdfast.processes.program import Program
 
-_NPM = {
-    "claude": "@anthropic-ai/claude-code",
-    "codex": "@openai/codex",
-    "goose-binary-linux-x64": "@aaif/goose-binary-linux-x64",
-    "gemini": "@google/gemini-cli",
-    "opencode": "opencode-ai",
+_INSTALL = {
+    "claude": "npm install -g @anthropic-ai/claude-code",
+    "codex": "npm install -g @openai/codex",
+    "gemini": "npm install -g @google/gemini-cli",
+    "goose": "npm install -g @aaif/goose-binary-linux-x64 has it as goose-binary-linux-x64",
+    "goose-binary-linux-x64": "npm install -g @aaif/goose-binary-linux-x64",
+    "opencode": "npm install -g opencode-ai",
+    "aider": "pip install aider-chat",
+    "gptme": "pip install gptme",
+    "interpreter": "pip install open-interpreter 'setuptools<81'",
+    "llm": "pip install llm",
+    "mini": "pip install mini-swe-agent mcp",
+    "sgpt": "pip install shell-gpt click",
+    "smolagent": "pip install smolagents",
 }
-_PIP = {
-    "aider": "aider-chat",
-    "gptme": "gptme",
-    "interpreter": "open-interpreter 'setuptools<81'",
-    "llm": "llm",
-    "mini": "mini-swe-agent mcp",
-    "sgpt": "shell-gpt click",
-    "smolagent": "smolagents",
-}
-_OTHERS = {"goose": "npm install -g @aaif/goose-binary-linux-x64 has it as goose-binary-linux-x64"}
+"""The install commands of known programs."""
 SHELL = "/bin/sh"
 NOT_RUN_CODES = (126, 127)
 """Exit codes of a shell whose command is not executable or does not exist."""
@@ -111,10 +110,7 @@ _HINTS = {
 
 def get_install_command(program: str) -> str:
     """Return the install command of a known program; empty for others."""
-    name = os.path.basename(program)
-    if name in _NPM:
-        return f"npm install -g {_NPM[name]}"
-    return f"pip install {_PIP[name]}" if name in _PIP else _OTHERS.get(name, "")
+    return _INSTALL.get(os.path.basename(program), "")
 
 
 def make_install_hint(program: str) -> str:

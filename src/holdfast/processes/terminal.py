@@ -12,7 +12,7 @@ import termios
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.processes.pipes import Sink, drain, read_now
+from holdfast.processes.pipes import Sink, close_once, drain, read_now
 
 _CODES = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -66,7 +66,6 @@ class Terminal:
         termios.tcsetattr(self._theirs, termios.TCSANOW, settings)
         os.set_blocking(self._ours, False)
         self._loop.add_reader(self._ours, self._read)
-        self._is_given = False
 
     @property
     def stdio(self) -> tuple[int, int, int]:
@@ -88,9 +87,7 @@ class Terminal:
 
     def close_child_ends(self) -> None:
         """Close Holdfast's copy of the end that the program now has."""
-        if not self._is_given:
-            self._is_given = True
-            os.close(self._theirs)
+        self._theirs = close_once(self._theirs)
 
     def drain(self) -> None:
         """Read what has arrived and was not read yet."""

@@ -41,7 +41,7 @@ class Consultations:
     def open(self) -> None:
         """Call before an agent runs: cache entries that others write from here on are not trusted."""
         if self._asking and self._consultation is None:
-            from holdfast.execute.agent_section import resolve_models
+            from holdfast.execute.resolved_spec import resolve_models
             from holdfast.judge.consult import AdviceCache, Consultation
 
             models = resolve_models(self._spec, self._environ)
@@ -120,7 +120,7 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
     asking = [rule for rule in rules if consults_model(rule)]
     if not asking:
         return
-    from holdfast.execute.agent_section import resolve_models
+    from holdfast.execute.resolved_spec import resolve_models
     from holdfast.judge.judges import find_missing_key
 
     models = resolve_models(spec, environ)

@@ -34,7 +34,7 @@ class Conversations:
 
         root = Path(self._spec.path).resolve().parent
         if any(user.model for user in _list_users(self._spec.tasks)):
-            from holdfast.execute.agent_section import resolve_models
+            from holdfast.execute.resolved_spec import resolve_models
             from holdfast.judge.consult import PLAYER, AdviceCache, Consultation
 
             models = resolve_models(self._spec, self._environ)
@@ -55,7 +55,7 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
     named = dict.fromkeys(user.model for user in _list_users(spec.tasks) if user.model)
     if not named:
         return
-    from holdfast.execute.agent_section import resolve_models
+    from holdfast.execute.resolved_spec import resolve_models
     from holdfast.judge.judges import find_missing_key
 
     models = resolve_models(spec, environ)

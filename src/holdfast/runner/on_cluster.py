@@ -12,11 +12,11 @@ from pathlib import Path
 from msgspec import UNSET
 
 from holdfast.errors import UsageError, UserError
+from holdfast.execute.open_site import count_slots
 from holdfast.execute.ray_cluster import LOCAL, Cluster, RayThread, connect
 from holdfast.execute.ray_executor import OnWorkers, RayExecutor
-from holdfast.execute.ray_order import WorkOrder, get_python_version, hash_secrets
 from holdfast.execute.ray_pool import WorkerNeeds
-from holdfast.execute.slots import count_slots
+from holdfast.execute.ray_worker import WorkOrder, get_python_version, hash_secrets
 from holdfast.folders import get_runs_folder
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.loop_choice import choose_loop_factory
+from holdfast.execute.local import choose_loop_factory
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import warn_unmet_recordings, warn_unused_proxy
 from holdfast.model.judged import JudgingProgress

@@ -30,7 +30,7 @@ from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, remove_secrets
 from holdfast.world.service_planes import ServicePlanes, TrialServices
 from holdfast.world.site_worlds import SiteWorlds
-from holdfast.world.supervisors.conventions import WORKSPACE
+from holdfast.world.supervisors.messages import WORKSPACE
 from holdfast.world.unsupported import find_disturbed
 from holdfast.world.world_clock import WorldClock
 
@@ -134,7 +134,7 @@ _AUDITS = {COMMANDS: "commands", HTTP: "http_calls", FILES: "writes_outside"}
 
 
 class BoxedWorld:
-    """The sandbox and services of one trial. `WorldFactory.open` builds it."""
+    """The sandbox and services of one trial. `open_world` builds it."""
 
     def __init__(self, site: SiteWorlds, spec: WorldSpec, folder: Path, context: TrialContext) -> None:
         self.spec = spec

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 
 from msgspec import Struct
@@ -51,15 +52,23 @@ class WorldSettings(Struct, frozen=True):
 class SiteWorlds:
     """The state that the worlds of a site share. Close it after the last world."""
 
-    def __init__(self, settings: WorldSettings, backend: SandboxBackend, site_planes: SitePlanes, folder: Path) -> None:
+    def __init__(
+        self,
+        settings: WorldSettings,
+        backend: SandboxBackend,
+        site_planes: SitePlanes,
+        folder: Path,
+        unsupported: tuple[Isolation, ...] = (),
+    ) -> None:
         self.settings = settings
         self.backend = backend
         self.site_planes = site_planes
-        self.unsupported: tuple[Isolation, ...] = ()
+        self.unsupported = unsupported
         """What the spec asks for and no trial here can do."""
         self.clock: Isolation | None = None
         """Whether agents see the clock that is set for them, once tested."""
         self.folder = folder
+        self.numbers = count(1)
         self.remembered: dict[tuple[str, ...], object] = {}
         """Values that checks store for all trials."""
         self._keepers: dict[bytes, ServiceKeeper] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
@@ -21,45 +20,30 @@ from holdfast.world.boxed_world import LENT, BoxedWorld
 from holdfast.world.sandbox.workspace import copy_tree
 from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, build_variables, list_hosts, list_listeners
 from holdfast.world.site_worlds import SiteWorlds
-from holdfast.world.supervisors.conventions import WORKSPACE
+from holdfast.world.supervisors.messages import WORKSPACE
 from holdfast.world.workspace import fill_databases, place_files, place_fixtures, run_setup
 
 _SYSTEM = {"LANG": "C.UTF-8", "TERM": "dumb"}
 
 
-class WorldFactory:
-    """Opens worlds that share the site's state, and closes that state."""
-
-    def __init__(self, shared: SiteWorlds) -> None:
-        self.shared = shared
-        self._numbers = count(1)
-
-    async def close(self) -> None:
-        await self.shared.close()
-
-    @asynccontextmanager
-    async def open(self, context: TrialContext) -> AsyncIterator[BoxedWorld]:
-        """Open the world of a trial; leaving the context closes it."""
-        trial = context.trial
-        folder = self.shared.folder / f"{trial.id}-{next(self._numbers)}"
-        world = BoxedWorld(self.shared, self.shared.settings.fill(trial), folder, context)
-        opening = _WorldOpening(world, self.shared)
+@asynccontextmanager
+async def open_world(site: SiteWorlds, context: TrialContext) -> AsyncIterator[BoxedWorld]:
+    """Open the world of a trial; leaving the context closes it."""
+    trial, keeping = context.trial, site.settings.keeping
+    world = BoxedWorld(site, site.settings.fill(trial), site.folder / f"{trial.id}-{next(site.numbers)}", context)
+    opening = _WorldOpening(world, site)
+    try:
         try:
             await opening.open_in_time()
             yield world
         except asyncio.CancelledError:
+            keeping = None
             raise
-        except BaseException:
-            await self._keep(world, opening)
-            raise
-        else:
-            await self._keep(world, opening)
         finally:
-            await world.close()
-
-    async def _keep(self, world: BoxedWorld, opening: _WorldOpening) -> None:
-        if self.shared.settings.keeping is not None and world.worth_keeping:
-            await world.keep(self.shared.settings.keeping, opened=opening.has_sandbox)
+            if keeping is not None and world.worth_keeping:
+                await world.keep(keeping, opened=opening.has_sandbox)
+    finally:
+        await world.close()
 
 
 class _WorldOpening:

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.agents.command.agent import CommandAgent
 from holdfast.agents.http.launched import LaunchedHttpAgent
 from holdfast.execute.context import LiveContext
-from holdfast.execute.worlds import BareWorlds
+from holdfast.execute.site import BareWorlds
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec

@@ -13,7 +13,7 @@ import pytest
 from agent_python_site import ask, fault, observe, placed, spec_of, trial_of, with_site
 from golden_words import Golden
 from holdfast.errors import AgentUnavailable, SpecError
-from holdfast.execute.local import execute
+from holdfast.execute.local import LocalExecutor
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
@@ -99,7 +99,7 @@ def test_a_long_run_of_quick_trials_can_be_interrupted(tmp_path: Path) -> None:
     async def use(site: Site) -> int:
         async def all_trials() -> int:
             count = 0
-            async for _ in execute(site, (trial_of(n=n) for n in range(10_000_000))):
+            async for _ in LocalExecutor(site).execute(trial_of(n=n) for n in range(10_000_000)):
                 count += 1
             return count
 

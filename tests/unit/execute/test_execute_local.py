@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from execute_sites import says, site_of, trial_of
-from holdfast.execute.local import execute
+from holdfast.execute.local import LocalExecutor
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -35,7 +35,7 @@ def run(crowd: Crowd, waits: list[str], concurrency: int, stop_after: int | None
     async def all_of_them() -> list[str]:
         site = site_of(crowd, concurrency=concurrency)
         ended: list[str] = []
-        trials = execute(site, (trial_of(wait, n=n) for n, wait in enumerate(waits)))
+        trials = LocalExecutor(site).execute((trial_of(wait, n=n) for n, wait in enumerate(waits)))
         async for trial, seen in trials:
             assert seen.trial == trial.id
             ended.append(trial.task.prompt)
@@ -75,7 +75,7 @@ def test_starts_are_reported() -> None:
 
     async def use() -> None:
         site = site_of(says("ok"), concurrency=2)
-        async for _ in execute(site, [trial_of(n=n) for n in range(5)], started=started.append):
+        async for _ in LocalExecutor(site).execute([trial_of(n=n) for n in range(5)], started=started.append):
             pass
 
     asyncio.run(use())
@@ -88,7 +88,7 @@ def test_a_feed_that_breaks_is_reported() -> None:
         raise OSError("disk full")
 
     async def use() -> None:
-        async for _ in execute(site_of(says("ok"), concurrency=2), feed()):  # type: ignore[arg-type]
+        async for _ in LocalExecutor(site_of(says("ok"), concurrency=2)).execute(feed()):  # type: ignore[arg-type]
             pass
 
     with pytest.raises(OSError, match="disk full"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.execute import local
-from holdfast.execute.local import execute
+from holdfast.execute.local import LocalExecutor
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
@@ -30,7 +30,7 @@ def test_closing_while_the_queue_is_full_ends_at_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(local, "run_trial", _at_once)
 
     async def use() -> None:
-        ended = execute(Site(), TRIALS)  # type: ignore[arg-type]
+        ended = LocalExecutor(Site()).execute(TRIALS)  # type: ignore[arg-type]
         for _ in range(taken + 1):
             await anext(ended)
         for _ in range(10):
@@ -51,7 +51,7 @@ def test_a_trial_that_swallows_its_cancelling_holds_nobody_up(monkeypatch: pytes
     monkeypatch.setattr(local, "run_trial", stubborn)
 
     async def use() -> None:
-        ended = execute(Site(), TRIALS)  # type: ignore[arg-type]
+        ended = LocalExecutor(Site()).execute(TRIALS)  # type: ignore[arg-type]
         await anext(ended)
         for _ in range(10):
             await asyncio.sleep(0)  # three results wait, the queue is full, and three slots are at work
@@ -69,7 +69,7 @@ def test_a_slot_that_breaks_ends_the_execution_with_its_error(monkeypatch: pytes
     monkeypatch.setattr(local, "run_trial", breaks)
 
     async def use() -> list[Any]:
-        return [one async for one in execute(Site(), TRIALS)]  # type: ignore[arg-type]
+        return [one async for one in LocalExecutor(Site()).execute(TRIALS)]  # type: ignore[arg-type]
 
     with pytest.raises(RuntimeError, match="ours"):
         asyncio.run(asyncio.wait_for(use(), 5))
@@ -86,7 +86,7 @@ def test_a_slot_that_fails_ends_the_others_at_once(monkeypatch: pytest.MonkeyPat
         return seen
 
     async def use() -> None:
-        async for _ in execute(Site(), TRIALS, store=store):  # type: ignore[arg-type]
+        async for _ in LocalExecutor(Site()).execute(TRIALS, store=store):  # type: ignore[arg-type]
             pass
 
     with pytest.raises(OSError, match="no space left"):

@@ -13,8 +13,8 @@ import pytest
 from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Workers
-from holdfast.execute.ray_order import WorkerReport, encode_observation, read_trials
 from holdfast.execute.ray_pool import WorkerNeeds
+from holdfast.execute.ray_worker import WorkerReport, encode_observation, read_trials
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Scenario

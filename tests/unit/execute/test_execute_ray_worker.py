@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.execute.ray_order import (
+from holdfast.execute.ray_worker import (
+    TrialWorker,
     WorkerReport,
     WorkOrder,
     build_environment,
@@ -20,7 +21,6 @@ from holdfast.execute.ray_order import (
     hash_secrets,
     read_observation,
 )
-from holdfast.execute.ray_worker import TrialWorker
 from holdfast.model.observation import Observation, Turn
 from holdfast.plan import build_plan
 from holdfast.spec import load

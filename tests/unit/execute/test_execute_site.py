@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.execute.agent_section import has_param_references, resolve_agent
+from holdfast.execute.resolved_spec import has_param_references, resolve_agent
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.slots import count_slots
+from holdfast.execute.open_site import count_slots
 from holdfast.model.spec import AgentSpec, Spec
 
 CORES = os.cpu_count() or 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import SpecError
-from holdfast.execute.targets import check_tools_offered
+from holdfast.execute.plane_needs import check_tools_offered
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trace import TraceEvent

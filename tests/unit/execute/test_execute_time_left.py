@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.errors import HarnessError
-from holdfast.execute.worlds import BoxedWorlds
+from holdfast.execute import boxed_worlds
+from holdfast.execute.boxed_worlds import BoxedWorlds
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import Resources
@@ -55,25 +56,26 @@ class World:
         pass
 
 
-class Worlds:
-    shared = SimpleNamespace(settings=SimpleNamespace(keeping=None, secrets={}, nested=True))
-
-    def __init__(self, left_s):
-        self._left_s = left_s
-
-    @asynccontextmanager
-    async def open(self, context):
-        yield World(context, self._left_s)
+SITE = SimpleNamespace(settings=SimpleNamespace(keeping=None, secrets={}, nested=True))
 
 
-def ran(left_s):
-    context, agent = FakeContext(), Agent()
-    worlds = BoxedWorlds(Worlds(left_s), Spec("spec.yaml", AgentSpec()))
-    return agent, context, lambda: asyncio.run(worlds.run(agent, context.trial.task, context))
+@pytest.fixture
+def ran(monkeypatch):
+    def prepare(left_s):
+        @asynccontextmanager
+        async def open_world(site, context):
+            yield World(context, left_s)
+
+        monkeypatch.setattr(boxed_worlds, "open_world", open_world)
+        context, agent = FakeContext(), Agent()
+        worlds = BoxedWorlds(SITE, Spec("spec.yaml", AgentSpec()))
+        return agent, context, lambda: asyncio.run(worlds.run(agent, context.trial.task, context))
+
+    return prepare
 
 
 @pytest.mark.parametrize("left_s", [0.0, -0.5])
-def test_an_agent_that_no_time_is_left_for_is_not_asked_and_not_to_blame(left_s):
+def test_an_agent_that_no_time_is_left_for_is_not_asked_and_not_to_blame(ran, left_s):
     agent, _, run = ran(left_s)
     with pytest.raises(HarnessError) as raised:
         run()
@@ -82,7 +84,7 @@ def test_an_agent_that_no_time_is_left_for_is_not_asked_and_not_to_blame(left_s)
 
 
 @pytest.mark.parametrize(("left_s", "told"), [(0.2, True), (1.9, False)])
-def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
+def test_a_world_that_takes_most_of_the_time_is_noted(ran, left_s, told):
     agent, context, run = ran(left_s)
     assert run().turns[0].text == "hi"
     assert agent.asked == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from holdfast.execute.boxed_site import make_fill
+from holdfast.execute.resolved_spec import make_fill
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from holdfast.errors import UsageError
-from holdfast.execute.loop_choice import VARIABLE, choose_loop_factory
+from holdfast.execute.local import VARIABLE, choose_loop_factory
 from holdfast.model.events import Event
 from holdfast.plan.options import RunOptions
 from holdfast.runner.job import Job

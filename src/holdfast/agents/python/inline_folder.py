@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from holdfast.errors import UserError
-from holdfast.processes.limits import OUTPUT_KEPT
+from holdfast.processes.pipes import OUTPUT_KEPT
 
 
 class Output(io.TextIOBase):

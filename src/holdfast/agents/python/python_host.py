@@ -22,8 +22,7 @@ from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
-from holdfast.processes.leftovers import describe_survivors, end_marked, kill_group
-from holdfast.processes.limits import GRACE_S
+from holdfast.processes.leftovers import GRACE_S, describe_survivors, end_marked, kill_group
 from holdfast.processes.pipes import read_now
 from holdfast.protocols.trial import TrialContext
 

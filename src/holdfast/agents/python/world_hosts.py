@@ -16,7 +16,7 @@ from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
-from holdfast.processes.limits import GRACE_S
+from holdfast.processes.leftovers import GRACE_S
 from holdfast.processes.program import cancel_and_wait
 from holdfast.processes.startable import BEGIN
 from holdfast.protocols.sandbox import Started

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.processes.limits import OWN_COMMAND
+from holdfast.processes.leftovers import OWN_COMMAND
 from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange, FileHazard, Ran, WatchingSandbox
 from holdfast.protocols.world import World

@@ -20,8 +20,7 @@ from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
 from holdfast.world.sandbox.workspace import make_unavailable_error
 from holdfast.world.supervisors.connection import SupervisorConnection
-from holdfast.world.supervisors.conventions import WORKSPACE, find_bwrap, find_sandbox_user
-from holdfast.world.supervisors.messages import SandboxLayout
+from holdfast.world.supervisors.messages import WORKSPACE, SandboxLayout, find_bwrap, find_sandbox_user
 
 _SETTINGS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),

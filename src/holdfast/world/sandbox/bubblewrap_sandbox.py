@@ -16,16 +16,16 @@ from typing import Literal, cast
 
 from holdfast.errors import SandboxFailed
 from holdfast.model.world import Isolation
+from holdfast.processes.leftovers import list_family
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.limits import ControlGroup
-from holdfast.world.sandbox.live_limits import LiveLimits, list_family
+from holdfast.world.sandbox.live_limits import LiveLimits
 from holdfast.world.sandbox.workspace import OpenSandbox, resolve
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import SupervisedPrograms, SupervisorConnection, await_connected
-from holdfast.world.supervisors.conventions import WORKSPACE
-from holdfast.world.supervisors.messages import SupervisorMessage
+from holdfast.world.supervisors.messages import WORKSPACE, SupervisorMessage
 
 NEVER = "the sandbox could not execute it"
 _ROUND_MS = 10_000

@@ -34,11 +34,11 @@ from holdfast.model.capabilities import (
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
-from holdfast.world.containers.container import Container, Shape, compile_first_process, make_folders, run_docker
 from holdfast.world.sandbox.bubblewrap import MOST_PROCESSES
 from holdfast.world.sandbox.isolation import list_sandbox_isolation
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, make_unavailable_error, open_sandbox, remove
-from holdfast.world.supervisors.conventions import WORKSPACE, find_sandbox_user, format_hosts_file
+from holdfast.world.supervisors.container import Container, Shape, compile_first_process, make_folders, run_docker
+from holdfast.world.supervisors.messages import WORKSPACE, find_sandbox_user, format_hosts_file
 
 
 class DockerBackend:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.processes.limits import OWN_COMMAND
+from holdfast.processes.leftovers import OWN_COMMAND
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.exec_attempt import read_string
 from holdfast.world.sandbox.file_calls import AT_CWD, FileUse, list_uses, list_write_calls
-from holdfast.world.supervisors.conventions import HOME, WORKSPACE
-from holdfast.world.supervisors.messages import WatchOrder
+from holdfast.world.supervisors.messages import HOME, WORKSPACE, WatchOrder
 
 _PAGE = 4096
 _VECTORS = 1024

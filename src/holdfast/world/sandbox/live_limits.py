@@ -7,8 +7,7 @@ import contextlib
 import resource
 import signal
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Container, Iterable
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
@@ -22,17 +21,6 @@ LEAST = 64_000_000
 _PAUSE_S = 0.01
 
 Everybody = Callable[[], Iterable[int]]
-
-
-def list_family(pids: Iterable[int]) -> Iterator[int]:
-    """Yield these processes and all their descendants."""
-    waiting = [*pids]
-    while waiting:
-        pid = waiting.pop()
-        yield pid
-        with contextlib.suppress(OSError):  # it ended
-            for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-                waiting += map(int, listed.read_text().split())
 
 
 class LiveLimits:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.system import System
-from holdfast.world.supervisors.conventions import HOME, WORKSPACE
-from holdfast.world.supervisors.messages import SandboxLayout
+from holdfast.world.supervisors.messages import HOME, WORKSPACE, SandboxLayout
 
 TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.processes.leftovers import kill, kill_group
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
-from holdfast.world.supervisors.conventions import HOME, WORKSPACE
-from holdfast.world.supervisors.messages import StartOrder, make_memory_file
+from holdfast.world.supervisors.messages import HOME, WORKSPACE, StartOrder, make_memory_file
 
 _STATUS, _OPTIONS = 3, 4
 """Descriptors of bubblewrap besides stdin, stdout and stderr; the program inherits none of them."""

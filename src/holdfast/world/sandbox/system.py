@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.world.supervisors.conventions import HOME, format_hosts_file
+from holdfast.world.supervisors.messages import HOME, format_hosts_file
 
 USER = "agent"
 ID = 1000

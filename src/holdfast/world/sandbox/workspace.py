@@ -23,7 +23,7 @@ from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
 from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
 from holdfast.world.sandbox.differences import listdir, lstat, open_file, readlink
-from holdfast.world.supervisors.conventions import HOME, WORKSPACE
+from holdfast.world.supervisors.messages import HOME, WORKSPACE
 
 
 class OpenSandbox:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.processes import scratch
-from holdfast.world.supervisors.conventions import find_bwrap
+from holdfast.world.supervisors.messages import find_bwrap
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from holdfast.errors import ServiceFailed
 from holdfast.processes import scratch
-from holdfast.processes.leftovers import kill_group
-from holdfast.processes.limits import GRACE_S
+from holdfast.processes.leftovers import GRACE_S, kill_group
 from holdfast.world.services.confinement import DATA, SOCKETS, User, change_owner, find_confinement
 from holdfast.world.services.log import ServerLog
 

@@ -1,1 +1,1 @@
-"""The connection to a supervisor process, and the programs it runs."""
+"""Supervisors: the connection to one, the programs it runs, and containers whose first process is one."""

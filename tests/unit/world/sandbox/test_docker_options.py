@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from holdfast.model.world import Resources
-from holdfast.world.containers.container import Shape, build_options, compile_first_process
 from holdfast.world.sandbox.docker import read_isolation
+from holdfast.world.supervisors.container import Shape, build_options, compile_first_process
 
 SHAPE = Shape("img:1", Path("/first"), (1000, 1001), Path("/place"), {"/agent": Path('/a, "b"')}, Resources(), 7)
 

@@ -19,7 +19,7 @@ from holdfast.world.sandbox.live_limits import LiveLimits, format_size
 from holdfast.world.sandbox.mounts import WritableLayer
 from holdfast.world.sandbox.sandboxed_program import ProgramLookup, build_options
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.conventions import find_sandbox_user
+from holdfast.world.supervisors.messages import find_sandbox_user
 from refused import refused
 
 

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from holdfast.execute import sandbox_backend
+from holdfast.execute import boxed_worlds
 from holdfast.world.sandbox import system
 from holdfast.world.sandbox.system import select_mounts
 
@@ -63,13 +63,13 @@ def test_a_link_out_of_a_folder_that_is_shown_leads_somewhere_inside(python, tmp
 
 
 def test_a_python_that_names_folders_that_nobody_made_is_shown_without_them(monkeypatch, tmp_path):
-    usual = sandbox_backend.list_interpreter_paths()
+    usual = boxed_worlds.list_interpreter_paths()
     monkeypatch.setattr(
-        sandbox_backend.python_site, "getsitepackages", lambda: [str(tmp_path / "dist-packages"), "/usr/lib/x"]
+        boxed_worlds.python_site, "getsitepackages", lambda: [str(tmp_path / "dist-packages"), "/usr/lib/x"]
     )
-    assert sandbox_backend.list_interpreter_paths().keys() <= usual.keys()
+    assert boxed_worlds.list_interpreter_paths().keys() <= usual.keys()
     (tmp_path / "dist-packages").mkdir()
-    assert str(tmp_path / "dist-packages") in sandbox_backend.list_interpreter_paths()
+    assert str(tmp_path / "dist-packages") in boxed_worlds.list_interpreter_paths()
 
 
 def test_the_folders_of_an_interpreter_that_are_gone_are_not_shown(monkeypatch, tmp_path):

@@ -27,7 +27,12 @@ from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.protocols.service import ContainedKind, WarmService
 from holdfast.service_kinds import get_port
-from holdfast.world.containers.container import (
+from holdfast.world.services.confinement import compute_data_limit
+from holdfast.world.services.container.contained import ContainedService
+from holdfast.world.services.container.ports import ContainerPorts, await_ready, describe_end, read_log_tail
+from holdfast.world.services.server import SocketFolder
+from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.supervisors.container import (
     Container,
     Shape,
     compile_first_process,
@@ -36,14 +41,8 @@ from holdfast.world.containers.container import (
     run_container,
     run_docker,
 )
-from holdfast.world.containers.container_owner import LABEL, identify_owner, sweep
-from holdfast.world.services.confinement import compute_data_limit
-from holdfast.world.services.container.contained import ContainedService
-from holdfast.world.services.container.ports import ContainerPorts, await_ready, describe_end, read_log_tail
-from holdfast.world.services.server import SocketFolder
-from holdfast.world.services.spares import SpareKeeper
-from holdfast.world.supervisors.conventions import find_sandbox_user, format_hosts_file
-from holdfast.world.supervisors.messages import make_memory_file
+from holdfast.world.supervisors.container_owner import LABEL, identify_owner, sweep
+from holdfast.world.supervisors.messages import find_sandbox_user, format_hosts_file, make_memory_file
 
 KEEPER = "holdfast.keeper"
 """The label of the containers that one lifeline holds."""

@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.service_kinds import get_port
 from holdfast.streams.connection_end import ConnectionEnd, join
-from holdfast.world.containers.container import run_docker
+from holdfast.world.supervisors.container import run_docker
 
 Connect = Callable[[int], Awaitable[socket]]
 AT_ONCE = 1_000

@@ -18,11 +18,10 @@ from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
 from holdfast.streams.unix_sockets import open_socket_path
 from holdfast.world.compiled import CannotCompile, compile_source
-from holdfast.world.containers.container_owner import LABEL, identify_owner
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, await_connected
-from holdfast.world.supervisors.conventions import HOME, WORKSPACE
-from holdfast.world.supervisors.messages import SupervisorMessage
+from holdfast.world.supervisors.container_owner import LABEL, identify_owner
+from holdfast.world.supervisors.messages import HOME, WORKSPACE, SupervisorMessage
 
 SOURCE = Path(__file__).with_name("first_process.c")
 _FLAGS = ("-O2", "-static")

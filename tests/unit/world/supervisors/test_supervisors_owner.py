@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.containers import container_owner as owner
+from holdfast.world.supervisors import container_owner as owner
 
 PARTS = ("host", "boot", "space", "pid", "began")
 

@@ -1,17 +1,21 @@
-"""Resolves the references in the agent's section and in `models:`."""
+"""Resolves the references in a spec: in the agent's section, in `models:`, and in the world of each trial."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.trial import Trial
+from holdfast.model.world import WorldSpec
 from holdfast.spec.explain import find_key_position
 from holdfast.spec.references import find_names, interpolate, resolve
+from holdfast.spec.shell_places import fill_command
 
 
 def resolve_agent(
@@ -33,8 +37,6 @@ def resolve_agent(
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
     changes["dialogue"] = tuple(replace(step, type=resolve_text(step.type)) for step in agent.dialogue)
     if agent.command is not None:  # a dollar in it belongs to the shell
-        from holdfast.spec.shell_places import fill_command
-
         changes["command"] = fill_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):
         changes["mcp_config"] = _resolve_nested(agent.mcp_config, resolve_text)
@@ -94,3 +96,43 @@ def add_position(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
     return AgentUnavailable(
         f"{spec.path}:{at.line}: {gone}", code=gone.code, hint=gone.hint, body=gone.body, config=gone.config
     )
+
+
+def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
+    """Return the world of one trial with its references resolved."""
+    plain = msgspec.to_builtins(world)
+
+    def fill(trial: Trial) -> WorldSpec:
+        def fill_value(part: Any) -> Any:
+            if isinstance(part, str):
+                return resolve(part, environ, secrets=secrets, params=trial.params)
+            if isinstance(part, dict):
+                return {key: fill_part(key, inner) for key, inner in part.items()}
+            return [fill_value(inner) for inner in part] if isinstance(part, list | tuple) else part
+
+        def fill_part(key: str, inner: Any) -> Any:
+            if key in _NAMED and isinstance(inner, dict):  # their keys are the user's own words
+                return {name: fill_value(text) for name, text in inner.items()}
+            fill_in = _AS_WRITTEN.get(key)
+            return fill_value(inner) if fill_in is None else fill_text(inner, fill_in)
+
+        def fill_text(part: Any, fill_in: _FillIn) -> Any:
+            if isinstance(part, str):
+                return fill_in(part, trial.params)
+            return [fill_text(inner, fill_in) for inner in part] if isinstance(part, list | tuple) else part
+
+        return msgspec.convert(fill_value(plain), WorldSpec)
+
+    return fill
+
+
+_NAMED = ("env", "headers", "dns_overrides")
+_FillIn = Callable[[str, Mapping[str, Any]], str]
+_AS_WRITTEN: Mapping[str, _FillIn] = {
+    "commands": fill_command,
+    "content": interpolate,
+    "response": interpolate,
+    "sql": interpolate,
+    "wait_for": fill_command,
+}
+"""A dollar here belongs to the shell, the database or the mock; parameters are filled in, in a shell as one word."""
