@@ -154,13 +154,21 @@ def answers_the_first() -> Answer:
     return answer
 
 
+CROWD = 4
+"""Concurrent requests that the mutation sends at least, besides ours."""
+
+
 def answers_in_reverse() -> Answer:
     """Gives the answers out in another order than the requests came in."""
     stack: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
         stack.append((await request.json())["input"])
-        await asyncio.sleep(0.05)
+        # Until the others have arrived, however busy the machine is: alone, it would answer its own question.
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            if len(stack) >= CROWD:
+                break
         return repeated(stack.pop())
 
     return answer

@@ -16,9 +16,6 @@ import page_build
 from holdfast.model.run import Overall, PartResult, Run
 from holdfast.report.page.html import BUNDLE, Html, render_overall_page
 
-INTERACTIVE_MS = 1000
-"""The budget for 10,000 cells. The best of several openings counts: the machine may be busy, the page is the same."""
-
 
 @pytest.fixture(scope="module")
 def runs() -> Any:
@@ -317,10 +314,11 @@ def test_heads_of_long_names_leave_the_columns_narrow(show: Callable[..., Any], 
     assert name in page.get_attribute(".head >> nth=2", "title")
 
 
-def test_ten_thousand_cells_are_usable_within_a_second(show: Callable[..., Any], runs: Any) -> None:
-    run = runs.large(200, 50)
-    times = [int(show(run).get_attribute("html", "data-ready")) for _ in range(3)]
-    assert min(times) <= INTERACTIVE_MS
+def test_ten_thousand_cells_are_shown_with_few_elements(show: Callable[..., Any], runs: Any) -> None:
+    """How soon the page is usable is measured by `make bench page`; it depends on the number of elements."""
+    page = show(runs.large(200, 50))
+    assert page.locator(".matrix .cell, .matrix td").count() > 500
+    assert page.evaluate("document.querySelectorAll('*').length") < 4_000
 
 
 @pytest.mark.parametrize("name", ["with_matrix", "alone"])
