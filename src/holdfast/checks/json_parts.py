@@ -128,7 +128,7 @@ def _iter_schema_patterns(schema: Any) -> Iterator[str]:
 def find_violation(schema: dict[str, Any], value: Any) -> str | None:
     """Return the first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
     try:
-        errors = list(islice(build_validator(schema).iter_errors(value), 1))
+        errors = list(islice(build_validator(schema, formats=True).iter_errors(value), 1))
     except UnicodeEncodeError:
         raise
     except ValueError as bad:

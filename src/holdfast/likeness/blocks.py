@@ -98,9 +98,16 @@ def _parse_json(text: str) -> Any:
     if not text.startswith(("{", "[")):
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
         return None
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        raise ValueError("a duplicate key: readers differ about which value counts")
+    return built
 
 
 def _add_code(code: str, name: str, blocks: TextBlocks) -> None:

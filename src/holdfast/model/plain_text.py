@@ -214,6 +214,7 @@ def _classify_marks(sign: str, before: str, after: str) -> tuple[bool, bool]:
 
 _JSON = re.compile(r"\s*(?:`{3,}(?:json)?\s*)?[\[{\"]", re.IGNORECASE)
 _JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
+_PERCENT_ESCAPE = "%[0-9A-Fa-f]{2}"
 _CONTROLS = dict(zip("bfnrt", "\b\f\n\r\t", strict=True))
 _NESTED = 3
 """Depth of JSON inside JSON strings that is read."""
@@ -223,11 +224,12 @@ def iter_readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterato
     """Yield the distinct readings of a text, the original first; `forbids` also searches the text without formatting
     marks.
 
-    An answer in JSON is also read with its escapes resolved. `by_line`: lines stay as they are.
+    An answer in JSON is also read with its escapes resolved, and for `forbids` any text with those of URLs. `by_line`:
+    lines stay as they are.
     """
     yield text
     known = [text]
-    for written in _iter_unescaped(text):
+    for written in _iter_unescaped(text, urls=forbids):
         plain = to_canonical_text(written)
         for reading in (plain, _strip_marks(plain, by_line=by_line)) if forbids else (plain,):
             if reading not in known:
@@ -235,9 +237,13 @@ def iter_readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterato
                 yield reading
 
 
-def _iter_unescaped(text: str) -> Iterator[str]:
-    """Yield the text, and the text of the JSON strings in it."""
+def _iter_unescaped(text: str, *, urls: bool) -> Iterator[str]:
+    """Yield the text, the text of its URLs, and the text of the JSON strings in it."""
     yield text
+    if urls and re.search(_PERCENT_ESCAPE, text):
+        from urllib.parse import unquote
+
+        yield unquote(text)
     for _ in range(_NESTED):
         if "\\" not in text or not _JSON.match(text) or text.rstrip(" \t\r\n`")[-1:] not in ("}", "]", '"'):
             return

@@ -84,16 +84,19 @@ def _skip_space(text: str, at: int) -> int:
     return match.end()
 
 
-def build_validator(schema: Mapping[str, Any]) -> Any:
-    """Return a validator for the schema; raise ValueError if it is invalid, or refers to something outside it."""
-    return _compile_schema(encode_canonical(schema))
+def build_validator(schema: Mapping[str, Any], *, formats: bool = False) -> Any:
+    """Return a validator for the schema; raise ValueError if it is invalid, or refers to something outside it.
+
+    With `formats` it also checks the formats that JSON Schema names, such as `date`.
+    """
+    return _compile_schema(encode_canonical(schema), formats)
 
 
 @lru_cache(maxsize=256)
-def _compile_schema(schema: bytes) -> Any:
+def _compile_schema(schema: bytes, formats: bool) -> Any:
     from jsonschema_rs import validator_for
 
-    return validator_for(json.loads(schema), retriever=_fetch_nothing)
+    return validator_for(json.loads(schema), retriever=_fetch_nothing, validate_formats=formats)
 
 
 def _fetch_nothing(uri: str) -> Any:

@@ -56,6 +56,22 @@ def test_schema_must_hold():
     assert ValidJson(schema=SCHEMA).decide(exhibit("{}")).passed is False
 
 
+@pytest.mark.parametrize(
+    ("name", "bad", "good"),
+    [
+        ("date", "2026-13-45", "2026-01-05"),
+        ("date-time", "2026-01-05", "2026-01-05T10:00:00Z"),
+        ("email", "nobody", "ann@example.com"),
+        ("uuid", "123", "123e4567-e89b-12d3-a456-426614174000"),
+    ],
+)
+def test_formats_of_the_schema_must_hold(name, bad, good):
+    check = ValidJson(schema={"type": "string", "format": name})
+    assert check.decide(exhibit(f'"{bad}"')).code == "schema-broken"
+    assert check.decide(exhibit(f'"{good}"')).passed is True
+    assert ValidJson(schema={"type": "string", "format": "own"}).decide(exhibit(f'"{bad}"')).passed is True
+
+
 @pytest.mark.parametrize("path", ["items.0.n", "$.items[0].n", "$..n"])
 def test_path_must_exist(path):
     assert ValidJson(path=path).decide(exhibit('{"items": [{"n": null}]}')).passed

@@ -94,6 +94,13 @@ def test_data_code_and_tables_are_compared_as_what_they_are(expected, actual, al
     assert (compare(expected, actual).score >= 0.75) is alike
 
 
+@pytest.mark.parametrize("twice", ['{"paid": false, "paid": true}', '[{"paid": false, "paid": true}]'])
+def test_data_with_a_duplicate_key_is_not_like_the_last_of_its_values(twice):
+    once = twice.replace('"paid": false, ', "")
+    assert compare(once, twice).score < 0.75
+    assert compare(twice, twice).score == 1
+
+
 def test_an_empty_text_is_like_nothing_else():
     assert compare("", "The order ships today.").score == 0
     assert compare("Yes, it is.", "No, it is not.").score == 0

@@ -84,6 +84,8 @@ def test_unmarked_is_the_rendered_text() -> None:
 def test_each_reading_comes_once_and_the_text_itself_first() -> None:
     assert list(iter_readings("plain", forbids=True)) == ["plain"]
     assert list(iter_readings("caf\u0065\u0301", forbids=True)) == ["cafe\u0301", "café"]
+    assert list(iter_readings("a%40b", forbids=True)) == ["a%40b", "a@b"]
+    assert list(iter_readings("a%40b 50%", forbids=False)) == ["a%40b 50%"]
     assert list(iter_readings("**a**&#64;b", forbids=False)) == ["**a**&#64;b", "**a**@b"]
     assert list(iter_readings("**a**&#64;b", forbids=True)) == ["**a**&#64;b", "**a**@b", "a@b"]
     assert list(iter_readings("**a**&amp;#64;", forbids=True))[-1] == "a&#64;"

@@ -49,7 +49,7 @@ class FileContent:
         if away := find_unreadable_path(place):
             return away
         if place.kind != "file":
-            why = f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}"
+            why = f"{name} {_FOLDER}" if place.kind == "folder" else f"there is no {name}"
             return Finding(False, why, "file-missing", (place.kind,), empty=True)
         excerpt, lacked = self._find_violations([place.content, *([place.otherwise] if place.otherwise else [])])
         if excerpt:

@@ -35,7 +35,7 @@ class FileExists:
         place = read_evidence(exhibit, [self.path], PathState)
         if away := find_unreadable_path(place):
             return away
-        there = place.kind != "nothing"
+        there = place.kind in ("file", "folder")
         what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"
         code = "file-there" if there else "file-missing"
         return Finding(there, what + (", a folder" if place.kind == "folder" else ""), code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Literal
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from holdfast.protocols.sandbox import Sandbox
 class PathState(Struct, frozen=True, omit_defaults=True):
     """The state of a path when the agent had ended."""
 
-    kind: Literal["file", "folder", "nothing", "out_of_reach", "outside"]
+    kind: Literal["file", "folder", "nothing", "link to nothing", "out_of_reach", "outside"]
     why: str = ""
     """Why it cannot be read, or which link of the agent leaves the workspace."""
     content: str = ""
@@ -36,7 +37,10 @@ def read_path(sandbox: Sandbox, path: str, *, read: bool = False) -> PathState:
     try:
         host_path = sandbox.find(path)
         if host_path is None:
-            return PathState("nothing")
+            # What a link leads to may be missing, but the link itself is there.
+            at = PurePosixPath(path)
+            folder = sandbox.find(str(at.parent))
+            return PathState("link to nothing" if folder and (folder / at.name).is_symlink() else "nothing")
         if host_path.is_dir():
             return PathState("folder")
         if not read:

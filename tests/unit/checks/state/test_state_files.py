@@ -39,6 +39,15 @@ def test_a_file_or_folder_is_there_or_not(place: Path, path: str, there: bool) -
     assert judged(FileAbsent(path), place).passed is not there
 
 
+@pytest.mark.parametrize("path", ["dangling", "folder/dangling"])
+def test_a_link_to_nothing_is_no_file_but_not_nothing_either(place: Path, path: str) -> None:
+    (place / path).symlink_to("gone")
+    assert judged(FileExists(path), place).code == "file-missing"
+    assert judged(FileContent(path, not_contains="x"), place).code == "file-missing"
+    found = judged(FileAbsent(path), place)
+    assert (found.passed, found.code, found.key) == (False, "file-there", ("link to nothing",))
+
+
 def test_a_link_out_of_the_workspace_fails_every_check(place: Path) -> None:
     for check in (FileExists("away"), FileAbsent("away"), FileContent("away", not_contains="x")):
         found = judged(check, place)
