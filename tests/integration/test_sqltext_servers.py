@@ -8,7 +8,7 @@ import pytest
 from pymysql.constants.CLIENT import MULTI_STATEMENTS
 from tcp_kit import Mysql, Postgres, mysql, postgres
 
-from holdfast.sqltext.cursor import split_statements
+from holdfast.sqltext.script import split_statements
 
 BOTH = ["1", "'a;b'", "'it''s;'", "1 /* ; ' */", "1 -- ';\n", "1 AS x$y", "'a'\n';b'", "2*/* ; */3"]
 POSTGRES = [

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Recording, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.luck import Luck, compute_trial_seed
+from holdfast.planes.injection.active_injection import Luck, compute_trial_seed
 
 params = st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 9), st.text(max_size=4)), max_size=3)
 trials = st.builds(

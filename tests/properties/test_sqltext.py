@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.sqltext.cursor import split_statements
 from holdfast.sqltext.lexer import Dialect, tokenize
-from holdfast.sqltext.script import split
+from holdfast.sqltext.script import split, split_statements
 from holdfast.sqltext.transaction import parse_transaction
 from holdfast.sqltext.writes import find_writes
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from example_counts import examples
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.planes.http.values import encode_body
-from holdfast.planes.injection.luck import Luck
+from holdfast.planes.http.request import encode_body
+from holdfast.planes.injection.active_injection import Luck
 from holdfast.planes.injection.outcome_comparison import are_alike
 from holdfast.protocols.fault import Call, Failed, ReceivedReply, Reply
 from planes_kit import FakeContext

@@ -7,11 +7,11 @@ import ssl as ssl_module
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
-from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, build_request, parse_endpoint
+from holdfast.http1.reply_parser import CollectedReply
 from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection, UpstreamReply
-from holdfast.streams.failures import FailureKind, NotConnected, UpstreamFailed
+from holdfast.streams.sockets import FailureKind, NotConnected, UpstreamFailed
 
 __all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams", "WasAccepted"]
 

@@ -6,8 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from holdfast.http1.frame import build_frame, build_switch_head
-from holdfast.http1.heads import BadRequest, BodyFraming, Fields, RequestHead, read_body_framing
+from holdfast.http1.heads import (
+    BadRequest,
+    BodyFraming,
+    Fields,
+    RequestHead,
+    build_frame,
+    build_switch_head,
+    read_body_framing,
+)
 from holdfast.http1.listener import ClientConnection
 from holdfast.http1.tunnel import Tunnel
 from holdfast.streams.socket_stream import BodyBuffer

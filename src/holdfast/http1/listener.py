@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from holdfast.http1.heads import BadRequest
-from holdfast.streams.presence import has_left
 from holdfast.streams.socket_stream import SocketStream
+from holdfast.streams.sockets import has_left
 
 if TYPE_CHECKING:
     import ssl

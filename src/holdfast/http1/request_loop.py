@@ -10,8 +10,7 @@ from typing import TypeAlias
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from holdfast.http1.exchange import SPARE, Exchange
-from holdfast.http1.frame import build_frame
-from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, measure_fields
+from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, build_frame, measure_fields
 from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import ALL, PIPELINE, UPGRADE, discard
 

@@ -44,10 +44,7 @@ class Tunnel:
 
     async def write(self, data: bytes) -> None:
         """Send, and wait while the client does not read; raise ConnectionResetError once it is gone."""
-        if self.connection.is_gone:
-            raise ConnectionResetError("the client is gone")
-        self.connection.send(data)
-        await self.connection.drain()
+        await self.connection.write(data)
 
     def close(self) -> None:
         """Close after sending what was written."""

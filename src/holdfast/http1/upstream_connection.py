@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from holdfast.http1.heads import RawFields, find_header
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.http1.reply_parser import ReplyParser
-from holdfast.streams.failures import UpstreamFailed
 from holdfast.streams.socket_stream import BodyBuffer, SocketStream
+from holdfast.streams.sockets import UpstreamFailed
 
 if TYPE_CHECKING:
     import ssl

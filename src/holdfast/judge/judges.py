@@ -97,6 +97,6 @@ class Judges:
         return JudgeClient(source, meant, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
 
     def _load_trusted_roots(self) -> SSLContext:
-        from holdfast.planes.http.roots import create_trusted_context
+        from holdfast.planes.http.trust import create_trusted_context
 
         return create_trusted_context(self._environ)

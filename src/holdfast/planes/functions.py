@@ -12,9 +12,8 @@ from types import FunctionType, TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
-from holdfast.planes.injection.raised_error import build_exception
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.open_call import FaultWaited, OpenCall, drive, get_current_weather, get_open_calls
+from holdfast.planes.open_call import FaultWaited, OpenCall, build_exception, drive, get_current_weather, get_open_calls
 from holdfast.planes.swap import find_kind
 from holdfast.planes.traced_call import TracedCall
 from holdfast.protocols.fault import Call, Failed, Forward, Reply
@@ -60,23 +59,19 @@ class Hook:
         return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
 
     def _call_plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
-        n, faced = (
-            weather.count(*self.key),
-            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
-        )
-        sight = self._start_trace(weather, n, args, kwargs)
-        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
-            value = self._call_blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
-            watched.record_value(value)
+        n, faced, traced = self._begin(weather, args, kwargs)
+        with OpenCall(weather, self.key), _TracedBody(traced) as body:
+            value = self._call_blocking(weather, n, args, kwargs, traced) if faced else self.original(*args, **kwargs)
+            body.record_value(value)
         return value
 
-    def _call_blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: TracedCall | None) -> Any:
+    def _call_blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, traced: TracedCall | None) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(self._call_original(args, kwargs))
 
         try:
             return self._drive_faults(
-                weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, sight)
+                weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, traced)
             )
         except _CarriedStop as stopped:
             raise stopped.stop from None
@@ -85,58 +80,46 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
-        n, faced = (
-            weather.count(*self.key),
-            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
-        )
-        sight = self._start_trace(weather, n, args, kwargs)
-        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
+        n, faced, traced = self._begin(weather, args, kwargs)
+        with OpenCall(weather, self.key), _TracedBody(traced) as body:
             if faced:
-                value = await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, sight)
+                value = await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, traced)
             else:
                 value = await self.original(*args, **kwargs)
-            watched.record_value(value)
+            body.record_value(value)
         return value
 
     def _call_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply(list(self.original(*args, **kwargs)))
 
-        n, faced = (
-            weather.count(*self.key),
-            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
-        )
-        sight = self._start_trace(weather, n, args, kwargs)
+        n, faced, traced = self._begin(weather, args, kwargs)
         if not faced:
             items = iter(self.original(*args, **kwargs))
-            return items if sight is None else _trace_items(sight, items)
-        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
+            return items if traced is None else _trace_items(traced, items)
+        with OpenCall(weather, self.key), _TracedBody(traced) as body:
             values = _to_list(
                 self._drive_faults(
-                    weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, sight)
+                    weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, traced)
                 )
             )
-            watched.record_value(values)
+            body.record_value(values)
         return iter(values)
 
     async def _call_async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply([item async for item in self.original(*args, **kwargs)])
 
-        n, faced = (
-            weather.count(*self.key),
-            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
-        )
-        sight = self._start_trace(weather, n, args, kwargs)
+        n, faced, traced = self._begin(weather, args, kwargs)
         if not faced:
-            with _TracedBody(sight) as watched:
+            with _TracedBody(traced) as body:
                 async for item in self.original(*args, **kwargs):
                     yield item
-                watched.record_stream()
+                body.record_stream()
             return
-        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
-            items = _to_list(await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, sight))
-            watched.record_value(items)
+        with OpenCall(weather, self.key), _TracedBody(traced) as body:
+            items = _to_list(await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, traced))
+            body.record_value(items)
         for item in items:
             yield item
 
@@ -148,21 +131,27 @@ class Hook:
         kwargs: Kwargs,
         forward: Forward,
         sleep: Any,
-        sight: TracedCall | None,
+        traced: TracedCall | None,
     ) -> Any:
         call = Call(*self.key, self._bind_arguments(args, kwargs), n)
         try:
-            if sight is None:
+            if traced is None:
                 return (await weather.inject(call, forward, sleep)).value
             modes: dict[int, str] = {}
-            sight.expect_faults(modes)
-            return (await weather.inject(call, forward, sleep, modes=modes, sent=sight.mark_sent)).value
+            traced.expect_faults(modes)
+            return (await weather.inject(call, forward, sleep, modes=modes, sent=traced.mark_sent)).value
         except Failed as failure:
             raised = build_exception(failure)
             raise raised from raised.__cause__  # a recorded exception has its own traceback
         except HarnessError as ours:
             weather.broke(ours)
             raise
+
+    def _begin(self, weather: Weather, args: Args, kwargs: Kwargs) -> tuple[int, bool, TracedCall | None]:
+        """Count a call; return its number, whether something may act on it, and its trace."""
+        n = weather.count(*self.key)
+        faced = bool(weather.find_facing(*self.key)) or (self._is_tool and weather.replays_functions)
+        return n, faced, self._start_trace(weather, n, args, kwargs)
 
     def _start_trace(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
         """Return the call as the trace will record it; None if nothing observes it."""
@@ -228,18 +217,18 @@ class _TracedBody:
     finished.
     """
 
-    def __init__(self, sight: TracedCall | None) -> None:
-        self._sight = sight
+    def __init__(self, traced: TracedCall | None) -> None:
+        self._traced = traced
 
     def record_value(self, value: Any) -> None:
-        if self._sight is not None:
-            self._sight.record_value(value)
-            self._sight = None
+        if self._traced is not None:
+            self._traced.record_value(value)
+            self._traced = None
 
     def record_stream(self) -> None:
-        if self._sight is not None:
-            self._sight.record_stream()
-            self._sight = None
+        if self._traced is not None:
+            self._traced.record_stream()
+            self._traced = None
 
     def __enter__(self) -> _TracedBody:
         return self
@@ -249,8 +238,8 @@ class _TracedBody:
     ) -> None:
         if raised is None or isinstance(raised, GeneratorExit):
             self.record_stream()
-        elif self._sight is not None:
-            self._sight.record_exception(raised)
+        elif self._traced is not None:
+            self._traced.record_exception(raised)
 
 
 class _CarriedStop(Exception):
@@ -261,9 +250,9 @@ class _CarriedStop(Exception):
         self.stop = stop
 
 
-def _trace_items(sight: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
+def _trace_items(traced: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
     """Yield the same items, pass on sent values, and report the end to the trace."""
-    with _TracedBody(sight):
+    with _TracedBody(traced):
         return (yield from items)
 
 

@@ -24,7 +24,7 @@ from holdfast.errors import AgentUnavailable, UserError
 from holdfast.folders import format_path
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.planes.trial_address import NO_TRIAL
-from holdfast.streams.unix_sockets import open_socket_path
+from holdfast.streams.sockets import open_socket_path
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
@@ -126,7 +126,7 @@ class Standby:
     """
 
     def __init__(self, folder: Path, place: GatewayAddress, tell: Callable[[str], None] = lambda _: None) -> None:
-        from holdfast.planes.http.authority import Authority
+        from holdfast.planes.http.trust import Authority
 
         self._tell = tell
         self._socket = _bind_socket(place.host, place.port)

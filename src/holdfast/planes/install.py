@@ -9,10 +9,10 @@ from operator import setitem
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.functions import Hook
+from holdfast.planes.registry import ToolUnusable
 from holdfast.planes.swap import CallableHome, DeclaredCallable, put_back, replace_code, replace_references, restore
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
@@ -37,9 +37,8 @@ class InstalledHooks:
         if pieces and not fresh:
             return
         if declared.name in names:
-            raise UserError(
+            raise ToolUnusable(
                 f"two different {declared.plane} functions are called {declared.name!r}",
-                code="tool-unusable",
                 hint="name one: {name: x, callable: m:f}",
             )
         self._kept.append(declared)
@@ -58,9 +57,8 @@ class InstalledHooks:
     def _is_wrapped(self, piece: tuple[FunctionType, object | None], name: str) -> bool:
         known = self._wrapped.get((id(piece[0]), id(piece[1])))
         if known is not None and known != name:
-            raise UserError(
+            raise ToolUnusable(
                 f"{name!r} and {known!r} are the same function; a fault could not distinguish them",
-                code="tool-unusable",
                 hint="declare it once",
             )
         return known is not None
@@ -116,9 +114,8 @@ def _resolve_reference(plane: str, ref: ToolRef) -> DeclaredCallable:
 def _iterate_registered(path: str) -> Iterator[DeclaredCallable]:
     mapping, _, _ = resolve(path)
     if not isinstance(mapping, Mapping):
-        raise UserError(
+        raise ToolUnusable(
             f"agent.tool_registry {path!r} is a {type(mapping).__name__}, not a mapping of name to callable",
-            code="tool-unusable",
             hint="use a dict or holdfast.ToolRegistry",
         )
     for name in list(mapping):  # not items(): a list of pairs would count as another reference
@@ -175,7 +172,7 @@ def resolve(path: str) -> tuple[Any, Any, str]:
     """
     module_name, _, attributes = path.partition(":")
     if not module_name or not attributes:
-        raise UserError(f"{path!r} is not of the form module:attribute", code="tool-unusable")
+        raise ToolUnusable(f"{path!r} is not of the form module:attribute")
     target: Any = import_module(module_name)
     holder, key = target, ""
     for key in attributes.split("."):
@@ -183,10 +180,8 @@ def resolve(path: str) -> tuple[Any, Any, str]:
         try:
             target = getattr(target, key)
         except AttributeError:
-            raise UserError(
-                f"{path!r}: {_describe_holder(holder)} has no attribute {key!r}",
-                code="tool-unusable",
-                hint=_suggest_name(key, holder),
+            raise ToolUnusable(
+                f"{path!r}: {_describe_holder(holder)} has no attribute {key!r}", hint=_suggest_name(key, holder)
             ) from None
     return target, holder, key
 

@@ -1,15 +1,17 @@
-"""The weather for calls in this process, and the calls that are in progress."""
+"""Calls in this process: their weather, those that are in progress, and the exceptions that faults raise in them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, Token
+from functools import cache
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, InjectedConnectionError, InjectedError
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.traced_call import CallTrace
+from holdfast.protocols.fault import Dropped, Failed, TimedOut
 
 T = TypeVar("T")
 CallKey: TypeAlias = tuple[str, str]
@@ -89,3 +91,39 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
     coroutine.close()
     raise FaultWaited("a fault may await only forward() and ctx.sleep()", code="fault-broken")
+
+
+def build_exception(failure: Failed) -> BaseException:
+    """Return the exception the agent sees."""
+    if failure.exception is not None:
+        return failure.exception
+    injection = failure.injection
+    raises = failure.raises if injection is None else injection.raises
+    if raises:
+        return load_exception(raises)(str(failure))
+    if isinstance(failure, TimedOut):
+        return TimeoutError(str(failure))
+    kind = InjectedConnectionError if isinstance(failure, Dropped) else InjectedError
+    return kind(str(failure), status_code=failure.status, retry_after=failure.retry_after_s, body=failure.body)
+
+
+@cache
+def load_exception(path: str) -> type[BaseException]:
+    """Return the exception class at `module:Class`; raise HarnessError if it cannot be used."""
+    from holdfast.planes.recorded_value import load_class
+
+    try:
+        loaded = load_class(path)
+    except Exception as broken:
+        raise HarnessError(
+            f"raises: {path} cannot be imported: {type(broken).__name__}: {broken}", code="exception-unusable"
+        ) from broken
+    if not (isinstance(loaded, type) and issubclass(loaded, BaseException)):
+        raise HarnessError(f"raises: {path} is not an exception class", code="exception-unusable")
+    try:
+        loaded("a message")
+    except Exception as broken:
+        raise HarnessError(
+            f"raises: {path} cannot be created from a message alone: {broken}", code="exception-unusable"
+        ) from broken
+    return loaded

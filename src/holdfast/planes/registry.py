@@ -13,6 +13,12 @@ declared: dict[str, Callable[..., Any]] = {}
 """The functions that `@holdfast.tool` marked in this process, by name."""
 
 
+class ToolUnusable(UserError):
+    """A declared tool or model function cannot be wrapped."""
+
+    default_code = "tool-unusable"
+
+
 class ToolRegistry(Mapping[str, Callable[..., Any]]):
     """A mapping of name to callable: `registry.add(f)`, `registry["f"](...)`."""
 
@@ -55,9 +61,8 @@ def _declare(name: str, function: Callable[..., Any]) -> None:
     before = declared.get(name, function)
     # a module that is imported again declares its tools again
     if before is not function and _find_home(before) != _find_home(function):
-        raise UserError(
+        raise ToolUnusable(
             f"two tools are called {name!r}: {'.'.join(_find_home(before))} and {'.'.join(_find_home(function))}",
-            code="tool-unusable",
             hint="name one: @holdfast.tool(name=...)",
         )
     declared[name] = function

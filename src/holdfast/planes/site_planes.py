@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from socket import socket
     from ssl import SSLContext
 
-    from holdfast.planes.http.authority import Authority
     from holdfast.planes.http.proxy import Proxy
+    from holdfast.planes.http.trust import Authority
 
 
 _HTTPS = 443
@@ -128,13 +128,13 @@ class SitePlanes:
             self.router, settings.models, on_calls=not own_functions, on_results=settings.tool_results
         )
         if settings.web:
-            from holdfast.planes.http.authority import Authority
+            from holdfast.planes.http.trust import Authority
 
             self.authority = Authority(self.folder, authority, self.environ)
 
     def _create_trust(self) -> SSLContext:
         """Return the certificates that the agent itself would trust."""
-        from holdfast.planes.http.roots import create_trusted_context
+        from holdfast.planes.http.trust import create_trusted_context
 
         return create_trusted_context(self.environ)
 

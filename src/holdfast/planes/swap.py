@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import BuiltinMethodType, CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from holdfast.errors import UserError
+from holdfast.planes.registry import ToolUnusable
 
 _MARK = "holdfast hook"
 
@@ -44,11 +44,7 @@ def replace_code(function: FunctionType, make_hook: Callable[[FunctionType], Cal
     iterator or an async iterator for the other kinds.
     """
     if function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE:
-        raise UserError(
-            f"{function.__qualname__} is a coroutine made of a generator",
-            code="tool-unusable",
-            hint="write it as async def",
-        )
+        raise ToolUnusable(f"{function.__qualname__} is a coroutine made of a generator", hint="write it as async def")
     twin = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -136,10 +132,8 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
     name, target = declared.name, declared.target
     if isinstance(target, type) or not callable(target):
         what = f"the class {target.__name__}" if isinstance(target, type) else f"a {type(target).__name__}"
-        raise UserError(
-            f"{name!r} is {what}, which cannot be a tool",
-            code="tool-unusable",
-            hint="name a function, a method or an instance",
+        raise ToolUnusable(
+            f"{name!r} is {what}, which cannot be a tool", hint="name a function, a method or an instance"
         )
     stand_in = _build_stand_in(declared)
     for home in declared.homes:
@@ -147,16 +141,13 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
             home.put(home.container, home.key, stand_in)
         except (AttributeError, TypeError) as broken:
             put_back(declared)
-            raise UserError(
-                f"{name!r} cannot be wrapped: {broken}", code="tool-unusable", hint="wrap it in a Python function"
-            ) from None
+            raise ToolUnusable(f"{name!r} cannot be wrapped: {broken}", hint="wrap it in a Python function") from None
     strays = sorted(set(_find_strays(target, stand_in)))
     if strays:
         put_back(declared)
-        raise UserError(
+        raise ToolUnusable(
             f"{name!r} is a {type(target).__name__} that is also held by {', '.join(strays)}; "
             "calls made there would miss the fault",
-            code="tool-unusable",
             hint="wrap it in a Python function and declare that",
         )
     return stand_in

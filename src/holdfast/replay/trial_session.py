@@ -16,7 +16,7 @@ from holdfast.model.scenario import Scenario, Schedule
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedFiring, RecordedResponse
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.injection.luck import compute_trial_seed
+from holdfast.planes.injection.active_injection import compute_trial_seed
 from holdfast.planes.recorded_tools import decode_response, replace_generated, replace_numbers
 from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, read_lost
 from holdfast.planes.urls import matches_url

@@ -17,6 +17,12 @@ COMMAND_S = 30.0
 """Time limit of a command that prints a secret."""
 
 
+class SecretUnavailable(UserError):
+    """A secret has no usable value."""
+
+    default_code = "secret-unavailable"
+
+
 def resolve_secrets(
     secrets: Iterable[Secret], environ: Mapping[str, str], root: Path, seed: int, *, commands: bool
 ) -> dict[str, str]:
@@ -28,9 +34,7 @@ def resolve_secrets(
     for name, value in values.items():
         if len(value) < SHORTEST_SECRET:
             message = f"the secret {name} {TOO_SHORT}"
-            raise UserError(
-                message, code="secret-unavailable", hint="masking it would hide ordinary text; use a longer value"
-            )
+            raise SecretUnavailable(message, hint="masking it would hide ordinary text; use a longer value")
     return values
 
 
@@ -46,10 +50,8 @@ def _resolve_value(secret: Secret, environ: Mapping[str, str], root: Path, seed:
         return _run_command(secret.name, rest, root, environ, commands)
     variable = rest or secret.name
     if not environ.get(variable):
-        raise UserError(
-            f"the secret {secret.name} is read from {variable}, which is not set",
-            code="secret-unavailable",
-            hint=f"export {variable}=…",
+        raise SecretUnavailable(
+            f"the secret {secret.name} is read from {variable}, which is not set", hint=f"export {variable}=…"
         )
     return environ[variable]
 
@@ -58,15 +60,13 @@ def _read_file(name: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError) as refused:
-        raise UserError(
-            f"the secret {name} cannot be read from {path.name}: {refused}", code="secret-unavailable"
-        ) from refused
+        raise SecretUnavailable(f"the secret {name} cannot be read from {path.name}: {refused}") from refused
 
 
 def _run_command(name: str, command: str, root: Path, environ: Mapping[str, str], allowed: bool) -> str:
     if not allowed:
         message = f"the secret {name} comes from a command, but this spec is outside your project folder"
-        raise UserError(message, code="secret-unavailable", hint="if you trust the file, add --allow-commands")
+        raise SecretUnavailable(message, hint="if you trust the file, add --allow-commands")
     pipe = subprocess.PIPE
     running = subprocess.Popen(  # noqa: S602  # the spec's own words, which the user trusts
         command, shell=True, cwd=root, env=dict(environ), stdout=pipe, stderr=pipe, start_new_session=True
@@ -74,16 +74,13 @@ def _run_command(name: str, command: str, root: Path, environ: Mapping[str, str]
     try:
         out, err = running.communicate(timeout=COMMAND_S)
     except subprocess.TimeoutExpired:
-        raise UserError(
-            f"the command of the secret {name} did not end within {COMMAND_S:g} s", code="secret-unavailable"
-        ) from None
+        raise SecretUnavailable(f"the command of the secret {name} did not end within {COMMAND_S:g} s") from None
     finally:
         kill_group(running.pid, signal.SIGKILL)  # kills the command and its children
         running.wait()
     if running.returncode:
         messages = err.decode("utf-8", "replace").strip().splitlines()
-        raise UserError(
-            f"the command of the secret {name} exited with {running.returncode}: {messages[-1] if messages else ''}",
-            code="secret-unavailable",
+        raise SecretUnavailable(
+            f"the command of the secret {name} exited with {running.returncode}: {messages[-1] if messages else ''}"
         )
     return out.decode("utf-8", "replace").rstrip("\n")

@@ -1,4 +1,4 @@
-"""Splits a file of SQL into statements, as psql and mysql do: rows after a COPY, DELIMITER, client commands."""
+"""Splits SQL into statements, also a file as psql and mysql do: rows after a COPY, DELIMITER, client commands."""
 
 from __future__ import annotations
 
@@ -9,8 +9,103 @@ from itertools import pairwise
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
-from holdfast.sqltext.cursor import StatementCursor, TokenCursor
-from holdfast.sqltext.lexer import SPACE, Dialect
+from holdfast.sqltext.lexer import SPACE, Dialect, TokenCursor, read_piece
+
+_SPACE = re.compile(rf"[{SPACE}]*")
+_PROGRAM = re.compile(r"create\s[^;]{0,300}?\b(?:function|procedure|trigger|event|package)\b", re.IGNORECASE)
+"""Statements whose body may contain semicolons."""
+_BODY_MARK = re.compile(r"\b(?:begin|case|end)\b", re.IGNORECASE)
+_ATOMIC = re.compile(r"\s+atomic\b", re.IGNORECASE)
+_END_OF = re.compile(r"\s+(?:(?P<case>case)|if|loop|while|repeat|for)\b", re.IGNORECASE)
+
+
+class StatementCursor:
+    """A position in SQL text that only moves forward, which keeps splitting linear."""
+
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self.sql = sql
+        self.dialect = dialect
+        self.at = 0
+        self.delimiter = ";"
+        self._code_end = 0
+        """Up to here there is neither a literal nor a comment."""
+        self._opened = False
+        """Whether the position is inside a comment that MySQL executes."""
+        self._depth = 0
+        self._end_case = -1
+        """The position of the CASE of an END CASE: it opens nothing."""
+
+    def skip_blank(self) -> bool:
+        """Skip space and comments; returns whether anything is left."""
+        while True:
+            self.at = _SPACE.match(self.sql, self.at).end()  # type: ignore[union-attr]  # matches any text
+            if self.at >= len(self.sql):
+                return False
+            if self.at < self._code_end:
+                return True
+            here = read_piece(self.sql, self.dialect, self.at, self._opened)
+            if here.kind != "comment":
+                return True
+            self.at = here.end
+
+    def skip_statement(self) -> int:
+        """Return the end of the statement that begins here; skips its delimiter."""
+        program = self.delimiter == ";" and _PROGRAM.match(self.sql, self.at) is not None
+        self._depth = 0
+        while self.at < len(self.sql):
+            code, end = self._read_piece()
+            delimiter_end = self._find_delimiter(end, program) if code else -1
+            if delimiter_end >= 0:
+                self.at = delimiter_end + len(self.delimiter)
+                return delimiter_end
+            self.at = end
+        return self.at
+
+    def _read_piece(self) -> tuple[bool, int]:
+        """Whether the current piece is code, and where it ends."""
+        if self.at >= self._code_end:
+            here = read_piece(self.sql, self.dialect, self.at, self._opened)
+            if here.kind != "code":
+                self._opened = here.kind == "open" or (self._opened and here.kind != "close")
+                return False, here.end
+            self._code_end = here.end
+        return True, self._code_end
+
+    def _find_delimiter(self, end: int, program: bool) -> int:
+        """Return where the statement ends in this code; -1 if it continues."""
+        delimiter_at = self.sql.find(self.delimiter, self.at, end)
+        if not program:
+            return delimiter_at
+        at = self.at
+        while True:
+            self._count_depth(at, end if delimiter_at < 0 else delimiter_at)
+            if delimiter_at < 0 or not self._depth:
+                return delimiter_at
+            at = delimiter_at + 1
+            delimiter_at = self.sql.find(self.delimiter, at, end)
+
+    def _count_depth(self, at: int, end: int) -> None:
+        """Count BEGIN, CASE and END of a body."""
+        for mark in _BODY_MARK.finditer(self.sql, at, end):
+            word = mark[0].lower()
+            if word == "begin":
+                self._depth += self.dialect == "mysql" or _ATOMIC.match(self.sql, mark.end()) is not None
+            elif word == "case":
+                self._depth += bool(self._depth) and mark.start() != self._end_case
+            elif self._depth:
+                of = _END_OF.match(self.sql, mark.end()) if self.dialect == "mysql" else None
+                self._end_case = of.start("case") if of else -1
+                self._depth -= of is None or self._end_case >= 0
+
+
+def split_statements(sql: str, dialect: Dialect) -> Iterator[str]:
+    """Yield the statements of one message to a server, without surrounding white space."""
+    cursor = StatementCursor(sql, dialect)
+    while cursor.skip_blank():
+        start = cursor.at
+        if text := sql[start : cursor.skip_statement()].strip(SPACE):
+            yield text
+
 
 _COPY_END = re.compile(r"^\\\.\r?\n?", re.MULTILINE)
 _PSQL = re.compile(r"\\([\w?!]+)[^\n]*")

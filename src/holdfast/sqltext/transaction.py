@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from holdfast.sqltext.cursor import TokenCursor, split_statements
-from holdfast.sqltext.lexer import Dialect, split_pieces
+from holdfast.sqltext.lexer import Dialect, TokenCursor, split_pieces
+from holdfast.sqltext.script import split_statements
 from holdfast.sqltext.writes import find_writes
 
 TransactionKind = Literal["begin", "commit", "rollback", "write", "read", "session"]

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from holdfast.sqltext.cursor import TokenCursor, fold_name, unquote_name
-from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import format_name
+from holdfast.sqltext.lexer import Dialect, TokenCursor, fold_name, format_name, unquote_name
 
 _CHANGES = frozenset(("insert", "replace", "merge", "update", "delete"))
 _DEFINES = frozenset(("create", "alter", "drop", "rename", "comment", "refresh"))

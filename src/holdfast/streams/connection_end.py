@@ -29,10 +29,11 @@ class ConnectionEnd(SocketStream):
         """Whether something was sent to it after that."""
         self._refused = False
         """Whether it answered that with a reset."""
-        self.tap: Callable[[bytes], None] | None = None
-        """Gets a copy of all incoming data."""
+        self._tap: Callable[[bytes], None] | None = None
         self._arrived = arrived
         self._inflow = BodyBuffer(self)
+        self.read = self._inflow.get
+        """Returns the next bytes, at least one; b"" at the end."""
         self.on_data = self._inflow.feed
         self.on_lost = self._mark_left
 
@@ -41,10 +42,20 @@ class ConnectionEnd(SocketStream):
         if self._arrived is not None:
             self._arrived(self)
 
-    def data_received(self, data: bytes) -> None:
-        if self.tap is not None:
-            self.tap(data)
-        self.on_data(data)
+    def add_tap(self, tap: Callable[[bytes], None]) -> None:
+        """Give `tap` a copy of all data that arrives from now on."""
+        self._tap = tap
+        self.on_data = self._copy_to_tap(self.on_data)
+
+    def _copy_to_tap(self, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
+        if (tap := self._tap) is None:
+            return take
+
+        def take_both(data: bytes) -> None:
+            tap(data)
+            take(data)
+
+        return take_both
 
     def eof_received(self) -> bool:
         if self.other is not None:
@@ -55,10 +66,6 @@ class ConnectionEnd(SocketStream):
     def _mark_left(self) -> None:
         self._inflow.end()
         self.left.set()
-
-    async def read(self) -> bytes:
-        """Return the next bytes, at least one; b"" at the end."""
-        return await self._inflow.get()
 
     def is_receiving(self) -> bool:
         """Return whether the other side still receives.
@@ -72,12 +79,8 @@ class ConnectionEnd(SocketStream):
         return self._sent_since and not self._refused
 
     async def write(self, data: bytes) -> None:
-        """Send, and wait while the other side does not read; raise ConnectionResetError once it is gone."""
-        if self.is_gone:
-            raise ConnectionResetError("the other side is gone")
-        self.send(data)
         self._sent_since = self.left.is_set()
-        await self.drain()
+        await super().write(data)
 
     def finish(self) -> None:
         """End the sending direction; incoming data is still read."""
@@ -94,7 +97,7 @@ class ConnectionEnd(SocketStream):
     ) -> None:
         """Join it to the other end. `take` gets existing and future data, unless that goes to a `protocol`."""
         self.other = other
-        self.on_data = take
+        self.on_data = self._copy_to_tap(take)
         if self._inflow.waiting:
             take(self._inflow.read_available())
         if self.lost:
@@ -176,6 +179,6 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
     """Copy in both directions until both have ended; data that neither side holds back passes unread."""
     for end, out in ((one, other), (other, one)):
-        end.join_to(out, out.send, None if end.tap else _CopyingEnd(end, out))
+        end.join_to(out, out.send, None if end._tap else _CopyingEnd(end, out))
     await one.over.wait()
     await other.over.wait()

@@ -6,22 +6,15 @@ import asyncio
 import re
 import socket
 import struct
-from asyncio.staggered import staggered_race
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
-from holdfast.streams.failures import build_connect_error
+from holdfast.streams.sockets import build_connect_error, connect_by_name
 
 if TYPE_CHECKING:
     import ssl
 
-NEXT_ADDRESS_S = 0.25
-"""How long one address of a name is tried before the next one is tried in parallel."""
-
-_AddressInfo: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]"
 BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 """Reasons to pause reading: an unread body, waiting requests, an unanswered CONNECT, a full other end."""
 ALL = BODY | PIPELINE | UPGRADE | PEER
@@ -132,6 +125,13 @@ class SocketStream(asyncio.Protocol):
     def send(self, data: bytes) -> None:
         if not self.lost:  # uvloop's transports raise where asyncio's ignore it
             self.transport.write(data)
+
+    async def write(self, data: bytes) -> None:
+        """Send, and wait while the other side does not read; raise ConnectionResetError once it is gone."""
+        if self.is_gone:
+            raise ConnectionResetError("the other side is gone")
+        self.send(data)
+        await self.drain()
 
     async def drain(self) -> None:
         """Wait while the other side does not read."""
@@ -343,49 +343,3 @@ def _feed_tls(under: asyncio.Transport, early: bytes) -> None:
         tls = cast("asyncio.BufferedProtocol", protocol)
         memoryview(tls.get_buffer(len(early)))[: len(early)] = early
         tls.buffer_updated(len(early))
-
-
-async def connect_by_name(name: str, port: int, room: int | None = None) -> socket.socket:
-    """Return the socket of the first reachable address; raise OSError (gaierror if the name does not exist).
-
-    `room` is how much the system may read ahead; it must be set before connecting.
-    """
-    addresses = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    opened: list[socket.socket] = []
-    try:
-        sock: socket.socket | None
-        # Happy Eyeballs (RFC 8305): the families alternate, and the next attempt does not wait for a failure.
-        tries = [partial(_connect_socket, one, opened, room) for one in _alternate_families(addresses)]
-        sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
-    except BaseException:  # one may have succeeded just now
-        for sock in opened:
-            sock.close()
-        raise
-    if sock is not None:
-        return sock
-    by_message = {str(failure): failure for failure in failures if failure is not None}
-    if len(by_message) == 1:
-        raise next(iter(by_message.values()))
-    raise OSError("; ".join(by_message) or f"{name} has no address")
-
-
-def _alternate_families(addresses: Sequence[_AddressInfo]) -> list[_AddressInfo]:
-    """Return the addresses, alternating between the families."""
-    own = [one for one in addresses if one[0] == addresses[0][0]]
-    other = [one for one in addresses if one[0] != addresses[0][0]]
-    return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
-
-
-async def _connect_socket(address_info: _AddressInfo, opened: list[socket.socket], room: int | None) -> socket.socket:
-    family, kind, proto, _, address = address_info
-    sock = socket.socket(family, kind, proto)
-    try:
-        sock.setblocking(False)
-        if room is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-        await asyncio.get_running_loop().sock_connect(sock, address)
-    except BaseException:
-        sock.close()
-        raise
-    opened.append(sock)
-    return sock

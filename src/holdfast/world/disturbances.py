@@ -15,8 +15,7 @@ from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import format_exception
-from holdfast.planes.injection.active_injection import make_fault
-from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.active_injection import Luck, make_fault
 from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.trial import TrialContext

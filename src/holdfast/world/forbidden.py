@@ -10,7 +10,7 @@ from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.reading.file import is_covered
 from holdfast.secrets.spelling import list_spellings
-from holdfast.sqltext.tables import is_covered as covers_table
+from holdfast.sqltext.lexer import is_covered as covers_table
 
 SHOWN = 20
 """Maximum number of violations of one rule that are named."""

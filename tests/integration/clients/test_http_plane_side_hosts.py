@@ -6,7 +6,7 @@ import requests
 from golden_words import Golden
 from holdfast.model.observation import list_unread_models
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.side_hosts import find_side_kind, find_unread_format
+from holdfast.planes.http.proxy_rules import find_side_kind, find_unread_format
 
 SENTRY = "http://o1.ingest.sentry.io/api"
 DENIED = Policy(default="deny")

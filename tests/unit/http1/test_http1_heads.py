@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.http1.frame import build_frame
-from holdfast.http1.heads import BodyFraming, RawFields, drop_hop_by_hop, read_body_framing
+from holdfast.http1.heads import BodyFraming, RawFields, build_frame, drop_hop_by_hop, read_body_framing
 from holdfast.http1.outgoing_request import build_request, parse_endpoint
 
 

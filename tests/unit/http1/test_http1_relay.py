@@ -10,7 +10,8 @@ import pytest
 from http1_kit import Raw, raw, run, serving, until, upstream
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
-from holdfast.http1.relay import drop_hop_by_hop, forward_reply
+from holdfast.http1.heads import drop_hop_by_hop
+from holdfast.http1.relay import forward_reply
 from holdfast.http1.server import Exchange, Listener
 
 

@@ -20,7 +20,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan.options import HuntOptions, KnownFaults
 from holdfast.plan.serving import EVERY_RULE
-from holdfast.planes.injection.luck import compute_trial_seed
+from holdfast.planes.injection.active_injection import compute_trial_seed
 
 LOST = Injection("tool", "charge", "lost_reply")
 LOST = replace(LOST, schedule=replace(LOST.schedule, on_call=1, count="logical"))

@@ -16,7 +16,7 @@ from holdfast.model.task import DialogueMessage, RecordedFiring, RequestChange, 
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.planes.injection.luck import compute_trial_seed
+from holdfast.planes.injection.active_injection import compute_trial_seed
 from holdfast.planes.recorded_value import write_lost, write_reply
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.trial_session import TrialSession, build_identities, build_session, list_failures

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.sqltext.tables import format_name, is_covered
+from holdfast.sqltext.lexer import format_name, is_covered
 
 
 def test_a_bare_name_is_of_the_default_schema_alone() -> None:

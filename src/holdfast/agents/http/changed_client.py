@@ -20,12 +20,11 @@ from holdfast.agents.http.cookies import CookieJar
 from holdfast.agents.http.request import HttpRequest, RequestForm
 from holdfast.agents.http.template import RequestTemplate
 from holdfast.http1.client import WasAccepted
-from holdfast.http1.collected_reply import CollectedReply, ReplyCollector
 from holdfast.http1.outgoing_request import Endpoint
-from holdfast.http1.raw_socket import RawSocket, open_socket
+from holdfast.http1.reply_parser import CollectedReply, ReplyCollector
 from holdfast.model.task import RequestChange, Task
 from holdfast.processes.program import cancel_and_wait
-from holdfast.streams.failures import NotConnected
+from holdfast.streams.sockets import NotConnected, RawSocket, open_socket
 
 PIECES = 10
 """Number of pieces that slow data is split into."""
@@ -52,7 +51,7 @@ class RawExchange:
         Raises NotConnected if there was no connection.
         """
         room = 2_048 if self._slow == "reply" else None
-        link = await open_socket(place, deadline - self._loop.time(), load_certificates, room=room)
+        link = await _connect(place, deadline - self._loop.time(), room)
         sending = asyncio.create_task(self._send(link))
         try:
             async with asyncio.timeout_at(deadline):
@@ -201,7 +200,7 @@ class ChangedClient:
     async def _explain(self, exchange: HttpExchange, limit_s: float) -> None:
         """Decide what the missing reply to a malformed request means: a rejection, or a crash of the agent."""
         try:
-            (await open_socket(self._client.url.endpoint, limit_s, load_certificates)).close()
+            (await _connect(self._client.url.endpoint, limit_s)).close()
         except NotConnected:
             exchange.ending, exchange.detail = "crashed", "it stopped accepting connections after a malformed request"
         else:
@@ -273,3 +272,8 @@ def find_prompt_parameter(form: RequestForm) -> str:
 def _mark_prompt(template: RequestTemplate) -> str:
     """Return the template with a mark in place of its prompt."""
     return "".join(p if isinstance(p, str) else p.write(_MARK if p.name == "prompt" else "x") for p in template.parts)
+
+
+async def _connect(place: Endpoint, limit_s: float, room: int | None = None) -> RawSocket:
+    trust = load_certificates if place.scheme == "https" else None
+    return await open_socket(place.host, place.port, limit_s, trust, room=room)

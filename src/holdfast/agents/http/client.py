@@ -24,11 +24,11 @@ from holdfast.agents.http.request import HttpRequest
 from holdfast.agents.http.url import HttpUrl
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.http1.client import Upstreams, WasAccepted
-from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import find_header, format_header_lines, join_head
 from holdfast.http1.outgoing_request import OutgoingRequest
+from holdfast.http1.reply_parser import CollectedReply
 from holdfast.model.observation import EndingKind
-from holdfast.streams.failures import FailureKind, NotConnected
+from holdfast.streams.sockets import FailureKind, NotConnected
 from holdfast.version import __version__
 
 if TYPE_CHECKING:

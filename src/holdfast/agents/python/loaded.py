@@ -15,8 +15,8 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.active_injection import make_fault
-from holdfast.planes.injection.raised_error import load_exception
 from holdfast.planes.install import InstalledHooks, install, resolve
+from holdfast.planes.open_call import load_exception
 
 AgentInput: TypeAlias = str | list[AgentMessage]
 """The input of an agent: the question, or the messages up to it."""

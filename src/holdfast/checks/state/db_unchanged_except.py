@@ -22,7 +22,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
-from holdfast.sqltext.tables import count_qualifiers, is_covered
+from holdfast.sqltext.lexer import count_qualifiers, is_covered
 
 
 class TableMarks(Struct, frozen=True, omit_defaults=True):

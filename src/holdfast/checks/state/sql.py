@@ -26,8 +26,7 @@ from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 from holdfast.sqltext.bare_table import find_bare_table
-from holdfast.sqltext.cursor import TokenCursor
-from holdfast.sqltext.lexer import Dialect
+from holdfast.sqltext.lexer import Dialect, TokenCursor
 from holdfast.sqltext.writes import find_writes
 
 _ACTS = frozenset(

@@ -12,8 +12,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.codec import digest, encode_canonical
 from holdfast.protocols.service import Database
 from holdfast.protocols.world import World
-from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import format_name, quote_part
+from holdfast.sqltext.lexer import Dialect, format_name, quote_part
 
 _VERSION = "SELECT version()"
 _DEFAULT: dict[Dialect, str] = {"postgres": "SELECT current_schema()", "mysql": "SELECT database()"}

@@ -15,8 +15,7 @@ from holdfast.checks.state.tables import build_digest_query, read_default_schema
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import AuditEvent
 from holdfast.protocols.service import Database
-from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import format_name, quote_part
+from holdfast.sqltext.lexer import Dialect, format_name, quote_part
 
 ROWS_KEPT = 100_000
 """The largest table that is compared row by row; a larger one cannot be judged."""

@@ -14,8 +14,8 @@ from holdfast.http1.heads import drop_hop_by_hop, read_content_length
 from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import is_same_value, render_value, to_json
+from holdfast.planes.http.request import decode_body, encode_body, to_readable_text
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.values import decode_body, encode_body, to_readable_text
 from holdfast.planes.paced_delivery import PacedDelivery, drop_ineffective
 from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols.fault import Dropped, Failed, ReceivedReply, Reply, Sleep, TimedOut

@@ -8,18 +8,16 @@ from typing import Any
 from holdfast.errors import HarnessError
 from holdfast.http1.client import UpstreamFailed, UpstreamReply
 from holdfast.http1.heads import RequestHead, drop_hop_by_hop
-from holdfast.http1.relay import forward_reply
+from holdfast.http1.relay import ConnectionUpgraded, forward_reply, forward_upgrade, is_upgrade_request
 from holdfast.http1.server import Exchange
-from holdfast.http1.upgrade import ConnectionUpgraded, forward_upgrade, is_upgrade_request
 from holdfast.model.delivery import Delivery
 from holdfast.model.trace import REFUSED
 from holdfast.planes.describe import render_value
 from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import UpstreamAnswer, render_received, send_answer, send_failure
 from holdfast.planes.http.proxy_rules import ProxyRules
-from holdfast.planes.http.request import RequestTarget, build_arguments
+from holdfast.planes.http.request import RequestTarget, build_arguments, decode_body, decompress, limit_encodings
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.values import decode_body, decompress, limit_encodings
 from holdfast.protocols.fault import Call, Failed, Forward, Reply
 from holdfast.protocols.trial import TrialContext
 

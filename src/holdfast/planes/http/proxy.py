@@ -10,12 +10,11 @@ from typing import Any, TypeAlias
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connect import ConnectRequest
-from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.proxied_request import ProxiedRequest
-from holdfast.planes.http.proxy_rules import ProxyRules
+from holdfast.planes.http.proxy_rules import Connector, ProxyRules
 from holdfast.planes.http.request import Origin, RequestTarget, parse_connect_target, parse_target
+from holdfast.planes.http.trust import Authority
 from holdfast.protocols.trial import TrialContext
 
 Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]

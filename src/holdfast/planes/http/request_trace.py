@@ -14,9 +14,8 @@ from holdfast.model.delivery import DeliveryPart
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import describe
-from holdfast.planes.http.request import RequestTarget
-from holdfast.planes.http.side_hosts import find_side_kind
-from holdfast.planes.http.values import decode_body, decompress
+from holdfast.planes.http.proxy_rules import find_side_kind
+from holdfast.planes.http.request import RequestTarget, decode_body, decompress
 from holdfast.planes.recorded_value import REPLY_KEPT, write_lost, write_reply
 from holdfast.protocols.trial import TrialContext
 

@@ -162,13 +162,11 @@ async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallE
             if isinstance(base, Reply):
                 return base
             raise base
-        again = firings[at].replay
-        assert again is not None
 
         async def onward(call: Call) -> Reply:
             return await apply_from(at + 1, call)
 
-        return await again.apply(passed, onward)
+        return await firings[at].replay(passed, onward)
 
     try:
         return await apply_from(0, call)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from copy import deepcopy
 from random import Random
 from typing import Any, Literal, Protocol
 
@@ -13,24 +14,21 @@ from holdfast.model.canary import MARK, find_canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
-from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, format_exception, is_same_value, render_value
-from holdfast.planes.injection.fault_change import describe_change, describe_failure
-from holdfast.planes.injection.outcome_comparison import CallEnd, are_values_alike
-from holdfast.planes.injection.replayed_fault import ReplayedFault
+from holdfast.planes.injection.active_injection import STEP, ActiveInjection
+from holdfast.planes.injection.outcome_comparison import (
+    CallEnd,
+    are_values_alike,
+    describe_change,
+    describe_failure,
+    has_arrived,
+)
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
-PIECE = 16
-"""Length of a payload piece that must have arrived intact: a letter or two is not an attack."""
-
-_PLAIN = re.compile(r"[^\"'\\\x00-\x1f\x7f]+")
-"""Characters that look the same in plain text, in JSON and in Python's printed form."""
 _UNSEEN = object()
 _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls appear in the ledger under the fault's own plane; for others the ledger names the call's plane."""
-STEP = "service."
-"""Prefix of the planes for a service's steps; in the ledger they are all the plane `service`."""
 TOOL_PLANES = ("tool", "tool_result", "mcp", "http")
 """Planes on which tool calls are observed: their replies are kept for a replay."""
 _SHOWS = "its effect is visible in what arrived"
@@ -49,12 +47,27 @@ class Firing:
     """A firing in progress: what would have arrived, who raised an exception, whether the ledger has the firing."""
 
     def __init__(
-        self, index: int, injection: Injection, call: Call, ledger: FiringLedger, retry: int = 0, nth: int = 0
+        self,
+        placed: ActiveInjection,
+        call: Call,
+        ledger: FiringLedger,
+        create_rng: Callable[[], Random],
+        fits: Fits | None,
+        *,
+        retry: int,
+        nth: int,
     ) -> None:
+        """`create_rng` returns the same random state each time."""
+        self.index = placed.index
+        self.injection = placed.injection
+        self._placed = placed
+        self._number = placed.fired
+        self._create_rng = create_rng
+        self._fits = fits
+        self._memory: dict[str, Any] = {}
+        """The fault's memory as it was before it acted, if it may be replayed."""
         self._retry = retry
-        self._nth = nth if injection.schedule.probability < 1.0 else 0
-        self.index = index
-        self.injection = injection
+        self._nth = nth if self.injection.schedule.probability < 1.0 else 0
         self._call = call
         self._ledger = ledger
         self._would = "the tool's result" if call.plane == "tool_result" else "not asked"
@@ -69,8 +82,6 @@ class Firing:
         """Whether the fault forwarded the call."""
         self.outcome: CallEnd | None = None
         """The reply or failure, once the firing has ended."""
-        self.replay: ReplayedFault | None = None
-        """Applies the fault again, if other faults may fire on the call, too."""
 
     @property
     def effect(self) -> Literal["met", "no_effect", "erased"]:
@@ -82,18 +93,12 @@ class Firing:
         """Whether it delayed the caller, whatever happened afterwards."""
         return self._entry is not None and self._entry.delayed
 
-    async def run(
-        self,
-        fault: Any,
-        onward: Forward,
-        sleep: Sleep,
-        rng: Random,
-        n: int,
-        memory: dict[str, Any],
-        fits: Fits | None = None,
-    ) -> Reply:
-        """Return the fault's reply or raises its failure. Exceptions of the tool or the agent pass through
-        unchanged."""
+    def keep_memory(self) -> None:
+        """Keep the fault's memory, so that it can be replayed. Call it before `run`."""
+        self._memory = _copy_memory(self._placed.memory)
+
+    async def run(self, onward: Forward, sleep: Sleep) -> Reply:
+        """Return the fault's reply or raise its failure. Exceptions of the tool or the agent pass unchanged."""
 
         async def forward(call: Call) -> Reply:
             return await self._forward(onward, call)
@@ -101,11 +106,9 @@ class Firing:
         async def wait(ms: float) -> None:
             await self._wait(sleep, ms, ctx.waiting)
 
-        ctx = FaultContext(rng, wait, n, memory)
-        if fits is not None:
-            ctx.fits = fits
+        ctx = self._create_context(wait, self._placed.memory)
         try:
-            reply = await fault.apply(self._call, forward, ctx)
+            reply = await self._placed.fault.apply(self._call, forward, ctx)
         except BaseException as raised:
             self._handle_failure(raised)
             raise
@@ -121,6 +124,33 @@ class Firing:
         self.outcome, self._planted = reply, ctx.planted
         self._record(reply, came, ctx.idle)
         return reply
+
+    async def replay(self, call: Call, onward: Forward) -> Reply:
+        """Apply the fault to the reply of `onward` again, with the same random state, number and memory.
+
+        That does not affect the call, and takes no time. Raises what the fault raises.
+        """
+        delivery = AS_IT_IS
+
+        async def forward(passed: Call) -> Reply:
+            nonlocal delivery
+            reply = await onward(passed)
+            delivery = reply.delivery
+            return reply
+
+        ctx = self._create_context(_skip_wait, _copy_memory(self._memory))
+        try:
+            reply = await self._placed.fault.apply(call, forward, ctx)
+        except Failed as failed:
+            failed.injection = failed.injection or self.injection
+            raise
+        return Reply(reply.value, delivery) if reply.delivery is AS_IT_IS else reply
+
+    def _create_context(self, wait: Sleep, memory: dict[str, Any]) -> FaultContext:
+        ctx = FaultContext(self._create_rng(), wait, self._number, memory)
+        if self._fits is not None:
+            ctx.fits = self._fits
+        return ctx
 
     def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
         """Record in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
@@ -248,6 +278,17 @@ class Firing:
         self._ledger.record(self._entry)
 
 
+def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return deepcopy(memory)
+    except Exception:  # it may hold any value that a tool returned
+        return dict(memory)
+
+
+async def _skip_wait(ms: float) -> None:
+    """Do nothing: the caller already waited when the fault fired."""
+
+
 def _join_notes(*notes: str) -> str:
     return "; ".join([note for note in notes if note])
 
@@ -268,19 +309,3 @@ def _describe_failure(failed: Failed) -> str:
     words = str(failed)
     status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
     return f"{type(failed).__name__.lower()}: {status}{words}"
-
-
-def has_arrived(payload: str, text: str) -> bool:
-    """Return whether a canary of the payload, or a piece of its text, arrived."""
-    return any(piece in text for piece in _split_payload(payload))
-
-
-def _split_payload(payload: str) -> list[str]:
-    words = find_canaries(payload)
-    for word in words:  # they differ from those of other attacks only in their last letters
-        payload = payload.replace(word, "\n")
-    # The reply may carry the payload escaped, as JSON or as a Python literal. Pieces without quotes, backslashes and
-    # control characters look the same in every notation, so a plain substring search finds them.
-    runs = _PLAIN.findall(payload)
-    pieces = [run[at : at + PIECE] for run in runs for at in range(0, len(run) - PIECE + 1, PIECE)]
-    return words + pieces or sorted(runs, key=len)[-1:] or [payload]

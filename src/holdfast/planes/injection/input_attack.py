@@ -13,7 +13,7 @@ from holdfast.model.canary import find_canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, format_exception
-from holdfast.planes.injection.fault_change import describe_change
+from holdfast.planes.injection.outcome_comparison import describe_change
 from holdfast.protocols.fault import FaultContext
 
 ERASED = "another attack on the input removed its effect"

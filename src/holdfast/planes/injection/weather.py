@@ -22,12 +22,10 @@ from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, digest_arguments, shorten_target
-from holdfast.planes.injection.active_injection import ActiveInjection
+from holdfast.planes.injection.active_injection import STEP, ActiveInjection, Luck
 from holdfast.planes.injection.faulted_call import FaultedCall
-from holdfast.planes.injection.firing import STEP, Firing
-from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.firing import Firing
 from holdfast.planes.injection.outcome_comparison import CallEnd
-from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Call, FaultTraits, Fits, Forward, Receives, Reply, Sleep
 
@@ -289,15 +287,14 @@ class Weather:
             return reply
         # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
         passing.seen = True
-        firing = Firing(placed.index, placed.injection, call, passing, passing.retry, nth)
+        create_rng = partial(self._luck.create_rng, placed.index, key)
+        firing = Firing(placed, call, passing, create_rng, passing.fits, retry=passing.retry, nth=nth)
         passing.fired.append(firing)
-        fault, memory, rng = placed.fault, placed.memory, self._luck.create_rng(placed.index, key)
         # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so
         # its memory is copied before the fault acts.
         if len(arrived) > 1:
-            dice = partial(self._luck.create_rng, placed.index, key)
-            firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory, passing.fits)
-        return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory, passing.fits)
+            firing.keep_memory()
+        return await firing.run(onward, passing.sleep)
 
 
 def _is_write(call: Call) -> bool:

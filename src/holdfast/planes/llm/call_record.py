@@ -2,18 +2,104 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Usage
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
-from holdfast.planes.llm.prices import estimate_cost
+from holdfast.planes.llm.codecs.loose import as_dict, parse_json
 from holdfast.planes.llm.reply_sender import SentReply
+from holdfast.planes.llm.sources.provider_hosts import find_entry
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
+
+_TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
+"""Suffixes of a listed name that keep its price: a date, a version. `gpt-4o-audio` is a different model from
+`gpt-4o`."""
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+
+
+def read_usage(body: bytes) -> Usage | None:
+    """Return the usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
+    reply = as_dict(parse_json(body))
+    if not reply:
+        return None
+    usage: Any = reply.get("usage")
+    if isinstance(usage, dict):
+        input, made = _find_first_count(usage, _INPUT), _find_first_count(usage, _OUTPUT)
+    else:
+        input, made = _read_count(reply.get("prompt_eval_count")), _read_count(reply.get("eval_count"))
+    return None if input is None and made is None else Usage(input or 0, made or 0)
+
+
+def _find_first_count(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((n for name in names if (n := _read_count(usage.get(name))) is not None), None)
+
+
+def _read_count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+class Price(NamedTuple):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float
+    """Input that is read from the provider's cache."""
+    written: float
+    """Input that is written to the cache."""
+
+
+def estimate_cost(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
+    """Return the cost of a model call in US dollars; None if the price is unknown. `own` are the spec's `models:`."""
+    price = _find_price(model, own)
+    if price is None:
+        return None
+    cached = min(usage.cached_input, usage.input_tokens)
+    written = min(usage.cache_written, usage.input_tokens - cached)
+    plain = usage.input_tokens - cached - written
+    input_cost = plain * price.input + cached * price.cached + written * price.written
+    return (input_cost + usage.output_tokens * price.output) / 1_000_000
+
+
+def _find_price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
+    """Return the price. In an entry of the spec, a missing price is 0, and all input has one price."""
+    key = find_entry(own, model)
+    entry = own[key] if key is not None else ModelSpec()
+    if entry.input_usd is not None or entry.output_usd is not None:
+        input_price = entry.input_usd or 0.0
+        return Price(input_price, entry.output_usd or 0.0, input_price, input_price)
+    return find_listed_price(entry.name or model)
+
+
+@lru_cache(256)
+def find_listed_price(model: str) -> Price | None:
+    """Return the price in the built-in list: the longest listed name that is a prefix of this one."""
+    name = model.rpartition("/")[2]
+    fitting = [known for known in _load_prices() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
+    return _load_prices()[max(fitting, key=len)] if fitting else None
+
+
+@cache
+def _load_prices() -> dict[str, Price]:
+    import yaml
+
+    written = yaml.safe_load((files("holdfast.planes.llm") / "prices.yaml").read_text("utf-8"))
+    return {name: _build_price(*map(float, prices)) for name, prices in written["models"].items()}
+
+
+def _build_price(input: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
+    """Build the price of a line. Without a price for cached input, cached input costs as much as any other."""
+    return Price(input, made, input if cached is None else cached, input if written is None else written)
 
 
 class CallRecord:

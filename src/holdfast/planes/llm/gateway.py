@@ -13,15 +13,15 @@ from urllib.parse import parse_qsl
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
+from holdfast.http1.relay import is_upgrade_request
 from holdfast.http1.server import Exchange
-from holdfast.http1.upgrade import is_upgrade_request
 from holdfast.model.codec import digest
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.formats import ApiRoute, find_route
 from holdfast.planes.llm.codecs.loose import dump_json, parse_json
+from holdfast.planes.llm.codecs.openai_chat_request import find_calls
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.written_tools import find_calls
 from holdfast.planes.llm.earlier_requests import Attempts, EarlierCalls
 from holdfast.planes.llm.known_results import ChangedCall, KnownResult
 from holdfast.planes.llm.model_call import ModelCall

@@ -13,11 +13,10 @@ from holdfast.http1.heads import drop_hop_by_hop
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.call_record import CallRecord
+from holdfast.planes.llm.call_record import CallRecord, read_usage
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, list_left_out
 from holdfast.planes.llm.known_results import ChangedCall
-from holdfast.planes.llm.prices import read_usage
 from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
 from holdfast.planes.llm.reply_sender import find_error, send_completion, send_error, send_failure, send_reply
 from holdfast.planes.llm.sources.provider_hosts import remove_key

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import RequestHead
 from holdfast.http1.outgoing_request import Endpoint, parse_endpoint
-from holdfast.http1.upgrade import ConnectionUpgraded, forward_upgrade
+from holdfast.http1.relay import ConnectionUpgraded, forward_upgrade
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.reply_sender import send_error
 from holdfast.planes.llm.sources.assigned import AssignedServer

@@ -26,6 +26,12 @@ Fill = Callable[[str, str], str]
 """Resolves the references in a text of the named server."""
 
 
+class McpConfigInvalid(UserError):
+    """The agent's MCP configuration cannot be used."""
+
+    default_code = "mcp-config-invalid"
+
+
 class Target(Struct, frozen=True):
     """A server over streamable HTTP. Its headers may be secrets: the agent never receives them."""
 
@@ -41,10 +47,7 @@ def create_filler(environ: Mapping[str, str]) -> Fill:
             name, default = match[1], match[2]
             resolved = environ.get(name, default)
             if resolved is None:
-                raise UserError(
-                    f"mcp_config: the server {server!r} needs the variable {name}, which is not set",
-                    code="mcp-config-invalid",
-                )
+                raise McpConfigInvalid(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
             return resolved
 
         return _REFERENCE.sub(resolve_match, text)
@@ -98,7 +101,7 @@ def rewrite_config(
         entries = _require_map(config[section], section)
         twice = next((name for name in entries if name in used), None)
         if twice is not None:
-            raise UserError(f"mcp_config: the server {twice!r} is listed twice", code="mcp-config-invalid")
+            raise McpConfigInvalid(f"mcp_config: the server {twice!r} is listed twice")
         used.update(entries)
         changed[section] = {
             name: _rewrite_entry(
@@ -107,10 +110,8 @@ def rewrite_config(
             for name, entry in entries.items()
         }
     if not used:
-        raise UserError(
-            "mcp_config names no servers",
-            code="mcp-config-invalid",
-            hint='it is a map {"mcpServers": {name: {"command": ...}}}',
+        raise McpConfigInvalid(
+            "mcp_config names no servers", hint='it is a map {"mcpServers": {name: {"command": ...}}}'
         )
     return changed, servers
 
@@ -127,13 +128,11 @@ def read_config(path: Path) -> dict[str, Any]:
     """Read a configuration from its file."""
     source = read_file(path)
     if source.problem is not None:
-        raise UserError(
-            f"agent.mcp_config: {path.name} cannot be read: {source.problem.message}", code="mcp-config-invalid"
-        )
+        raise McpConfigInvalid(f"agent.mcp_config: {path.name} cannot be read: {source.problem.message}")
     try:
         return _require_map(json.loads(source.text), path.name)
     except (ValueError, RecursionError) as wrong:
-        raise UserError(f"agent.mcp_config: {path.name} cannot be read: {wrong}", code="mcp-config-invalid") from wrong
+        raise McpConfigInvalid(f"agent.mcp_config: {path.name} cannot be read: {wrong}") from wrong
 
 
 def _rewrite_entry(
@@ -149,17 +148,15 @@ def _rewrite_entry(
         return _rewrite_stdio(name, entry, relay, environ)
     where = next((key for key in _URLS if key in entry), None)
     if where is None:
-        raise UserError(f"mcp_config: the server {name!r} has neither a command nor a url", code="mcp-config-invalid")
+        raise McpConfigInvalid(f"mcp_config: the server {name!r} has neither a command nor a url")
     if entry.get("type") == "sse":
         hint = "use the server's streamable HTTP address, with type: http"
-        raise UserError(
-            f"mcp_config: the server {name!r} is of type sse, which MCP no longer supports",
-            code="mcp-config-invalid",
-            hint=hint,
+        raise McpConfigInvalid(
+            f"mcp_config: the server {name!r} is of type sse, which MCP no longer supports", hint=hint
         )
     url = entry[where]
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise UserError(f"mcp_config: the url of server {name!r} is not an http address", code="mcp-config-invalid")
+        raise McpConfigInvalid(f"mcp_config: the url of server {name!r} is not an http address")
     headers = _require_map(entry.get("headers", {}), f"{name}.headers")
     servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
     rest = {key: value for key, value in entry.items() if key != "headers"}
@@ -171,9 +168,7 @@ def _rewrite_stdio(
 ) -> dict[str, Any]:
     command, args = entry["command"], entry.get("args", [])
     if not isinstance(command, str) or not isinstance(args, list):
-        raise UserError(
-            f"mcp_config: the server {name!r} needs a command (text) and args (a list)", code="mcp-config-invalid"
-        )
+        raise McpConfigInvalid(f"mcp_config: the server {name!r} needs a command (text) and args (a list)")
     env = _require_map(entry.get("env") or {}, f"{name}.env")
     started = [*relay, "--name", name, "--", command, *[str(arg) for arg in args]]
     return {**entry, "command": started[0], "args": started[1:], "env": {**env, **environ}}
@@ -181,5 +176,5 @@ def _rewrite_stdio(
 
 def _require_map(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"mcp_config: {where} must be a map, found {type(value).__name__}", code="mcp-config-invalid")
+        raise McpConfigInvalid(f"mcp_config: {where} must be a map, found {type(value).__name__}")
     return value

@@ -1,15 +1,109 @@
-"""Reads MySQL and MariaDB connections: text and prepared statements, transactions and queries."""
+"""Reads MySQL and MariaDB connections: packets, text and prepared statements, transactions and queries."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.planes.tcp import mysql_wire as wire
-from holdfast.planes.tcp.wire_reader import StatementRefused, WireMessage, WireReader, WireReplies, Work
+from holdfast.planes.tcp.transactions import StatementRefused
+from holdfast.planes.tcp.wire_reader import WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
 from holdfast.streams.connection_end import ConnectionEnd
+
+_HEAD = 4
+
+
+class MysqlCommand(IntEnum):
+    """The commands of a client that matter here."""
+
+    QUIT = 0x01
+    QUERY = 0x03
+    CHANGE_USER = 0x11
+    PREPARE = 0x16
+    EXECUTE = 0x17
+    LONG_DATA = 0x18
+    CLOSE = 0x19
+    RESET = 0x1F
+
+
+SILENT = (MysqlCommand.QUIT, MysqlCommand.LONG_DATA, MysqlCommand.CLOSE)
+"""Commands without an answer."""
+
+_COMPRESS, _TLS, _ZSTD = 1 << 5, 1 << 11, 1 << 26
+IN_TRANSACTION, AUTOCOMMIT = 1, 2
+
+CODES = {
+    "serialization_failure": (1213, "40001", "Deadlock found when trying to get lock; try restarting transaction"),
+    "lock_timeout": (1205, "HY000", "Lock wait timeout exceeded; try restarting transaction"),
+    "read_only": (
+        1290,
+        "HY000",
+        "The MariaDB server is running with the --read-only option so it cannot execute this statement",
+    ),
+}
+
+
+def build_packet(payload: bytes, number: int) -> bytes:
+    """Return a packet with its head."""
+    return struct.pack("<I", len(payload))[:3] + bytes((number,)) + payload
+
+
+def build_error(kind: str) -> bytes:
+    """Return the server's rejection of a command."""
+    code, state, text = CODES[kind]
+    return build_packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
+
+
+def build_too_many_error() -> bytes:
+    """Build the error that a full server sends instead of a greeting; it has no SQL state yet."""
+    return build_packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
+
+
+def build_query(sql: str) -> bytes:
+    """Return a command from Holdfast."""
+    return build_packet(bytes((MysqlCommand.QUERY,)) + sql.encode(), 0)
+
+
+def wants_tls(hello: bytes) -> bool:
+    """Return whether the client's first packet only requests TLS."""
+    return len(hello) == 32 and bool(int.from_bytes(hello[:4], "little") & _TLS)
+
+
+def uses_compression(hello: bytes) -> bool:
+    """Return whether the connection is compressed after the client's first packet."""
+    return bool(int.from_bytes(hello[:4], "little") & (_COMPRESS | _ZSTD))
+
+
+def read_sql(payload: bytes) -> str:
+    """Return the SQL of a query; newer clients put an empty list of attributes before it."""
+    return payload[1:].lstrip(b"\0\1").decode("utf-8", "replace")
+
+
+def read_status(payload: bytes) -> int | None:
+    """Return the server's state, if this is an OK packet."""
+    if payload[:1] != b"\0":
+        return None
+    at = _skip_number(payload, _skip_number(payload, 1))
+    raw = payload[at : at + 2]
+    return int.from_bytes(raw, "little") if len(raw) == 2 else None
+
+
+def describe_answer(payload: bytes) -> str:
+    """Return a short description of an answer."""
+    if payload[:1] == b"\xff":
+        code = int.from_bytes(payload[1:3], "little")
+        return f"error {code}: {payload[9:].decode('utf-8', 'replace')}"
+    return "OK" if payload[:1] == b"\0" else "rows"
+
+
+def _skip_number(payload: bytes, at: int) -> int:
+    """Return where a length-encoded number ends."""
+    first = payload[at] if at < len(payload) else 0
+    return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
+
 
 _LOOKED_AT = 1_024
 """Bytes of a first packet that are examined."""
@@ -27,15 +121,15 @@ class MysqlStatements:
         self._last = _UNKNOWN
 
     def find_statements(self, payload: bytes) -> tuple[TransactionStatement, ...]:
-        """Return the statements that a QUERY or an EXECUTE runs."""
-        if payload[0] == wire.QUERY:
-            return parse_transaction(wire.read_sql(payload), "mysql")
+        """Return the statements that a MysqlCommand.QUERY or an MysqlCommand.EXECUTE runs."""
+        if payload[0] == MysqlCommand.QUERY:
+            return parse_transaction(read_sql(payload), "mysql")
         number = int.from_bytes(payload[1:5], "little")
         return (self._last if number == _LAST else self._prepared.get(number, _UNKNOWN),)
 
     def prepare(self, payload: bytes) -> Callable[[int], None]:
         """Remember a statement; return the object that will receive its number."""
-        statements = parse_transaction(wire.read_sql(payload), "mysql")
+        statements = parse_transaction(read_sql(payload), "mysql")
         self._last = statements[0] if statements else _UNKNOWN
         return partial(self._set_number, self._last)
 
@@ -50,7 +144,8 @@ class MysqlStatements:
 class MysqlReader(WireReader):
     """A connection to MySQL or MariaDB."""
 
-    HEAD = wire.HEAD
+    HEAD = _HEAD
+    SIZE = (slice(3), "little", 0)
 
     def _set_up(self) -> None:
         self._replies: MysqlReplies = MysqlReplies(self._transactions)
@@ -62,37 +157,34 @@ class MysqlReader(WireReader):
         hello = await self._read_message()
         if hello is None:
             return False
-        tls = wire.wants_tls(hello.body)
+        tls = wants_tls(hello.body)
         if tls:
             await self._faults.request_tls()
         await self._pass(hello)
-        if tls or wire.uses_compression(hello.body):
+        if tls or uses_compression(hello.body):
             self._faults.note_unreadable("it is encrypted" if tls else "it is compressed")
             self._replies.opaque = True
             return False
         return True
-
-    def _read_size(self, head: bytes) -> int:
-        return int.from_bytes(head[:3], "little")
 
     def _read(self, message: WireMessage) -> Work | None:
         payload = message.body
         if message.head[3] != 0:  # the continuation of a command, or data that the server requested
             return None
         match payload[0] if payload else 0:
-            case wire.QUERY | wire.EXECUTE:
+            case MysqlCommand.QUERY | MysqlCommand.EXECUTE:
                 before, statements = self._transactions.n, self._statements.find_statements(payload)
                 work = Work(statements, self._transactions.add_statements(statements))
                 if self._transactions.n != before:
                     self._read_only = None
                 return work
-            case wire.PREPARE:
-                self._replies.expect_answer(wire.PREPARE, self._statements.prepare(payload))
-            case wire.CLOSE:
+            case MysqlCommand.PREPARE:
+                self._replies.expect_answer(MysqlCommand.PREPARE, self._statements.prepare(payload))
+            case MysqlCommand.CLOSE:
                 self._statements.close(payload)
             case command:
                 self._replies.expect_answer(command)
-                if command in (wire.CHANGE_USER, wire.RESET):
+                if command in (MysqlCommand.CHANGE_USER, MysqlCommand.RESET):
                     self._transactions.reset()
         return None
 
@@ -103,26 +195,26 @@ class MysqlReader(WireReader):
             await super()._handle_work(message, work)
 
     def _expect(self, message: WireMessage) -> None:
-        self._replies.expect_answer(wire.QUERY)
+        self._replies.expect_answer(MysqlCommand.QUERY)
 
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         await self._lane.skip(message.rest)
         back = refused.kind == "serialization_failure"
         if back:
-            self._replies.expect_answer(wire.QUERY, ours=True)
-            self._lane.put(wire.build_query("ROLLBACK"))
+            self._replies.expect_answer(MysqlCommand.QUERY, ours=True)
+            self._lane.put(build_query("ROLLBACK"))
             await self._lane.flush()
             await self._replies.wait_answered()
         elif refused.kind == "read_only" and self._transactions.open:
             self._read_only = refused
         self._transactions.fail(rolled_back=back)
         await self._answers.release()
-        await self._answers.put(wire.build_error(refused.kind))
+        await self._answers.put(build_error(refused.kind))
 
 
 async def reject_client(client: ConnectionEnd) -> None:
     """Report "too many connections" to a new client, like the server does."""
-    await client.write(wire.build_too_many_error())
+    await client.write(build_too_many_error())
 
 
 class _PendingCommand(NamedTuple):
@@ -138,19 +230,19 @@ class MysqlReplies(WireReplies):
 
     def expect_answer(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
         """Record that a command goes to the server, which will answer it."""
-        if command not in wire.SILENT:
+        if command not in SILENT:
             self._waiting.append(_PendingCommand(command, named, ours))
 
     def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
         pieces: list[bytes] = []
-        while at + wire.HEAD <= size:
-            step = wire.HEAD + (data[at] | data[at + 1] << 8 | data[at + 2] << 16)
+        while at + _HEAD <= size:
+            step = _HEAD + (data[at] | data[at + 1] << 8 | data[at + 2] << 16)
             if data[at + 3] == 1 and self._waiting:
                 looked_at = at + min(step, _LOOKED_AT)
                 if looked_at > size:
                     break
-                if not self._read_reply(data[at + wire.HEAD : looked_at]):
+                if not self._read_reply(data[at + _HEAD : looked_at]):
                     pieces.append(data[start:at])
                     start = at + step
             at += step
@@ -159,13 +251,13 @@ class MysqlReplies(WireReplies):
     def _read_reply(self, payload: bytes) -> bool:
         """Read the first packet of an answer; return whether it is for the client."""
         question = self._waiting.popleft()
-        self.last = wire.describe_answer(payload)
+        self.last = describe_answer(payload)
         if question.named is not None and payload[:1] == b"\0":
             question.named(int.from_bytes(payload[1:5], "little"))
-        elif question.command == wire.QUERY and not self._waiting and not question.ours:
-            state = wire.read_status(payload)
+        elif question.command == MysqlCommand.QUERY and not self._waiting and not question.ours:
+            state = read_status(payload)
             if state is not None:
-                self._transactions.autocommit = bool(state & wire.AUTOCOMMIT)
-                self._transactions.set_server_state(open=bool(state & wire.IN_TRANSACTION))
+                self._transactions.autocommit = bool(state & AUTOCOMMIT)
+                self._transactions.set_server_state(open=bool(state & IN_TRANSACTION))
         self._moved.set()
         return not question.ours

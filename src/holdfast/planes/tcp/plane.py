@@ -3,15 +3,216 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from socket import socket
+from typing import Any
 
+from msgspec.structs import replace
+
+from holdfast.errors import HarnessError
+from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
 from holdfast.model.world import Wire
-from holdfast.planes.tcp.service_connection import ServiceConnection
-from holdfast.planes.tcp.trial_service import TrialService
+from holdfast.planes.tcp import mysql, postgres
+from holdfast.planes.tcp.exchanges import ConnectionExchanges
+from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink
+from holdfast.planes.tcp.transactions import ConnectionFaults, TrialService
+from holdfast.planes.tcp.wire_reader import WireReader
+from holdfast.protocols.fault import Call, Dropped, Failed, Reply, TimedOut
 from holdfast.protocols.trial import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
-from holdfast.streams.connection_end import ConnectionEnd
+from holdfast.streams.connection_end import ConnectionEnd, join
+
+ROLLED_BACK_S = 2.0
+"""Seconds for a server to notice that its client is gone, before the client sees the failure."""
+_TLS = 0x16
+_ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
+_TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
+_TURN_AWAY = {"postgres": postgres.reject_client, "mysql": mysql.reject_client}
+
+
+class ServiceConnection:
+    """Carries bytes in both directions, subject to the weather."""
+
+    def __init__(self, service: TrialService, port: int, client: ConnectionEnd) -> None:
+        self._service = service
+        self._port = port
+        self._client = client
+        self._server: ConnectionEnd | None = None
+        self._n = service.context.injector.count("service", service.name)
+        self._observed: set[DeliveryPart] = set()
+        self._delivery = AS_IT_IS
+        self._exchanges = ConnectionExchanges(service.name, service.wire, self._n, service.context.sink)
+        # A tap sees every byte, and the bytes then no longer pass without being copied: only maps are worth that.
+        self._follows = service.context.trial.scenario.follows_values
+        if self._follows:
+            client.add_tap(self._exchanges.record_sent)
+        self._steps = ConnectionFaults(service, self._n, self._exchanges)
+        self._sinks: list[ByteSink] = []
+        self._connected = False
+        """Whether no connection fault stopped it."""
+
+    async def run(self) -> None:
+        """Run until the connection has ended, whatever happens."""
+        try:
+            await self._carry()
+        except Failed as failed:
+            await self._send_failure(failed)
+        except CutOff:
+            self._client.break_connection(reset=False)
+        except HarnessError as broken:
+            self._service.context.sink.add_error(str(broken), broken.code)
+            self._client.break_connection(reset=True)
+        except OSError:  # one side left in the middle
+            self._client.break_connection(reset=False)
+        finally:
+            self._finish()
+
+    async def _carry(self) -> None:
+        service = self._service
+        if service.faced:
+            arguments = {"port": self._port, "since_ms": service.context.sink.now() * 1000}
+            call = Call("service", service.name, arguments, self._n)
+            with service.guard_connecting():
+                reply = await service.context.injector.inject(call, self._connect_server, self._wait)
+            self._delivery = reply.delivery
+        else:
+            await self._connect_server(None)
+        server = self._server
+        if server is None:  # a fault answered without the server
+            raise Dropped(f"{service.name}: the connection was closed", kind="closed")
+        self._connected = True
+        if "tls" in service.steps and service.wire not in _TALKS:
+            # Whether the client begins with TLS must be known before any byte is forwarded.
+            first = await self._client.read()
+            self._client.put_back(first)
+            if first[:1] == bytes((_TLS,)):
+                await self._steps.request_tls()
+        await self._relay(server)
+
+    async def _connect_server(self, call: Call | None) -> Reply:
+        if self._server is None:
+            self._server = await self._service.connect()
+            if self._follows:
+                self._server.add_tap(self._exchanges.record_received)
+        return Reply("a connection")
+
+    async def _wait(self, ms: float) -> None:
+        """Wait before the client has received anything; end when the client leaves."""
+        try:
+            async with asyncio.timeout(ms / 1000):
+                await self._client.left.wait()
+        except TimeoutError:
+            return
+        raise ConnectionResetError("the client had left")
+
+    # -- both directions ------------------------------------------------------------------------
+    async def _relay(self, server: ConnectionEnd) -> None:
+        plain = self._delivery == AS_IT_IS and not self._service.latency_ms
+        if plain and not self._service.reads_along:
+            await join(self._client, server)
+            return
+        # A delayed end concerns only the client, which waits for it.
+        to_server = self._create_sink(server, replace(self._delivery, close_ms=0.0))
+        to_client = self._create_sink(self._client, self._delivery)
+        if self._delivery.lags or self._service.latency_ms:
+            lags, steady = self._delivery.lags, self._service.latency_ms
+            to_client = DelayedSink(to_client, self._client, lags, self._observed, steady_ms=steady)
+            self._sinks.append(to_client)
+        if self._service.reads_along:
+            passive = plain and not self._service.steps
+            talk = _TALKS[self._service.wire]
+            reader = talk(self._client, server, to_client, to_server, self._steps, passive=passive)
+            await _run_both(reader.forward_requests(), reader.forward_replies())
+        else:
+            await _run_both(_copy_bytes(self._client, to_server), _copy_bytes(server, to_client))
+
+    def _create_sink(self, end: ConnectionEnd, delivery: Delivery) -> ByteSink:
+        return ByteSink(end) if delivery == AS_IT_IS else PacedSink(end, delivery, self._observed)
+
+    # -- the end --------------------------------------------------------------------------------
+    async def _send_failure(self, failed: Failed) -> None:
+        """Present a failure as a socket client observes it."""
+        await self._close_server()
+        client, context = self._client, self._service.context
+        if client.is_gone:
+            if not self._connected and failed.injection is not None:
+                context.injector.mark_undelivered("service", self._service.name, self._n, injection=failed.injection)
+            return
+        try:
+            await self._show_failure(failed)
+        except OSError:  # the client has left
+            client.abort()
+
+    async def _show_failure(self, failed: Failed) -> None:
+        client = self._client
+        if failed.kind == "tls":
+            # Accept a TLS request if the protocol has one, and answer the TLS hello with an alert.
+            if self._service.wire == "postgres":
+                await self._client.write(b"S")
+            if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
+                await self._client.write(_ALERT)
+        elif failed.kind == "too_many_connections" and self._service.wire in _TURN_AWAY:
+            await _TURN_AWAY[self._service.wire](client)
+        elif isinstance(failed, TimedOut) and failed.kind == "hang":
+            while await client.read():
+                pass
+        reset = isinstance(failed, Dropped) and failed.kind != "closed"
+        client.break_connection(reset=reset)
+
+    async def _close_server(self) -> None:
+        """Close the server's side first, so that its rollback is complete when the client notices."""
+        server = self._server
+        if server is None:
+            return
+        server.finish()
+        try:
+            async with asyncio.timeout(ROLLED_BACK_S):
+                while await server.read():
+                    pass
+        except (TimeoutError, OSError):
+            self._service.context.sink.note(f"{self._service.name} kept a connection that its client had lost")
+        server.abort()
+
+    def _finish(self) -> None:
+        """Close what is open, and remove the parts of a delivery without effect."""
+        for sink in self._sinks:
+            sink.stop()
+        if self._server is not None:
+            self._server.close_within(ROLLED_BACK_S)
+        self._client.close_within(ROLLED_BACK_S)
+        unobserved = self._delivery.parts - self._observed
+        if unobserved:
+            why = "no data passed that it could act on, or the client had already left"
+            self._service.context.injector.mark_undelivered(
+                "service", self._service.name, self._n, why, parts=unobserved
+            )
+
+    def abort(self) -> None:
+        """Close both sides immediately."""
+        self._client.abort()
+        if self._server is not None:
+            self._server.abort()
+
+
+async def _copy_bytes(source: ConnectionEnd, sink: ByteSink) -> None:
+    while data := await source.read():
+        await sink.write(data)
+    await sink.finish()
+
+
+async def _run_both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, None]) -> None:
+    """Run both directions until both have ended, or one fails."""
+    loop = asyncio.get_running_loop()
+    tasks = {loop.create_task(up), loop.create_task(down)}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 AT_ONCE = 1_000
 """Maximum number of concurrent connections; more than any of the services accepts."""

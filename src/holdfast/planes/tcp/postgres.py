@@ -1,16 +1,119 @@
-"""Reads PostgreSQL connections: simple and extended queries, pipelines, COPY, transactions."""
+"""Reads PostgreSQL connections: simple and extended queries, pipelines, COPY, transactions, and the answers to them."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Callable
 from functools import partial
 
-from holdfast.planes.tcp.message_batch import ClientFrames
-from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
-from holdfast.planes.tcp.wire_reader import StatementRefused, WireMessage, WireReader, Work
+from holdfast.planes.tcp.sinks import ByteSink, MessageBatch
+from holdfast.planes.tcp.transactions import StatementRefused, TransactionState
+from holdfast.planes.tcp.wire_reader import WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
 from holdfast.streams.connection_end import ConnectionEnd
+
+FIX = b"!"
+"""A query from Holdfast: the client receives only its ReadyForQuery, instead of the one that it waits for."""
+_LONG = 65_536
+"""A longer message passes unread."""
+_ASKING = b"PBDCESQF" + FIX
+_READY = (b"Q", b"S", b"F", FIX)
+"""Questions that end with ReadyForQuery."""
+_ENDS = {b"1": b"P", b"2": b"B", b"3": b"C", b"T": b"D", b"n": b"D", b"C": b"E", b"I": b"E", b"s": b"E"}
+"""An answer, and the question of the extended protocol that it ends."""
+_UNREAD = frozenset(b"DdSKRAv")
+"""Rows and the like: they contain no information about questions and transactions."""
+_OURS = (b"C", b"E", b"N")
+"""Answers to Holdfast's query that the client did not request."""
+_QUESTIONS_KEPT = 1_000_000
+_length = struct.Struct("!I").unpack_from
+
+
+class PostgresReplies(WireReplies):
+    """Reads PostgreSQL's answers."""
+
+    def __init__(self, transactions: TransactionState) -> None:
+        super().__init__(transactions)
+        self.attending = False
+        """Whether a message is in transit that the server has not read yet: its state is then out of date."""
+        self._heard: Callable[[bytes], None] | None = None
+        self._skipping = False
+
+    def expect(self, kind: bytes) -> None:
+        """Record that a message of this kind goes to the server."""
+        if kind not in _ASKING or len(self._waiting) > _QUESTIONS_KEPT:
+            return
+        if self._skipping and kind != b"S":  # after an error the server ignores messages until Sync
+            return
+        self._skipping = self._copying = False
+        self._waiting.append(kind)
+
+    def expect_byte(self, heard: Callable[[bytes], None]) -> None:
+        """Pass the next byte to `heard`: a complete answer that says whether TLS is available; b"" if none comes."""
+        self._heard = heard
+
+    def end(self) -> None:
+        super().end()
+        if self._heard is not None:
+            self._heard(b"")
+
+    def scan(self, data: bytes) -> bytes:
+        if self._heard is not None:
+            heard, self._heard = self._heard, None
+            heard(data[:1])
+            return data[:1] + self.scan(data[1:]) if data[1:] else data
+        return super().scan(data)
+
+    def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
+        at, size, start = self._passing, len(data), 0
+        pieces: list[bytes] = []
+        while at + 5 <= size:
+            step = 1 + _length(data, at + 1)[0]
+            if data[at] not in _UNREAD and step <= _LONG:
+                if at + step > size:
+                    break
+                if not self._read_reply(data[at : at + 1], data[at + 5 : at + step]):
+                    pieces.append(data[start:at])
+                    start = at + step
+            at += step
+        return at, start, pieces
+
+    def _read_reply(self, kind: bytes, body: bytes) -> bool:
+        waiting = self._waiting
+        first = waiting[0] if waiting else b""
+        if kind == b"C":
+            self.last = body.rstrip(b"\0").decode("utf-8", "replace")
+        if kind == b"Z":
+            if self._waiting and self._waiting[0] in _READY:
+                self._waiting.popleft()
+            self._copying = False
+            if not self._waiting and not self.attending:
+                self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
+        elif kind in _ENDS and first == _ENDS[kind]:
+            waiting.popleft()
+        elif kind == b"E":
+            self.last = _format_error(body)
+            self._handle_error(first)
+        elif kind in (b"G", b"W"):
+            self._copying = True
+        self._moved.set()
+        return not (first == FIX and kind in _OURS)
+
+    def _handle_error(self, first: bytes) -> None:
+        """Handle an error in the extended protocol: messages up to Sync get no answer."""
+        if not first or first in _READY:
+            return
+        while self._waiting and self._waiting[0] != b"S":
+            self._waiting.popleft()
+        self._skipping = not self._waiting
+
+
+def _format_error(body: bytes) -> str:
+    """Return the code and the message of an error."""
+    fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
+    return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"
+
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104
 """Requests that may come before a start-up message."""
@@ -64,6 +167,7 @@ class PostgresReader(WireReader):
     """A connection to PostgreSQL."""
 
     HEAD = 5
+    SIZE = (slice(1, 5), "big", 4)
 
     def _set_up(self) -> None:
         self._replies: PostgresReplies = PostgresReplies(self._transactions)
@@ -71,11 +175,11 @@ class PostgresReader(WireReader):
 
     async def _forward_start(self) -> bool:
         while True:
-            size = await self._lane.frames.read_exactly(4)
+            size = await self._lane.read_exactly(4)
             length = int.from_bytes(size)
             if len(size) < 4 or not 8 <= length <= STARTUP:
                 return self._give_up(size, "it does not begin as PostgreSQL's" if size else "")
-            body = await self._lane.frames.read_exactly(length - 4)
+            body = await self._lane.read_exactly(length - 4)
             code = int.from_bytes(body[:4])
             if code not in (SSL, GSS):
                 self._lane.put(size + body)
@@ -95,9 +199,6 @@ class PostgresReader(WireReader):
         if why:
             self._faults.note_unreadable(why)
         return False
-
-    def _read_size(self, head: bytes) -> int:
-        return max(0, int.from_bytes(head[1:]) - 4)
 
     def _read(self, message: WireMessage) -> Work | None:
         kind = message.head[:1]
@@ -157,17 +258,13 @@ def _set_answer(answer: asyncio.Future[bytes], byte: bytes) -> None:
 
 async def reject_client(client: ConnectionEnd) -> None:
     """Report "too many clients" to a new client, like the server does; declines its TLS request first."""
-    frames = ClientFrames(client.read, _yield_to_loop)
+    frames = MessageBatch(client.read, ByteSink(client))
     while len(size := await frames.read_exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
         body = await frames.read_exactly(int.from_bytes(size) - 4)
         if int.from_bytes(body[:4]) not in (SSL, GSS):
             await client.write(build_error("too_many_connections", severity="FATAL"))
             return
         await client.write(b"N")
-
-
-async def _yield_to_loop() -> None:
-    await asyncio.sleep(0)
 
 
 def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:

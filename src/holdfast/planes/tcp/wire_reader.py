@@ -5,110 +5,15 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from holdfast.planes.tcp.message_batch import LIMIT, MessageBatch
-from holdfast.planes.tcp.passive_reader import PassiveReader
-from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.transaction_state import TransactionState, TransactionStep
+from holdfast.planes.tcp.sinks import LIMIT, Answers, ByteSink, MessageBatch
+from holdfast.planes.tcp.transactions import ConnectionFaults, StatementRefused, TransactionState, TransactionStep
 from holdfast.protocols.fault import Reply
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
-
-HELD = 262_144
-"""Bytes of an answer that are held back while a fault may still drop it; a longer answer is sent."""
-
-REFUSALS = ("serialization_failure", "lock_timeout", "read_only")
-"""Kinds of failure that a database reports to its client; any other closes the connection."""
-
-
-class Sending(Protocol):
-    """Sends a message to the server."""
-
-    async def __call__(self, *, answered: bool) -> Reply:
-        """Send it; `answered`: waits for its answer, which is held back."""
-        ...
-
-
-class TransactionFaults(Protocol):
-    """The faults that may act on a connection's transactions."""
-
-    def begin(self) -> int:
-        """Begin a transaction and return its number, from 1."""
-        ...
-
-    def end(self) -> None:
-        """End a transaction."""
-        ...
-
-    def record_write(self, statement: TransactionStatement) -> None:
-        """Record a write to the server."""
-        ...
-
-    async def send_through(self, steps: Sequence[TransactionStep], send: Sending) -> None:
-        """Send a message through the faults that wait at its steps.
-
-        Raises StatementRefused if a fault makes the database reject it, Failed if one breaks the connection.
-        """
-        ...
-
-    async def request_tls(self) -> None:
-        """Apply faults when the client requests TLS; raise Failed if a fault breaks the handshake."""
-        ...
-
-    def note_unreadable(self, why: str) -> None:
-        """Note that the rest of the connection cannot be read, so faults cannot act on its transactions."""
-        ...
-
-
-class StatementRefused(Exception):
-    """A fault makes the database reject a statement."""
-
-    def __init__(self, kind: str, statement: TransactionStatement) -> None:
-        super().__init__(kind)
-        self.kind = kind
-        self.statement = statement
-        """The first one that a fault acted on, of several in a message."""
-
-
-class Writing(Protocol):
-    """Sends bytes on."""
-
-    async def __call__(self, data: bytes) -> None: ...
-
-
-class Answers:
-    """Sends data to the client: immediately, or once a fault has decided whether to drop it."""
-
-    def __init__(self, write: Writing) -> None:
-        self._write = write
-        self._held: bytearray | None = None
-        self._lock = asyncio.Lock()
-
-    async def put(self, data: bytes) -> None:
-        async with self._lock:
-            if self._held is None:
-                await self._write(data)
-                return
-            self._held += data
-            if len(self._held) > HELD:
-                await self._release()
-
-    def hold(self) -> None:
-        """Hold back everything from now on."""
-        if self._held is None:
-            self._held = bytearray()
-
-    async def release(self) -> None:
-        """Send what was held back, and everything that follows."""
-        async with self._lock:
-            await self._release()
-
-    async def _release(self) -> None:
-        held, self._held = self._held, None
-        if held:
-            await self._write(bytes(held))
 
 
 class WireReplies(ABC):
@@ -196,6 +101,8 @@ class WireReader(ABC):
 
     HEAD: ClassVar[int]
     """Bytes before each message, with its size in them."""
+    SIZE: ClassVar[tuple[slice, Literal["big", "little"], int]]
+    """Where its size is in them, in which byte order, and how many of the bytes before the message it includes."""
     _replies: WireReplies
 
     def __init__(
@@ -204,7 +111,7 @@ class WireReader(ABC):
         server: ConnectionEnd,
         to_client: ByteSink,
         to_server: ByteSink,
-        faults: TransactionFaults,
+        faults: ConnectionFaults,
         *,
         passive: bool = False,
     ) -> None:
@@ -216,7 +123,11 @@ class WireReader(ABC):
         self._faults = faults
         self._lane = MessageBatch(client.read, to_server)
         self._transactions = TransactionState(faults.begin, faults.end)
-        self._answers = Answers(to_client.write)
+        self._answers = Answers(to_client)
+        self._partial = b""
+        self._unread = 0
+        """Remaining bytes of a long message, which pass unread."""
+        self._failure: Exception | None = None
         self._set_up()
 
     @abstractmethod
@@ -241,19 +152,56 @@ class WireReader(ABC):
             await self._lane.pass_all()
         elif self._passive:
             await self._lane.flush()
-            passing = PassiveReader(
-                self._client, self._server, self._read_forwarded, self._replies.scan, self._measure_message
-            )
-            await passing.run(self._lane.frames.take_rest())
+            await self._read_along(self._lane.take_rest())
         else:
             while (message := await self._read_message()) is not None:
                 await self._handle_message(message)
         await self._lane.finish()
 
-    def _measure_message(self, data: bytes) -> tuple[int, int]:
-        """Return the length of a message that begins like this, and how many of its bytes are read."""
-        size = self._read_size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
-        return self.HEAD + size, self.HEAD + min(size, LIMIT)
+    # -- passively ------------------------------------------------------------------------------
+    async def _read_along(self, early: bytes) -> None:
+        """Read along until both sides have ended; raise the exception of a failed read. `early` holds bytes already
+        read from the client.
+        """
+        # Without faults that wait, bytes are forwarded first, in the call that delivered them, and read afterwards.
+        # Reading in tasks would take each message through two more rounds of the event loop, 0.1 ms per query.
+        client, server = self._client, self._server
+        if early:
+            self._handle_guarded(self._handle_client_data, early)
+        client.join_to(server, partial(self._handle_guarded, self._handle_client_data))
+        server.join_to(client, partial(self._handle_guarded, self._handle_server_data))
+        await client.over.wait()
+        await server.over.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def _handle_guarded(self, handle: Callable[[bytes], None], data: bytes) -> None:
+        try:
+            handle(data)
+        except Exception as failure:  # asyncio would only log it
+            self._failure = self._failure or failure
+            self._client.abort()
+            self._server.abort()
+
+    def _handle_server_data(self, data: bytes) -> None:
+        if passed := self._replies.scan(data):
+            self._client.send(passed)
+
+    def _handle_client_data(self, data: bytes) -> None:
+        self._server.send(data)
+        if self._partial:
+            data, self._partial = self._partial + data, b""
+        at = min(self._unread, len(data))
+        self._unread -= at
+        while at < len(data):
+            size = self._read_size(data[at : at + self.HEAD]) if len(data) - at >= self.HEAD else 0
+            examined = self.HEAD + min(size, LIMIT)
+            if len(data) - at < examined:
+                self._partial = data[at:]
+                return
+            self._read_forwarded(data[at : at + examined])
+            at += self.HEAD + size
+            self._unread = max(0, at - len(data))
 
     def _read_forwarded(self, data: bytes) -> None:
         """Record the effect of a message that was already forwarded."""
@@ -264,6 +212,7 @@ class WireReader(ABC):
             if work.ends:
                 self._transactions.mark_sent()
 
+    # -- through the faults ---------------------------------------------------------------------
     async def _handle_message(self, message: WireMessage) -> None:
         work = self._read(message)
         if work is None:
@@ -275,22 +224,18 @@ class WireReader(ABC):
         await self._answers.release()
 
     async def _read_message(self) -> WireMessage | None:
-        head = await self._lane.frames.read_exactly(self.HEAD)
+        head = await self._lane.read_exactly(self.HEAD)
         if len(head) < self.HEAD:
             self._lane.put(head)
             return None
         size = self._read_size(head)
-        body = await self._lane.frames.read_exactly(min(size, LIMIT))
+        body = await self._lane.read_exactly(min(size, LIMIT))
         return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
 
     async def _handle_work(self, message: WireMessage, work: Work) -> None:
         """Send a working message through the faults that wait for it."""
-
-        async def send(*, answered: bool) -> Reply:
-            return await self._forward(message, answered)
-
         try:
-            await self._faults.send_through(work.steps, send)
+            await self._faults.send_through(work.steps, partial(self._forward, message))
         except StatementRefused as refused:
             await self._refuse(message, refused)
         else:
@@ -323,9 +268,10 @@ class WireReader(ABC):
     async def _forward_start(self) -> bool:
         """Forward the start of the connection; False if the rest cannot be read."""
 
-    @abstractmethod
     def _read_size(self, head: bytes) -> int:
         """Return the length of a message after its head."""
+        place, order, included = self.SIZE
+        return max(0, int.from_bytes(head[place], order) - included)
 
     @abstractmethod
     def _read(self, message: WireMessage) -> Work | None:

@@ -77,7 +77,7 @@ def _find_service_obstacle(injection: Injection, made: Any, world: WorldSpec) ->
 _MODEL = ("model", "prompt", "stream", "tools")
 """Arguments of a model call; `planes/llm/gateway.py` sets them."""
 _STATEMENT = ("verb", "table", "statement")
-"""Arguments of a statement in a transaction; `planes/tcp/service_connection.py` sets them."""
+"""Arguments of a statement in a transaction; `planes/tcp/plane.py` sets them."""
 _CONNECTION = ("method", "url", "host", "port")
 """Arguments of a connection before any request; `planes/http/connect.py` sets them."""
 

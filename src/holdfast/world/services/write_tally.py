@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from holdfast.model.world import AuditEvent
-from holdfast.sqltext.tables import count_qualifiers
+from holdfast.sqltext.lexer import count_qualifiers
 from holdfast.sqltext.writes import Write
 
 

@@ -16,7 +16,7 @@ from holdfast.errors import HarnessError, SandboxFailed, UserError
 from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
-from holdfast.streams.unix_sockets import open_socket_path
+from holdfast.streams.sockets import open_socket_path
 from holdfast.world.compiled import CannotCompile, compile_source
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, await_connected

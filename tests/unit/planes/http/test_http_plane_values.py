@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.http import values
+from holdfast.planes.http import request
 
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -17,45 +17,45 @@ TREES = st.recursive(
 
 @given(st.dictionaries(st.text(), TREES) | st.lists(TREES))
 def test_json_is_read_and_written_without_loss(data):
-    body = values.encode_body(data, "application/json; charset=utf-8")
-    assert values.decode_body("application/json", body) == data
+    body = request.encode_body(data, "application/json; charset=utf-8")
+    assert request.decode_body("application/json", body) == data
 
 
 @given(st.binary())
 def test_any_body_can_be_read_and_written(body):
     for kind in ("application/json", "text/plain", "image/png", None, "text/html; charset=utf-16", "x;charset=\0"):
-        assert isinstance(values.encode_body(values.decode_body(kind, body), kind), bytes)
+        assert isinstance(request.encode_body(request.decode_body(kind, body), kind), bytes)
 
 
 def test_json_by_its_type_only():
-    assert values.decode_body("application/json", b'{"a": 1}') == {"a": 1}
-    assert values.decode_body("application/problem+json; charset=utf-8", b"[1]") == [1]
-    assert values.decode_body("text/html", b'{"a": 1}') == '{"a": 1}'
+    assert request.decode_body("application/json", b'{"a": 1}') == {"a": 1}
+    assert request.decode_body("application/problem+json; charset=utf-8", b"[1]") == [1]
+    assert request.decode_body("text/html", b'{"a": 1}') == '{"a": 1}'
 
 
 def test_a_json_scalar_stays_text_so_that_it_can_be_broken():
-    assert values.decode_body("application/json", b'"word"') == '"word"'
-    assert values.decode_body("application/json", b"not json") == "not json"
+    assert request.decode_body("application/json", b'"word"') == '"word"'
+    assert request.decode_body("application/json", b"not json") == "not json"
 
 
 def test_binary_stays_bytes():
-    assert values.decode_body("image/png", b"\x89PNG\xff") == b"\x89PNG\xff"
-    assert values.encode_body(b"\x89PNG\xff", "image/png") == b"\x89PNG\xff"
+    assert request.decode_body("image/png", b"\x89PNG\xff") == b"\x89PNG\xff"
+    assert request.encode_body(b"\x89PNG\xff", "image/png") == b"\x89PNG\xff"
 
 
 def test_broken_json_text_goes_out_broken():
-    assert values.encode_body('{"a": ', "application/json") == b'{"a": '
+    assert request.encode_body('{"a": ', "application/json") == b'{"a": '
 
 
 def test_text_keeps_its_charset():
     body = "café".encode("latin-1")
-    text = values.decode_body("text/plain; charset=latin-1", body)
+    text = request.decode_body("text/plain; charset=latin-1", body)
     assert text == "café"
-    assert values.encode_body(text + "!", "text/plain; charset=latin-1") == body + b"!"
+    assert request.encode_body(text + "!", "text/plain; charset=latin-1") == body + b"!"
 
 
 def test_lone_surrogates_can_be_written():
-    assert json.loads(values.encode_body({"a": "\ud800"}, "application/json")) == {"a": "\ud800"}
+    assert json.loads(request.encode_body({"a": "\ud800"}, "application/json")) == {"a": "\ud800"}
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_lone_surrogates_can_be_written():
     ids=["gzip", "deflate", "deflate-raw", "none", "identity"],
 )
 def test_content_encodings_are_undone(encoding, packed):
-    assert values.decompress(encoding, packed, 100) == b"hello"
+    assert request.decompress(encoding, packed, 100) == b"hello"
 
 
 def test_a_bomb_is_cut_off():
-    assert values.decompress("gzip", gzip.compress(bytes(10_000_000)), 1_000) == bytes(1_000)
+    assert request.decompress("gzip", gzip.compress(bytes(10_000_000)), 1_000) == bytes(1_000)
 
 
 def test_what_cannot_be_undone_is_said():
-    assert values.decompress("br", b"\x0b\x02\x80hello\x03", 100) is None
-    assert values.decompress("gzip", b"no gzip at all", 100) is None
+    assert request.decompress("br", b"\x0b\x02\x80hello\x03", 100) is None
+    assert request.decompress("gzip", b"no gzip at all", 100) is None
 
 
 def test_only_readable_encodings_are_asked_for():
-    assert values.limit_encodings("gzip, deflate, br, zstd") == "gzip, deflate"
-    assert values.limit_encodings("br;q=1.0, gzip;q=0.8") == "gzip;q=0.8"
-    assert values.limit_encodings("br") == "identity"
+    assert request.limit_encodings("gzip, deflate, br, zstd") == "gzip, deflate"
+    assert request.limit_encodings("br;q=1.0, gzip;q=0.8") == "gzip;q=0.8"
+    assert request.limit_encodings("br") == "identity"

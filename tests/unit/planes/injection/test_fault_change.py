@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from golden_words import Golden
-from holdfast.planes.injection.fault_change import describe_change, describe_failure
+from holdfast.planes.injection.outcome_comparison import describe_change, describe_failure
 from holdfast.protocols.fault import Dropped, Failed, TimedOut
 from holdfast.secrets.masker import Masker
 

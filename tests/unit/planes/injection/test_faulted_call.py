@@ -11,7 +11,7 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.planes.injection.firing import has_arrived
+from holdfast.planes.injection.outcome_comparison import has_arrived
 from holdfast.protocols.fault import Call, Failed, Reply
 from planes_kit import FakeContext
 

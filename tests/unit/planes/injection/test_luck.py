@@ -6,7 +6,7 @@ from unittest.mock import patch
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.active_injection import Luck
 
 FAULTS = (Injection("tool", "search", "slow"),) * 3
 TRIAL = Trial("0123456789ab", "contract", Scenario("storm", FAULTS), Task(("q",)), seed=7)
@@ -25,5 +25,5 @@ def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
 
 def test_a_generator_that_nobody_uses_is_never_seeded() -> None:
     luck = Luck(TRIAL)
-    with patch("holdfast.planes.injection.luck.Random", side_effect=AssertionError("seeded")):
+    with patch("holdfast.planes.injection.active_injection.Random", side_effect=AssertionError("seeded")):
         luck.create_rng(0, "search:1")

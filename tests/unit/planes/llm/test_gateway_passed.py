@@ -15,7 +15,7 @@ from holdfast.http1.client import UpstreamReply, Upstreams
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.llm.prices import read_usage
+from holdfast.planes.llm.call_record import read_usage
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.model.completion import Usage
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.prices import estimate_cost, find_listed_price
+from holdfast.planes.llm.call_record import estimate_cost, find_listed_price
 
 MILLION = Usage(1_000_000, 1_000_000)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.planes.llm.codecs import openai_chat_request
-from holdfast.planes.llm.codecs.written_tools import extract_code, extract_output, find_called_tool, find_calls
+from holdfast.planes.llm.codecs.openai_chat_request import extract_code, extract_output, find_called_tool, find_calls
 
 CODE = 'price = get_price(item="lamp")\nprint(price)'
 REPLY = f"Thought: I look it up.\n<code>\n{CODE}\n</code>"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.llm.codecs import openai_chat_request
-from holdfast.planes.llm.codecs.written_tools import read_written_calls
+from holdfast.planes.llm.codecs.openai_chat_request import read_written_calls
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": {"query": "it's"}}}
 TEXTS = st.text(max_size=40)

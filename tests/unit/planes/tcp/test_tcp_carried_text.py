@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from holdfast.model.fingerprint import followed_values
-from holdfast.planes.tcp.carried_text import read_received_text, read_sent_text
+from holdfast.planes.tcp.exchanges import read_received_text, read_sent_text
 
 
 def frame(kind, body):

@@ -1,6 +1,6 @@
 """Where a connection is in its transactions."""
 
-from holdfast.planes.tcp.transaction_state import TransactionState
+from holdfast.planes.tcp.transactions import TransactionState
 from holdfast.sqltext.transaction import parse_transaction
 
 INSERT = "INSERT INTO a VALUES (1)"

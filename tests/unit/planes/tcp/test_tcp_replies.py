@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.tcp import mysql, mysql_wire, postgres_replies
+from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.postgres import build_error
-from holdfast.planes.tcp.transaction_state import TransactionState
+from holdfast.planes.tcp.transactions import TransactionState
 
 
 def transactions():
@@ -36,7 +36,7 @@ def cut(data, places):
 def test_postgres_answers_pass_unchanged_and_are_understood(places):
     async def run():
         there = transactions()
-        replies = postgres_replies.PostgresReplies(there)
+        replies = postgres.PostgresReplies(there)
         for kind in (b"P", b"B", b"D", b"E", b"S"):
             replies.expect(kind)
         out = b"".join(replies.scan(piece) for piece in cut(ANSWER, places))
@@ -53,8 +53,8 @@ def test_postgres_answers_pass_unchanged_and_are_understood(places):
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
 def test_the_answer_to_a_query_of_ours_is_not_for_the_client(places):
     async def run():
-        replies = postgres_replies.PostgresReplies(transactions())
-        replies.expect(postgres_replies.FIX)
+        replies = postgres.PostgresReplies(transactions())
+        replies.expect(postgres.FIX)
         data = message(b"N", b"SWARNING\0\0") + message(b"C", b"ROLLBACK\0") + message(b"Z", b"I") + ROW
         return b"".join(replies.scan(piece) for piece in cut(data, places))
 
@@ -63,7 +63,7 @@ def test_the_answer_to_a_query_of_ours_is_not_for_the_client(places):
 
 def test_after_an_error_postgres_is_deaf_until_sync():
     async def run():
-        replies = postgres_replies.PostgresReplies(transactions())
+        replies = postgres.PostgresReplies(transactions())
         for kind in (b"P", b"B", b"E", b"B", b"E"):
             replies.expect(kind)
         replies.scan(message(b"1") + message(b"2") + build_error("read_only", "INSERT"))
@@ -80,7 +80,7 @@ def test_after_an_error_postgres_is_deaf_until_sync():
 
 def test_an_answer_that_never_comes_ends_with_the_server():
     async def run():
-        replies = postgres_replies.PostgresReplies(transactions())
+        replies = postgres.PostgresReplies(transactions())
         replies.expect(b"Q")
         asyncio.get_running_loop().call_soon(replies.end)
         with pytest.raises(ConnectionResetError):
@@ -89,8 +89,8 @@ def test_an_answer_that_never_comes_ends_with_the_server():
     asyncio.run(run())
 
 
-OK = mysql_wire.build_packet(b"\0\1\0\x03\0\0\0", 1)
-ROWS = mysql_wire.build_packet(b"\1", 1) + b"".join(mysql_wire.build_packet(b"r" * 500, n % 256) for n in range(2, 600))
+OK = mysql.build_packet(b"\0\1\0\x03\0\0\0", 1)
+ROWS = mysql.build_packet(b"\1", 1) + b"".join(mysql.build_packet(b"r" * 500, n % 256) for n in range(2, 600))
 
 
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
@@ -98,13 +98,13 @@ def test_mysql_answers_pass_unchanged_and_are_understood(places):
     async def run():
         there = transactions()
         replies = mysql.MysqlReplies(there)
-        replies.expect_answer(mysql_wire.QUERY)
+        replies.expect_answer(mysql.MysqlCommand.QUERY)
         out = b"".join(replies.scan(piece) for piece in cut(OK, places))
         assert (replies.last, there.open) == ("OK", True)
-        replies.expect_answer(mysql_wire.QUERY)
+        replies.expect_answer(mysql.MysqlCommand.QUERY)
         out += b"".join(replies.scan(piece) for piece in cut(ROWS, places))
         assert replies.last == "rows"
-        replies.expect_answer(mysql_wire.QUERY, ours=True)
+        replies.expect_answer(mysql.MysqlCommand.QUERY, ours=True)
         ours = b"".join(replies.scan(piece) for piece in cut(OK, places))
         return out, ours
 
@@ -112,5 +112,5 @@ def test_mysql_answers_pass_unchanged_and_are_understood(places):
 
 
 def test_mysql_errors_have_their_numbers():
-    assert mysql_wire.describe_answer(mysql_wire.build_error("lock_timeout")[4:]).startswith("error 1205: ")
-    assert mysql_wire.build_too_many_error() == b"\x17\0\0\0\xff\x10\x04Too many connections"
+    assert mysql.describe_answer(mysql.build_error("lock_timeout")[4:]).startswith("error 1205: ")
+    assert mysql.build_too_many_error() == b"\x17\0\0\0\xff\x10\x04Too many connections"

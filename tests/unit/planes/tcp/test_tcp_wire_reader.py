@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.planes.tcp import mysql_wire
-from holdfast.planes.tcp.message_batch import LIMIT
+from holdfast.planes.tcp import mysql
 from holdfast.planes.tcp.mysql import MysqlReader
 from holdfast.planes.tcp.postgres import PostgresReader
+from holdfast.planes.tcp.sinks import LIMIT
 
 SQL = [
     "BEGIN", "COMMIT", "ROLLBACK", "SELECT 1", "INSERT INTO a VALUES (1)", "SET x = 1", "SET autocommit = 0", "",
@@ -37,7 +37,7 @@ class Told:
         self.log.append(f"wrote {statement.text}")
 
     async def send_through(self, dues, send):
-        await send(answered=False)
+        await send(False)
 
     async def request_tls(self):
         """No fault waits for it."""
@@ -148,20 +148,20 @@ def test_of_a_long_message_of_postgres_the_beginning_is_read():
 
 
 def my_ok(status, number=1):
-    return mysql_wire.build_packet(b"\0\1\0" + struct.pack("<HH", status, 0), number)
+    return mysql.build_packet(b"\0\1\0" + struct.pack("<HH", status, 0), number)
 
 
 def my_turn(sql, way, status, failed):
-    refused = mysql_wire.build_packet(b"\xff\x10\x04#HY000no", 1)
+    refused = mysql.build_packet(b"\xff\x10\x04#HY000no", 1)
     done = refused if failed else my_ok(status)
     if way == "text":
-        return [("client", mysql_wire.build_query(sql)), ("server", done)]
+        return [("client", mysql.build_query(sql)), ("server", done)]
     if way == "reset":
-        return [("client", mysql_wire.build_packet(b"\x1f", 0)), ("server", my_ok(2))]
-    prepare = mysql_wire.build_packet(b"\x16" + sql.encode(), 0)
-    number = mysql_wire.build_packet(b"\0" + struct.pack("<IHHxH", 7, 0, 0, 0), 1)
-    run = mysql_wire.build_packet(b"\x17" + struct.pack("<IBI", 7 if way == "prepared" else 0xFFFFFFFF, 0, 1), 0)
-    close = mysql_wire.build_packet(b"\x19" + struct.pack("<I", 7), 0)
+        return [("client", mysql.build_packet(b"\x1f", 0)), ("server", my_ok(2))]
+    prepare = mysql.build_packet(b"\x16" + sql.encode(), 0)
+    number = mysql.build_packet(b"\0" + struct.pack("<IHHxH", 7, 0, 0, 0), 1)
+    run = mysql.build_packet(b"\x17" + struct.pack("<IBI", 7 if way == "prepared" else 0xFFFFFFFF, 0, 1), 0)
+    close = mysql.build_packet(b"\x19" + struct.pack("<I", 7), 0)
     return [("client", prepare), ("server", number), ("client", run), ("server", done), ("client", close)]
 
 
@@ -172,12 +172,12 @@ my_turns = st.builds(
     st.sampled_from([0, 1, 2, 3]),
     st.booleans(),
 )
-GREETING = ("server", mysql_wire.build_packet(b"\x0a10.11\0" + bytes(60), 0))
+GREETING = ("server", mysql.build_packet(b"\x0a10.11\0" + bytes(60), 0))
 
 
 def hello(flags):
     body = struct.pack("<II", flags, 1 << 24) + bytes(24)
-    return ("client", mysql_wire.build_packet(body if flags & 1 << 11 else body + b"root\0\0", 1))
+    return ("client", mysql.build_packet(body if flags & 1 << 11 else body + b"root\0\0", 1))
 
 
 MY_BEGINNINGS = [

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
-from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_json, as_text, to_json_text
-from holdfast.planes.llm.codecs.reply_writer import (
+from holdfast.planes.llm.codecs.codec import (
+    Codec,
     PartFormat,
     PartKind,
     ReplyWriter,
@@ -19,6 +18,7 @@ from holdfast.planes.llm.codecs.reply_writer import (
     edit_parts,
     split_pieces,
 )
+from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_json, as_text, to_json_text
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 

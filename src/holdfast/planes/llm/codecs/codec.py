@@ -1,20 +1,147 @@
-"""A codec reads one provider's wire format into the neutral form and writes it back. One file per format."""
+"""A codec reads one provider's wire format into the neutral form and writes it back. One file per format.
+
+A reply is written as a stream, or by editing a provider's own parts as little as possible."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
-from holdfast.model.completion import Completion, ErrorChunk
+from msgspec import Struct
+
+from holdfast.model.codec import digest
+from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall
 from holdfast.planes.llm.codecs import refusals, sse
 from holdfast.planes.llm.codecs.loose import as_dict, dump_json
 from holdfast.planes.llm.codecs.refusals import Refusal
-from holdfast.planes.llm.codecs.reply_writer import ReplyWriter, write_stream
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, FormatReader, OriginalStream
 from holdfast.protocols.fault import Failed
+
+CREATED = 1_767_225_600
+"""The creation time in replies written by Holdfast: constant, so that equal replies are equal bytes."""
+
+_PIECES = 4
+
+
+class ReplyWriter(ABC):
+    """How one format writes each part of a stream. `like` is the provider's stream that it replaces."""
+
+    def __init__(self, completion: Completion, like: OriginalStream) -> None:
+        self._now = completion
+        self._like = like
+        self._calls = 0
+        """Number of calls written so far."""
+
+    def write_start(self) -> Iterable[bytes]:
+        """Return the frames before the first part."""
+        return ()
+
+    @abstractmethod
+    def write_text(self, text: str) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def write_call(self, call: ToolCall) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def write_empty(self) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def write_aside(self, data: Any) -> Iterable[bytes]:
+        """Write a part that the neutral form does not support."""
+
+    @abstractmethod
+    def write_trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
+
+    @abstractmethod
+    def write_end(self) -> Iterable[bytes]:
+        """Return the finish reason, the usage and the terminator."""
+
+    def _take_call_fields(self) -> dict[str, Any]:
+        """Return the fields of the next call that the neutral form does not have."""
+        self._calls += 1
+        return self._like.get_call_fields(self._calls - 1)
+
+
+def write_stream(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
+    """Yield the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
+    opened = False
+    asides = Asides(NOTHING if completion.lacks else like, completion)
+    for delta in completion.deltas:
+        if isinstance(delta, (Pause, Cut)):
+            yield delta
+            if isinstance(delta, Cut):
+                return
+        elif isinstance(delta, ErrorChunk):
+            yield from writer.write_trouble(delta)
+            return
+        elif isinstance(delta, (Text, ToolCall, EmptyChunk)) and not completion.lacks:
+            if not opened:
+                yield from writer.write_start()
+                opened = True
+            for data in asides.pop_before(delta):
+                yield from writer.write_aside(data)
+            yield from _write_part(delta, writer)
+    if not opened:
+        yield from writer.write_start()
+    for data in asides.pop_rest():
+        yield from writer.write_aside(data)
+    yield from writer.write_end()
+
+
+def _write_part(delta: Text | ToolCall | EmptyChunk, writer: ReplyWriter) -> Iterable[bytes]:
+    if isinstance(delta, Text):
+        return writer.write_text(delta.text)
+    return writer.write_call(delta) if isinstance(delta, ToolCall) else writer.write_empty()
+
+
+def split_pieces(text: str) -> list[str]:
+    """Split a text into a few pieces, as providers do with arguments."""
+    size = max(1, -(-len(text) // _PIECES))
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def derive_id(completion: Completion, request: ModelRequest) -> str:
+    """Derive 24 hex digits for ids from the reply and its request."""
+    return digest(dump_json([request, completion]), 12)
+
+
+PartKind: TypeAlias = Literal["text", "call", "other"]
+
+
+class PartFormat(Struct, frozen=True):
+    """How a format distinguishes and creates parts, based on an earlier part if there is one."""
+
+    kind: Callable[[Any], PartKind]
+    text: Callable[[str, Any], Any]
+    call: Callable[[ToolCall, Any], Any]
+
+
+def edit_parts(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
+    """Return the parts with changed text or calls replaced; everything else stays as it was."""
+    if was.text != now.text:
+        olds = [part for part in parts if how.kind(part) == "text"]
+        made = [how.text(now.text, olds[0] if olds else None)] if now.text else []
+        parts = _insert_parts(parts, "text", made, how)
+    if was.tool_calls != now.tool_calls:
+        parts = _insert_parts(parts, "call", _change_calls(parts, now.tool_calls, how), how)
+    return parts
+
+
+def _change_calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat) -> list[Any]:
+    olds = [part for part in parts if how.kind(part) == "call"]
+    return [how.call(call, olds[at] if at < len(olds) else None) for at, call in enumerate(calls)]
+
+
+def _insert_parts(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
+    """Insert new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
+    kinds = [how.kind(part) for part in parts]
+    before = "call" if kind == "text" else ""
+    at = next((i for i, part_kind in enumerate(kinds) if part_kind in (kind, before)), len(parts))
+    others = [part for part, part_kind in zip(parts[at:], kinds[at:], strict=True) if part_kind != kind]
+    return [*parts[:at], *new, *others]
 
 
 class Codec(ABC):

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ErrorChunk, Finish, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
-from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.codec import Codec, PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, to_json_text
-from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, frame_as_array
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream, StreamedReply

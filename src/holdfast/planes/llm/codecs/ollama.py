@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ErrorChunk, ToolCall, Usage
 from holdfast.planes.llm.codecs import refusals
-from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.codec import Codec, ReplyWriter
 from holdfast.planes.llm.codecs.loose import (
     as_count,
     as_dict,
@@ -23,7 +23,6 @@ from holdfast.planes.llm.codecs.loose import (
     to_json_text,
 )
 from holdfast.planes.llm.codecs.openai_chat_request import read_tools
-from holdfast.planes.llm.codecs.reply_writer import ReplyWriter
 from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role
 from holdfast.planes.llm.codecs.sse import StreamLines
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply

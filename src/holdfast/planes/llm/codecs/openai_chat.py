@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
-from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.codec import CREATED, Codec, ReplyWriter, derive_id, split_pieces
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, to_json_text
-from holdfast.planes.llm.codecs.reply_writer import CREATED, ReplyWriter, derive_id, split_pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from holdfast.model.completion import Completion, Delta, ErrorChunk, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_responses_read, refusals, sse
-from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.codec import (
+    CREATED,
+    Codec,
+    PartFormat,
+    ReplyWriter,
+    derive_id,
+    edit_parts,
+    split_pieces,
+)
 from holdfast.planes.llm.codecs.loose import as_dict, as_list, as_text, dump_json
 from holdfast.planes.llm.codecs.openai_responses_read import (
     CACHE,
@@ -18,14 +26,6 @@ from holdfast.planes.llm.codecs.openai_responses_read import (
     read_finish,
     read_item_text,
     read_usage,
-)
-from holdfast.planes.llm.codecs.reply_writer import (
-    CREATED,
-    PartFormat,
-    ReplyWriter,
-    derive_id,
-    edit_parts,
-    split_pieces,
 )
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream

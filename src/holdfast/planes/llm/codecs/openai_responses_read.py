@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.model.completion import Finish, ToolCall, Usage
 from holdfast.planes.llm.codecs import refusals
+from holdfast.planes.llm.codecs.codec import PartKind
 from holdfast.planes.llm.codecs.loose import (
     as_count,
     as_dict,
@@ -19,7 +20,6 @@ from holdfast.planes.llm.codecs.loose import (
     to_json_text,
 )
 from holdfast.planes.llm.codecs.openai_chat_request import CUSTOM, echo_service_tier, read_strict_schema
-from holdfast.planes.llm.codecs.reply_writer import PartKind
 from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role, ToolDeclaration
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
 

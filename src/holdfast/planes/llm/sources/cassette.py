@@ -39,6 +39,12 @@ from holdfast.planes.llm.sources.source import (
 )
 
 
+class RecordingUnusable(UserError):
+    """A recording cannot be read or written."""
+
+    default_code = "recording-unusable"
+
+
 class NotRecorded(UpstreamDown):
     """The recording has no reply to this request."""
 
@@ -107,29 +113,19 @@ class Cassette:
                         self._index(line, number, place)
                     place += len(line)
         except OSError as broken:
-            raise UserError(
-                f"{self._path}: the recording cannot be read: {broken.strerror}", code="recording-unusable"
-            ) from broken
+            raise RecordingUnusable(f"{self._path}: the recording cannot be read: {broken.strerror}") from broken
         if not self._by_key:
-            raise UserError(
-                f"{self._path}: the recording is empty", code="recording-unusable", hint="make one with --record FILE"
-            )
+            raise RecordingUnusable(f"{self._path}: the recording is empty", hint="make one with --record FILE")
 
     def _index(self, line: bytes, number: int, place: int) -> None:
         try:
             if (format := _numbers.decode(line).format) != RECORDING:
                 problem = format_too_new(f"{self._path}:{number}", format, RECORDING)
-                raise UserError(
-                    problem,
-                    code="recording-unusable",
-                    hint="replay it with the version that recorded it, or record it again",
-                )
+                raise RecordingUnusable(problem, hint="replay it with the version that recorded it, or record it again")
             recorded = _decoder.decode(line)
             decode_chunks(recorded.chunks, recorded.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
-            raise UserError(
-                f"{self._path}:{number}: not a line of a recording: {broken}", code="recording-unusable"
-            ) from broken
+            raise RecordingUnusable(f"{self._path}:{number}: not a line of a recording: {broken}") from broken
         which, of_key = (recorded.key, recorded.trial, recorded.n), self._by_key.setdefault(recorded.key, {})
         if of_key.get(recorded.n) in (None, self._places.get(which)):
             of_key[recorded.n] = place

@@ -9,7 +9,7 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
-from holdfast.errors import UsageError, UserError
+from holdfast.errors import UsageError
 from holdfast.http1.client import Upstreams
 from holdfast.model.codec import RECORDING, encode, make_storable
 from holdfast.model.model_spec import ModelSpec
@@ -20,6 +20,7 @@ from holdfast.planes.llm.sources.cassette import (
     Mask,
     PrefixReplay,
     RecordedReply,
+    RecordingUnusable,
     compute_key,
     describe_prompt,
     mask_chunks,
@@ -148,9 +149,7 @@ class Recorder:
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as broken:
-            raise UserError(
-                f"{path}: nothing can be recorded there: {broken.strerror}", code="recording-unusable"
-            ) from broken
+            raise RecordingUnusable(f"{path}: nothing can be recorded there: {broken.strerror}") from broken
 
     def record_source(self, source: ModelSource) -> ModelSource:
         """Return the same source, recorded."""

@@ -21,8 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import ServiceFailed
-from holdfast.sqltext.cursor import TokenCursor
-from holdfast.sqltext.tables import format_name, quote_part
+from holdfast.sqltext.lexer import TokenCursor, format_name, quote_part
 from holdfast.sqltext.writes import Write, find_writes, format_plain_name
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.sql_service import StatementLog

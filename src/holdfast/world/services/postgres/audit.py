@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
-from holdfast.sqltext.cursor import split_statements
-from holdfast.sqltext.tables import format_name, quote_part
+from holdfast.sqltext.lexer import format_name, quote_part
+from holdfast.sqltext.script import split_statements
 from holdfast.sqltext.writes import Write, find_writes
 from holdfast.world.services.postgres.session import FLUSHES, PgSession, fetch_results
 from holdfast.world.services.sql_service import StatementLog
