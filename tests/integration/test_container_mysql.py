@@ -10,7 +10,7 @@ from servers_kit import bay, told
 
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database
-from holdfast.world.services.container.contained import ContainedSql
+from holdfast.world.services.drivers import ContainedSql
 from holdfast.world.services.kinds import MysqlKind
 
 ENV = {"MYSQL_ROOT_PASSWORD": "r00t-r00t", "MYSQL_DATABASE": "shop", "MYSQL_USER": "app", "MYSQL_PASSWORD": "pw-pw-pw"}

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from holdfast.reading.json_values import MISSING
 
-RESET_S = 10.0
-"""Maximum time for a reset in seconds; after that the trial is an error."""
 CONTENT_KEYS = ("content", "text", "output", "answer", "message")
 """The keys of a dict or object that may hold the text of an answer, in this order."""
 

@@ -138,7 +138,7 @@ class _SiteOpening:
         return Site(self.spec, inline, 1, _make_start_notes([_INLINE]), targets)
 
     async def open_python(self, agent: AgentSpec, machine: Machine) -> Site:
-        from holdfast.agents.python.machine_hosts import MachineHosts
+        from holdfast.agents.python.hosts import MachineHosts
 
         planes = machine.site_planes
         python = await MachineHosts.open(agent, self.root, list_scenarios(self.spec), machine.environ, planes)
@@ -214,7 +214,7 @@ class _SiteOpening:
     def make_world_agent(self, agent: AgentSpec) -> Agent:
         """Make the agent of a section, to be started in the world of each trial."""
         if agent.is_python:
-            from holdfast.agents.python.world_hosts import WorldHosts
+            from holdfast.agents.python.hosts import WorldHosts
 
             return WorldHosts(agent, list_scenarios(self.spec))
         if agent.type == "http":

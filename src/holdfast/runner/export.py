@@ -88,7 +88,7 @@ def _write(path: Path, bodies: Iterator[bytes]) -> None:
 async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
     import asyncio
 
-    from holdfast.agents.http.url import read_url
+    from holdfast.agents.http.request import read_url
     from holdfast.http1.client import UpstreamFailed, Upstreams
 
     try:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.dialogue import BEFORE, LEFT_OUT, Dialogue, make_dialogue
+from holdfast.agents.conversation import BEFORE, LEFT_OUT, Dialogue, make_dialogue
 from holdfast.agents.http.request import build_request_form
 from holdfast.execute.open_site import open_site
 from holdfast.execute.simulated_users import SimulatedUsers

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from holdfast.agents.http.content import UnreadableBody, read_content_type, unpack_body
+from holdfast.agents.http.reply_headers import UnreadableBody, read_content_type, unpack_body
 
 TEXT = b"source: the annual report " * 20
 

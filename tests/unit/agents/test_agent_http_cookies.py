@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agents.http.cookies import CookieJar
-from holdfast.agents.http.url import read_url
+from holdfast.agents.http.reply_headers import CookieJar
+from holdfast.agents.http.request import read_url
 
 
 def kept(*lines: str, url: str = "http://api.agent.test/chat/ask?q=1", given: str = "") -> str:

@@ -8,7 +8,7 @@ import pytest
 from agent_http_servers import ask_raw, ask_web, recorded
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.agents.http.client import FixedHead
-from holdfast.agents.http.url import read_url
+from holdfast.agents.http.request import read_url
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 

@@ -10,8 +10,7 @@ import pytest
 from agent_http_servers import raw_server, read_request
 from golden_words import Golden
 from holdfast.agents.http.client import HttpClient
-from holdfast.agents.http.request import HttpRequest
-from holdfast.agents.http.url import read_url
+from holdfast.agents.http.request import HttpRequest, read_url
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 ASKED = HttpRequest("POST", "/ask", b"{}")

@@ -20,9 +20,8 @@ from holdfast.agents.command.channels import (
     explain_terminal_turn,
     open_terminal,
 )
-from holdfast.agents.dialogue import Dialogue, make_dialogue
+from holdfast.agents.conversation import Dialogue, compute_turn_limit_ms, make_dialogue, run_until_limit
 from holdfast.agents.placeholders import MCP_CONFIG
-from holdfast.agents.time_limit import compute_turn_limit_ms, run_until_limit
 from holdfast.errors import AgentLost, AgentUnavailable
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from holdfast.agents.command.answer import describe_wait
-from holdfast.agents.dialogue import AgentMessage
+from holdfast.agents.conversation import AgentMessage
 from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, fill_argument, fill_command, has_placeholder
 from holdfast.errors import AgentMisconfigured
 from holdfast.model.codec import encode, make_encodable, make_storable

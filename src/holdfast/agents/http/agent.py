@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.agents.dialogue import make_dialogue
+from holdfast.agents.conversation import make_dialogue, run_until_limit, time_left_s
 from holdfast.agents.http.changed_client import ChangedClient
 from holdfast.agents.http.client import HttpClient, HttpExchange
 from holdfast.agents.http.reply import ReplyReader
 from holdfast.agents.http.request import build_request_form
 from holdfast.agents.http.reset import open_reset
-from holdfast.agents.time_limit import run_until_limit, time_left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
@@ -27,8 +26,8 @@ from holdfast.model.task import RequestChange, Task
 from holdfast.reading.json_values import compile_answer_path
 
 if TYPE_CHECKING:
-    from holdfast.agents.dialogue import Dialogue
-    from holdfast.agents.http.cookies import CookieJar
+    from holdfast.agents.conversation import Dialogue
+    from holdfast.agents.http.reply_headers import CookieJar
     from holdfast.agents.http.request import HttpRequest, RequestForm
     from holdfast.agents.http.reset import Reset
     from holdfast.http1.client import WasAccepted

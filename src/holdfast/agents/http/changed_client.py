@@ -16,7 +16,7 @@ from holdfast.agents.http.client import (
     make_exchange,
     make_unreachable_error,
 )
-from holdfast.agents.http.cookies import CookieJar
+from holdfast.agents.http.reply_headers import CookieJar
 from holdfast.agents.http.request import HttpRequest, RequestForm
 from holdfast.agents.http.template import RequestTemplate
 from holdfast.http1.client import WasAccepted

@@ -14,8 +14,7 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from holdfast.agents.http.request import HttpRequest
-from holdfast.agents.http.url import HttpUrl
+from holdfast.agents.http.request import HttpRequest, HttpUrl
 from holdfast.model.task import RequestChange
 
 SIZE_LIMIT = 1_000_000

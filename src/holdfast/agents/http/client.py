@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from holdfast.agents.http.content import UnreadableBody, read_content_type, unpack_body
-from holdfast.agents.http.cookies import CookieJar
-from holdfast.agents.http.request import HttpRequest
-from holdfast.agents.http.url import HttpUrl
+from holdfast.agents.http.reply_headers import CookieJar, UnreadableBody, read_content_type, unpack_body
+from holdfast.agents.http.request import HttpRequest, HttpUrl
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.http1.client import Upstreams, WasAccepted
 from holdfast.http1.heads import find_header, format_header_lines, join_head

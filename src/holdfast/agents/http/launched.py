@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from math import inf
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from holdfast.agents.conversation import time_left_s
 from holdfast.agents.http.instance import Instance, Ports, check_port_free
 from holdfast.agents.http.readiness import OutOfMemoryAtStart, parse_address
 from holdfast.agents.placeholders import PORT
-from holdfast.agents.time_limit import time_left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
@@ -124,30 +124,28 @@ class NotReadyInTime(Exception):
         self.printed = printed
 
 
-class Instances(Protocol):
+class Instances:
     """Lends an instance for each trial."""
 
     async def open(self) -> None:
         """Start the first one; raise AgentUnavailable if that fails."""
-        ...
 
     async def acquire(self, world: World) -> Instance:
         """Return an instance that no other trial uses; raise NotReadyInTime if the trial's time ends first.
 
         Raises AgentUnavailable if none can be started.
         """
-        ...
+        raise NotImplementedError
 
     async def release(self, instance: Instance) -> tuple[str, ...]:
         """Take an instance back after its trial; return notes about its end."""
-        ...
+        return await instance.end()
 
     async def close(self) -> None:
         """End all instances that are not in use."""
-        ...
 
 
-class SpareInstances:
+class SpareInstances(Instances):
     """A new instance for every trial, started ahead so that trials do not wait."""
 
     def __init__(self, begin: StartInstance, ahead: int) -> None:
@@ -166,9 +164,6 @@ class SpareInstances:
         self._refill()
         ready = await self._await_spare(spare) if spare is not None else None
         return ready or await self._start()
-
-    async def release(self, instance: Instance) -> tuple[str, ...]:
-        return await instance.end()
 
     async def close(self) -> None:
         spares, self._ahead = list(self._waiting), 0
@@ -201,7 +196,7 @@ class SpareInstances:
             return await self._begin()
 
 
-class ReusedInstances:
+class ReusedInstances(Instances):
     """One instance per slot, kept between trials and replaced when it has died or is unusable."""
 
     def __init__(self, begin: StartInstance) -> None:
@@ -230,14 +225,11 @@ class ReusedInstances:
         await await_all(instance.end() for instance in idle)
 
 
-class WorldInstances:
-    """A new instance in the world of each trial."""
+class WorldInstances(Instances):
+    """A new instance in the world of each trial, which ends it."""
 
     def __init__(self, begin: StartInWorld) -> None:
         self._begin = begin
-
-    async def open(self) -> None:
-        """Do nothing: an instance needs a world."""
 
     async def acquire(self, world: World) -> Instance:
         limit_s, printed = time_left_s(world), Tail()
@@ -250,9 +242,3 @@ class WorldInstances:
             raise NotReadyInTime(printed) from None
         instance.is_for_trial = True
         return instance
-
-    async def release(self, instance: Instance) -> tuple[str, ...]:
-        return await instance.end()
-
-    async def close(self) -> None:
-        """Do nothing: every instance ended with its trial."""

@@ -8,8 +8,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from holdfast.agents.http.client import HttpClient
-from holdfast.agents.http.request import HttpRequest
-from holdfast.agents.http.url import read_url
+from holdfast.agents.http.request import HttpRequest, read_url
 from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail

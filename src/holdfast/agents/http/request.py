@@ -1,14 +1,19 @@
-"""Turns a prompt into a request. Everything that does not depend on the prompt is computed when the agent is opened."""
+"""Turns a prompt into a request to a URL.
+
+Everything that does not depend on the prompt is computed when the agent is opened.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 
 from msgspec import Struct
 
-from holdfast.agents.dialogue import Dialogue
+from holdfast.agents.conversation import Dialogue
 from holdfast.agents.http.template import (
     RequestTemplate,
     TemplateFields,
@@ -17,9 +22,58 @@ from holdfast.agents.http.template import (
     make_text_template,
     replace_surrogates,
 )
-from holdfast.agents.http.url import HttpUrl, read_url
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
+from holdfast.http1.outgoing_request import Endpoint
+from holdfast.http1.outgoing_request import parse_endpoint as parse_address
 from holdfast.model.spec import AgentSpec
+
+_SPACES = re.compile(r"[\x00-\x20\x7f]")
+
+
+class HttpUrl(Struct, frozen=True):
+    """An http or https URL."""
+
+    text: str
+    """The URL as the user wrote it."""
+    address: str
+    """The URL as requested: without a fragment or spaces."""
+    endpoint: Endpoint
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port, which URLs of one server share."""
+        return self.endpoint.scheme, self.endpoint.host, self.endpoint.port
+
+    @property
+    def path(self) -> str:
+        return self.endpoint.target.partition("?")[0]
+
+    @property
+    def display_text(self) -> str:
+        """The URL without parts that may be secret: user, password, query."""
+        return f"{self.endpoint.scheme}://{self.endpoint.authority}{self.path}"
+
+    @property
+    def authorization(self) -> str | None:
+        """The user and password of the URL as a header."""
+        parts = urlsplit(self.text)
+        if parts.username is None and parts.password is None:
+            return None
+        user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        return "Basic " + b64encode(user.encode("utf-8", "replace")).decode()
+
+    def join(self, other: str) -> HttpUrl:
+        """Resolve another URL, which may be relative to this one; raise ValueError if it is invalid."""
+        return read_url(urljoin(self.text, other))
+
+
+def read_url(text: str) -> HttpUrl:
+    """Parse a URL; raise ValueError if HTTP cannot request it. Spaces in its path are quoted."""
+    parts = urlsplit(text)
+    path, query = (_SPACES.sub(lambda match: quote(match[0]), part) for part in (parts.path, parts.query))
+    address = parts._replace(path=path, query=query, fragment="").geturl()
+    return HttpUrl(text, address, parse_address(address))
+
 
 _IN_QUERY = frozenset({"GET", "DELETE"})
 _DEFAULT_TEMPLATE = '{"input": "{prompt}"}'

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from holdfast.agents.answer_fields import RESET_S
+from holdfast.agents.conversation import RESET_S
 from holdfast.agents.http.client import HttpClient
-from holdfast.agents.http.request import HttpRequest
-from holdfast.agents.http.url import HttpUrl, read_url
+from holdfast.agents.http.request import HttpRequest, HttpUrl, read_url
 from holdfast.errors import AgentMisconfigured, AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.host_protocol import TrialRequest, move_high, read_frame, send_message
-from holdfast.agents.python.loaded import CallableAgent, ResetFunction, describe_import_error, load, prepare
+from holdfast.agents.python.loaded import CallableAgent, describe_import_error, load, prepare
 from holdfast.agents.python.turns import clear_environment, perform
 from holdfast.model.codec import create_decoder, encode
 from holdfast.model.scenario import CALM
@@ -33,13 +33,6 @@ from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orph
 from holdfast.processes.spares import SpareChild
 
 _read_request = create_decoder(TrialRequest).decode  # created before any child, which then need not do it
-
-
-class LoadedAgent(NamedTuple):
-    """The agent in this process."""
-
-    agent: CallableAgent
-    reset: ResetFunction | None
 
 
 class TrialOrder(NamedTuple):
@@ -56,12 +49,12 @@ def receive_order(control: socket.socket) -> TrialOrder | None:
     return TrialOrder(int.from_bytes(data, "big"), fds[0], fds[1]) if data else None
 
 
-def perform_work(line: int, agent: LoadedAgent) -> None:
+def perform_work(line: int, agent: CallableAgent) -> None:
     """Run the trial that arrives on this line."""
     request = _read_request(read_frame(line))
     wire = protocol.TrialSocket(line)
     try:
-        perform(request, agent.agent, agent.reset, wire)
+        perform(request, agent, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
         wire.send(protocol.HarnessFailure(format_exception(ours)))
 
@@ -96,13 +89,13 @@ async def _echo(prompt: str) -> str:
     return prompt
 
 
-_ECHO = {False: CallableAgent(str, is_async=False), True: CallableAgent(_echo, is_async=True)}
+_ECHO = {False: CallableAgent(str), True: CallableAgent(_echo, is_async=True)}
 _REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), ""))
 
 
 def rehearse(*, is_async: bool) -> None:
     """Run an empty trial as a warm-up: afterwards the memory pages that a trial writes to are already copied."""
-    perform(_read_request(_REHEARSAL), _ECHO[is_async], None, _Silent())
+    perform(_read_request(_REHEARSAL), _ECHO[is_async], _Silent())
 
 
 REHEARSALS = 20
@@ -114,7 +107,7 @@ class Zygote(SpareChild):
 
     pause_ms = 0
 
-    def __init__(self, control: socket.socket, agent: LoadedAgent) -> None:
+    def __init__(self, control: socket.socket, agent: CallableAgent) -> None:
         super().__init__(control)
         self._agent = agent
         self._import_children = list_children()
@@ -124,7 +117,7 @@ class Zygote(SpareChild):
     def run(self) -> None:
         with suppress(Exception):  # the agent's own event loop cannot be created: its trials will report it
             for _ in range(REHEARSALS):
-                rehearse(is_async=self._agent.agent.is_async)
+                rehearse(is_async=self._agent.is_async)
         clear_environment()
         # The kernel would kill this process together with its parent. From here on it sees its parent's end itself, on
         # the control socket, and ends the trials and whatever they left before it ends.
@@ -203,13 +196,13 @@ def main_in_sandbox() -> None:
         settle_streams()
 
 
-def _import_agent(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
+def _import_agent(line: int, setup: protocol.HostSetup) -> CallableAgent | None:
     """Import the agent, and report success or why it cannot be used."""
     try:
         prepare(setup.scenarios)
         sys.path.insert(0, setup.root)
         started = perf_counter()
-        agent, reset, done = load(setup.agent, setup.scenarios)
+        agent, done = load(setup.agent, setup.scenarios)
         if agent.is_async:
             import asyncio  # noqa: F401  # once here, not in every child
         ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _count_threads(), (perf_counter() - started) * 1000)
@@ -219,10 +212,10 @@ def _import_agent(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
         return None
     settle_streams()
     send_message(line, ready)
-    return LoadedAgent(agent, reset)
+    return agent
 
 
-def _run_in_place(control: socket.socket, agent: LoadedAgent) -> None:
+def _run_in_place(control: socket.socket, agent: CallableAgent) -> None:
     nowhere = move_high(os.open(os.devnull, os.O_WRONLY))
     while (work := receive_order(control)) is not None:
         send_message(control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))

@@ -10,19 +10,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import inf
 from time import perf_counter
-from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.agents.conversation import run_until_limit
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.time_limit import run_until_limit
 from holdfast.errors import HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
-from holdfast.processes.leftovers import kill_group
+from holdfast.processes.leftovers import GRACE_S, kill_group
 from holdfast.processes.pipes import Outlet, Tail, drain, read_now
 from holdfast.processes.program import describe_end
 from holdfast.protocols.trial import TrialContext
@@ -32,18 +31,15 @@ MESSAGE_LIMIT = 80_000_000
 PARTIAL_KEPT = 1_000_000
 """Maximum length of an unfinished answer, in characters."""
 
-SendBytes: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Sends something to the agent's process."""
-
 _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protocol.Message)
 
 
 class HostedTrial:
     """A trial in progress."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, context: TrialContext) -> None:
+    def __init__(self, context: TrialContext, task: Task) -> None:
         self.pid = 0
-        self.asked: list[str] = []
+        self.asked = [context.injector.rewrite_turn(task.turns[0])]
         self.begun = 0
         """Number of turns whose time has started."""
         self.turns: list[Turn] = []
@@ -53,7 +49,7 @@ class HostedTrial:
         self._broke_code = ""
         self.late = False
         self.limit_ms = inf
-        """Parts of an answer that still count when the time has run out."""
+        """The time limit of the turn, once it has run out: an answer that took longer is late."""
         self.exited = False
         self.abandoned = False
         """Whether nobody waits for it any more."""
@@ -64,26 +60,24 @@ class HostedTrial:
         self._context = context
         self._calls: dict[tuple[int, int], TraceEvent] = {}
         """Calls of the agent's functions in progress."""
-        self._loop = loop
+        self._task = task
         self._since = perf_counter()
         self._partial: list[str] = []
+        """Parts of an answer, which count if no more of it arrives."""
         self._partial_size = 0
-        self._waiter: asyncio.Future[bool] | None = None
-        self._until: Callable[[], bool] = bool
+        self._news = asyncio.Event()
+        """Set by each message, and when the process ends."""
 
     async def wait(self, until: Callable[[], bool], limit_s: float) -> bool:
         """Wait until the condition is true or the process has ended; return False if the time ran out."""
-        if self.exited or until():
-            return True
-        waiter: asyncio.Future[bool] = self._loop.create_future()
-        self._waiter = waiter
-        self._until = until
-        timer = self._loop.call_later(limit_s, _expire, waiter)
         try:
-            return await waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
+            async with asyncio.timeout(limit_s):
+                while not (self.exited or until()):
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def wait_for_turns(self, limit_s: float) -> bool:
         """Wait for the end of all turns or of the process; return False if the time or a limit is exceeded."""
@@ -93,7 +87,7 @@ class HostedTrial:
         """Record the end of the process: its waitpid status, or the system's report that it ran out of memory."""
         if not self.exited:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
-            self._wake_waiter()
+            self._news.set()
 
     def fail(self, why: str, code: str) -> None:
         """Record a harness error; the first one counts."""
@@ -105,11 +99,17 @@ class HostedTrial:
         """Whether no turn is open: the last one sent has ended, or the trial has."""
         return self.done is not None or len(self.turns) >= len(self.asked)
 
-    async def send_next_turn(self, task: Task, say: SendBytes) -> bool:
+    def write_request(self) -> bytes:
+        """Return the message that starts the trial in its process."""
+        began = perf_counter() - self._context.sink.now()
+        request = protocol.TrialRequest(self._context.trial, self.asked[0], self._task.max_turns, began)
+        return protocol.add_length(encode(request))
+
+    async def send_next_turn(self, say: Callable[[bytes], Awaitable[None]]) -> bool:
         """Send the next turn and return True; if there is none, tell a waiting process so and return False."""
-        if self.exited or self.done or self.turns[-1].ending != "answered":
+        if len(self.asked) == self._task.max_turns or self.exited or self.done or self.turns[-1].ending != "answered":
             return False
-        text = await self._context.turns.choose_next(task, self.turns)
+        text = await self._context.turns.choose_next(self._task, self.turns)
         if text is not None:
             text = self._context.injector.rewrite_turn(text)
             self.asked.append(text)
@@ -143,7 +143,7 @@ class HostedTrial:
             self.fail(message.message, message.code)
         else:
             self.done = message
-        self._wake_waiter()
+        self._news.set()
 
     def _add_calls(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
         """Add a call to the trace when it has ended."""
@@ -181,11 +181,6 @@ class HostedTrial:
                 self._partial.append(text)
             self._partial_size += len(text)
 
-    def _wake_waiter(self) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done() and (self.exited or self._until()):
-            waiter.set_result(True)
-
     def build_answer(self, timeout_s: float) -> Answer:
         """Return the result of the trial; raise HarnessError, with the answers so far, for a harness error."""
         while self._calls:  # its process ended, and they with it
@@ -221,11 +216,6 @@ class HostedTrial:
         return Turn(prompt, text, took_ms, "crashed", _describe_death(self.status), cut=cut)
 
 
-def _expire(waiter: asyncio.Future[bool]) -> None:
-    if not waiter.done():
-        waiter.set_result(False)
-
-
 def _describe_death(status: int | None) -> str:
     if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == protocol.LOST:
         return "its process closed its connection to Holdfast before it answered"
@@ -235,8 +225,8 @@ def _describe_death(status: int | None) -> str:
 class TrialPipes:
     """Holdfast's ends of the pipes of a trial in another process: its line and its output."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, hosted: HostedTrial) -> None:
-        self._loop = loop
+    def __init__(self, hosted: HostedTrial) -> None:
+        self._loop = asyncio.get_running_loop()
         self._hosted = hosted
         self._output = Outlet(hosted.printed)
         try:
@@ -271,6 +261,27 @@ class TrialPipes:
     async def send(self, data: bytes) -> None:
         with suppress(OSError):  # it died: its exit status will show
             await self._loop.sock_sendall(self._line, data)
+
+    async def run_turns(self, limit_s: Callable[[], float]) -> float:
+        """Ask turn after turn until one takes longer than `limit_s`; return the time limit of the last turn."""
+        hosted, turn_s = self._hosted, limit_s()
+        while not hosted.broke:
+            if not await hosted.wait_for_turns(turn_s) and not await self._is_arriving(turn_s):
+                hosted.late = True
+                break
+            if not await hosted.send_next_turn(self.send):
+                break
+            turn_s = limit_s()
+        return turn_s
+
+    async def _is_arriving(self, limit_s: float) -> bool:
+        """Return whether an answer that was given in time is still arriving: Holdfast may have been busy."""
+        hosted = self._hosted
+        hosted.limit_ms = limit_s * 1000
+        self.drain()
+        if not hosted.all_turns_ended and len(hosted.frames):
+            await hosted.wait(lambda: hosted.all_turns_ended or hosted.late, GRACE_S)
+        return hosted.all_turns_ended and not hosted.late
 
     async def receive(self) -> bytes:
         """Return the next bytes on the line, before anything listens; b"" at its end."""

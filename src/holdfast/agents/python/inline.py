@@ -10,6 +10,7 @@ import sys
 import threading
 from asyncio import _set_running_loop
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -17,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import UNSET
 
-from holdfast.agents.answer_fields import RESET_S
-from holdfast.agents.dialogue import Dialogue
+from holdfast.agents.conversation import RESET_S, Dialogue
 from holdfast.agents.python.answers import settle
 from holdfast.agents.python.inline_folder import InlineFolder, Output
 from holdfast.agents.python.loaded import (
@@ -109,17 +109,13 @@ class InlineAgent:
         self,
         agent: AgentSpec,
         loaded: CallableAgent,
-        reset: ResetFunction | None,
         installed: InstalledHooks,
         place: InlineFolder,
         guard: Guard,
     ) -> None:
         ask = loaded.ask if loaded.is_async else guard.guard_call(loaded.ask)
-        self._loaded = CallableAgent(
-            ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages, each_once=loaded.each_once
-        )
+        self._loaded = replace(loaded, ask=ask)
         self._guard = guard
-        self._reset = reset
         self._timeout_ms = agent.timeout_ms
         self._folder = place
         self._env = agent.env
@@ -133,17 +129,17 @@ class InlineAgent:
         place, guard = InlineFolder(root, agent.env), Guard()
         try:
             with place:
-                loaded, reset, installed = load(agent, scenarios)
+                loaded, installed = load(agent, scenarios)
             place.check()
         except (Exception, SystemExit) as broken:
             place.close()
             guard.close()
             raise describe_import_error(broken, str(root), agent).to_error() from broken
-        return cls(agent, loaded, reset, installed, place, guard)
+        return cls(agent, loaded, installed, place, guard)
 
     async def run(self, task: Task, world: World) -> Answer:
-        if self._reset is not None:
-            await self._call_reset(self._reset)
+        if self._loaded.reset is not None:
+            await self._call_reset(self._loaded.reset)
         context = world.context
         trial, output = context.trial, self._output
         weather: Weather | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from holdfast.agents.dialogue import AgentMessage
+from holdfast.agents.conversation import AgentMessage
 from holdfast.agents.python.host_protocol import Unusable
 from holdfast.errors import HoldfastError, UserError, format_error_place
 from holdfast.model.codec import make_storable
@@ -24,18 +25,18 @@ AskFunction = Callable[[Any], Any]
 ResetFunction = Callable[[], Any]
 
 
+@dataclass(frozen=True)
 class CallableAgent:
-    """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
+    """The agent in this process, ready to be asked."""
 
-    def __init__(
-        self, ask: AskFunction, *, is_async: bool, takes_messages: bool = False, each_once: bool = False
-    ) -> None:
-        self.ask = ask
-        self.is_async = is_async
-        self.takes_messages = takes_messages
-        """Whether it takes the list of all messages so far."""
-        self.each_once = each_once
-        """Whether it gets each message only once: a runnable stores a conversation itself, or has none."""
+    ask: AskFunction
+    is_async: bool = False
+    """Whether its answer must be awaited."""
+    takes_messages: bool = False
+    """Whether it takes the list of all messages so far."""
+    each_once: bool = False
+    """Whether it gets each message only once: a runnable stores a conversation itself, or has none."""
+    reset: ResetFunction | None = None
 
 
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
@@ -49,10 +50,8 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
         files("holdfast")  # faults read their texts this way; the first time it imports more
 
 
-def load(
-    agent: AgentSpec, scenarios: tuple[Scenario, ...]
-) -> tuple[CallableAgent, ResetFunction | None, InstalledHooks]:
-    """Import the agent; return it with its reset and the hooks on its tools."""
+def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[CallableAgent, InstalledHooks]:
+    """Import the agent; return it with the hooks on its tools."""
     loaded = load_agent(agent.endpoint, agent.input)
     reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
     if reset is not None and not callable(reset):
@@ -62,7 +61,7 @@ def load(
         for injection in scenario.injections:
             if injection.raises:
                 load_exception(injection.raises)
-    return loaded, reset, install(agent)
+    return replace(loaded, reset=reset), install(agent)
 
 
 def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent:
@@ -84,9 +83,7 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent
 
             form = choose_input_form(endpoint, target, input_setting)
             awaited = inspect.iscoroutinefunction(function)
-            return CallableAgent(
-                _wrap_input(function, form), is_async=awaited, takes_messages=form.messages, each_once=True
-            )
+            return CallableAgent(_wrap_input(function, form), awaited, form.messages, each_once=True)
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
         others = "a function, or an object with invoke, ainvoke or __call__"
@@ -99,7 +96,7 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent
         raise _make_config_error(text, "remove it, or name the runnable itself", key="agent.input")
     messages = _can_take_messages(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
-    return CallableAgent(target, is_async=awaited, takes_messages=messages)
+    return CallableAgent(target, awaited, messages)
 
 
 def _resolve(key: str, path: str) -> Any:

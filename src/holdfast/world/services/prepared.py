@@ -87,11 +87,9 @@ def _make(archive: Path, key: Path, user: User | None, sees: Path, make: Make) -
 
         def run_as_user(argv: list[str], stdin: str = "") -> None:
             raised, _ = find_confinement(user)
-            if raised is None:
-                _run(argv, stdin, **build_user_options(user))
-                return
-            visible = {"/etc/passwd": names, str(sees): sees}
-            _run(raised.wrap_command(argv, {str(folder): folder}, visible), stdin, **raised.popen_options)
+            if raised is not None:
+                argv = raised.wrap_command(argv, {str(folder): folder}, {"/etc/passwd": names, str(sees): sees})
+            _run(argv, stdin, **build_user_options(user))
 
         make(folder / "data", password, run_as_user)
         half = archive.with_suffix(f".{os.getpid()}.half")

@@ -26,7 +26,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.processes.leftovers import kill_group
-from holdfast.world.services.confinement import SOCKETS, User, build_user_options, find_confinement
+from holdfast.world.services.confinement import SOCKETS, User, build_user_options, find_confinement, is_readable
 
 Argv = Callable[[str], list[str]]
 """Builds a command from the folder with the server's socket."""
@@ -89,25 +89,22 @@ class Programs:
         self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, messages: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         raised, _ = find_confinement(self.user)
-        words = [
-            "/bin/sh",
-            "-c",
-            _SCRIPT,
-            "sh",
-            str(MOST_BYTES // _BLOCK),
-            *argv(SOCKETS if raised else str(socket_folder)),
-        ]
-        how = build_user_options(self.user)
+        limit = str(MOST_BYTES // _BLOCK)
+        words = ["/bin/sh", "-c", _SCRIPT, "sh", limit, *argv(SOCKETS if raised else str(socket_folder))]
         if raised is not None:
-            words, how = (
-                raised.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees}),
-                raised.popen_options,
-            )
+            words = raised.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees})
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
         try:
             with to.open("ab") as writes:
                 return subprocess.Popen(  # noqa: S603
-                    words, stdin=reads, stdout=writes, stderr=messages, env=env, cwd="/", start_new_session=True, **how
+                    words,
+                    stdin=reads,
+                    stdout=writes,
+                    stderr=messages,
+                    env=env,
+                    cwd="/",
+                    start_new_session=True,
+                    **build_user_options(self.user),
                 )
         except OSError as refused:
             raise ServiceFailed(f"{_get_name(argv)} cannot be started: {refused}") from refused
@@ -171,6 +168,24 @@ def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterab
                 yield bundled
 
 
+def list_servers(
+    user: User | None,
+    names: Sequence[str],
+    describe: Callable[[str], str],
+    places: Iterable[str],
+    bundles: Iterable[tuple[str, str]] = (),
+) -> list[ServerProgram]:
+    """Return the servers of these names that the user may run, in order of preference.
+
+    `describe` turns the text of `--version` into a description.
+    """
+    return [
+        ServerProgram(path, describe(text))
+        for path in list_candidates(names, places, bundles)
+        if is_readable(path, user) and (text := read_version(path))
+    ]
+
+
 def choose(servers: Sequence[ServerProgram], image: str | None) -> ServerProgram:
     """Return the program of the major version that the image names, else the first."""
     wanted = re.search(r":v?(\d+)", image or "")
@@ -185,11 +200,6 @@ def read_version(program: Path) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ran.stdout.decode("utf-8", "replace").strip().partition("\n")[0]
-
-
-def make_version_note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
-    """Return a note about the version that is used."""
-    return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
 
 
 def _find_bundled(module: str, folder: str, name: str) -> Path | None:

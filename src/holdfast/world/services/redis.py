@@ -9,14 +9,13 @@ from pathlib import Path
 
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import User, compute_data_limit, find_server_user, is_readable
+from holdfast.world.services.confinement import User, compute_data_limit, find_server_user
 from holdfast.world.services.programs import (
     Programs,
     ServerProgram,
     choose,
     find_sibling,
-    list_candidates,
-    read_version,
+    list_servers,
     wait_for,
 )
 from holdfast.world.services.server import Launch, Server, start
@@ -129,12 +128,12 @@ def _quote(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 
+def _describe(version: str) -> str:
+    return f"Redis {version.partition('v=')[2].partition(' ')[0]}"
+
+
 def _find_server(image: str | None, user: User | None) -> ServerProgram:
-    servers = [
-        ServerProgram(path, f"Redis {text.partition('v=')[2].partition(' ')[0]}")
-        for path in list_candidates(["redis-server", "valkey-server"], PLACES, BUNDLES)
-        if is_readable(path, user) and (text := read_version(path))
-    ]
+    servers = list_servers(user, ["redis-server", "valkey-server"], _describe, PLACES, BUNDLES)
     if not servers:
         raise NoServer(
             "a redis service needs Redis, but it is not installed on this machine",

@@ -23,7 +23,7 @@ from pathlib import Path
 from holdfast.errors import ServiceFailed
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import GRACE_S, kill_group
-from holdfast.world.services.confinement import DATA, SOCKETS, User, change_owner, find_confinement
+from holdfast.world.services.confinement import DATA, SOCKETS, User, build_user_options, change_owner, find_confinement
 from holdfast.world.services.log import ServerLog
 
 START_S = 30.0
@@ -225,7 +225,7 @@ def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, i
     else:
         script = [SHELL, "-c", _SCRIPT, "sh", *begins]
         argv = raised.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
-        user_options = raised.popen_options
+        user_options = build_user_options(launch.user)
     stdin, word, log = stdio
     return subprocess.Popen(  # noqa: S603
         argv, stdin=stdin, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **user_options

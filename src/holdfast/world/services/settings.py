@@ -6,8 +6,6 @@ import hashlib
 import hmac
 import secrets
 import shlex
-import stringprep
-import unicodedata
 from base64 import b64encode
 from collections.abc import Collection
 from urllib.parse import quote
@@ -148,38 +146,13 @@ def build_url(scheme: str, user: str, password: str, path: str) -> str:
     return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
 
 
-_FORBIDDEN = (
-    stringprep.in_table_a1,
-    stringprep.in_table_c12,
-    stringprep.in_table_c21_c22,
-    stringprep.in_table_c3,
-    stringprep.in_table_c4,
-    stringprep.in_table_c5,
-    stringprep.in_table_c6,
-    stringprep.in_table_c7,
-    stringprep.in_table_c8,
-    stringprep.in_table_c9,
-)
-ITERATIONS = 4096
-"""PostgreSQL's own default."""
-
-
-def hash_scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
-    """Return the stored form of a password in PostgreSQL (RFC 5803)."""
-    salted = hashlib.pbkdf2_hmac("sha256", _normalize(password).encode(), salt, iterations)
+def hash_scram(password: str, salt: bytes, iterations: int) -> str:
+    """Return the stored form of an ASCII password in PostgreSQL (RFC 5803)."""
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     server_key = hmac.digest(salted, b"Server Key", "sha256")
     keys = f"{b64encode(stored).decode()}:{b64encode(server_key).decode()}"
     return f"SCRAM-SHA-256${iterations}:{b64encode(salt).decode()}${keys}"
-
-
-def _normalize(password: str) -> str:
-    """Normalise a password as a client does (RFC 4013); forbidden characters stay."""
-    mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
-    normal = unicodedata.normalize("NFKC", mapped)
-    right = [stringprep.in_table_d1(c) for c in normal]
-    mixed = any(right) and not (right[0] and right[-1] and not any(map(stringprep.in_table_d2, normal)))
-    return password if not normal or mixed or any(table(c) for c in normal for table in _FORBIDDEN) else normal
 
 
 def hash_native(password: str) -> str:

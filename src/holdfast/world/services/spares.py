@@ -12,8 +12,8 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.processes import scratch
 from holdfast.protocols.service import WarmService
-from holdfast.world.services.confinement import User, make_unconfined_note
-from holdfast.world.services.programs import ServerProgram, make_version_note
+from holdfast.world.services.confinement import User, find_confinement
+from holdfast.world.services.programs import ServerProgram
 from holdfast.world.services.server import Server, SocketFolder
 
 MOST = 2
@@ -63,12 +63,11 @@ class ServerSetup:
 def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
     """Make the folder for their sockets and the notes about them."""
     scratch.sweep()
-    all_notes = (
-        *make_version_note(spec.image, spec.name, program.version),
-        *notes,
-        *make_unconfined_note(spec.name, user),
-    )
-    return ServerSetup(spec, program, user, SocketFolder(user), all_notes)
+    served = f"{spec.image} is served by" if spec.image else "it is"
+    raised, why = find_confinement(user)
+    unconfined = () if raised else (f"service {spec.name}: its server runs unconfined: {why}",)
+    version = f"service {spec.name}: {served} {program.version} of this machine"
+    return ServerSetup(spec, program, user, SocketFolder(user), (version, *notes, *unconfined))
 
 
 class ServerOfTrial:

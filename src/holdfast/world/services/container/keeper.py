@@ -25,10 +25,9 @@ from holdfast.errors import HarnessError, ServiceFailed, UserError
 from holdfast.model.world import Resources, ServiceSpec
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
-from holdfast.protocols.service import ContainedKind, WarmService
+from holdfast.protocols.service import ContainedKind, ServiceContainer, WarmService
 from holdfast.service_kinds import get_port
 from holdfast.world.services.confinement import compute_data_limit
-from holdfast.world.services.container.contained import ContainedService
 from holdfast.world.services.container.ports import ContainerPorts, await_ready, describe_end, read_log_tail
 from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.spares import SpareKeeper
@@ -129,6 +128,27 @@ class RunningContainer:
     def _forget(self) -> None:
         for folder in (self._folder, self.socket_folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+class ContainedService:
+    """One trial's container."""
+
+    def __init__(self, running: ServiceContainer, notes: tuple[str, ...], variables: Mapping[str, str]) -> None:
+        self.spec = running.spec
+        self.upstream: tuple[str, int] | str = running.path(get_port(running.spec))
+        self.notes = notes
+        self.variables = variables
+        self._running = running
+
+    @property
+    def alive(self) -> bool:
+        return self._running.alive
+
+    def upstream_of(self, port: int) -> tuple[str, int] | str:
+        return self._running.path(port)
+
+    async def close(self) -> None:
+        await self._running.close()
 
 
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:

@@ -46,14 +46,62 @@ class MockKeeper:
         """Do nothing: trials close their mocks."""
 
 
-class HttpMock:
+class RequestRecord:
+    """The first requests, in order of arrival; later ones are only counted."""
+
+    def __init__(self, service: str) -> None:
+        self.requests: list[Recorded] = []
+        self.dropped = 0
+        self._cut = False
+        """Whether a body was longer than what is stored."""
+        self._unread = ""
+        """Why a body could not be decoded."""
+        self._service = service
+        self._size = 0
+
+    def add(self, request: RoutedRequest, replied: MockReply, ts: float) -> None:
+        self._cut |= request.cut
+        self._unread = self._unread or request.unread
+        size = self._size + _measure(request, replied)
+        if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
+            self.dropped += 1
+            return
+        self._size = size
+        self.requests.append(
+            Recorded(
+                method=request.method,
+                path=request.path,
+                query=request.query,
+                headers=request.headers,
+                body=request.body,
+                status=replied.status,
+                response=replied.body,
+                ts=ts,
+                cut=request.cut,
+                unread=request.unread,
+            )
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the reader, from the observations so far."""
+        overflow = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
+        cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
+        unread = f"a body that {self._service} got cannot be read: {self._unread}"
+        notes = ((overflow, self.dropped), (cut, self._cut), (unread, self._unread))
+        return tuple(note for note, so in notes if so)
+
+
+class HttpMock(RequestRecord):
     """One trial's mock, on a loopback port that only Holdfast knows."""
 
+    variables: Mapping[str, str] = {"URL": "http://{host}:{port}"}
+
     def __init__(self, spec: ServiceSpec, routes: Routes) -> None:
+        super().__init__(spec.name)
         self.spec = spec
         self.upstream: tuple[str, int] | str = ("127.0.0.1", 0)
         self._routes = routes
-        self._record = RequestRecord(spec.name)
         self._listener: Listener
 
     @classmethod
@@ -62,22 +110,6 @@ class HttpMock:
         mock._listener = await serve(mock.answer)
         mock.upstream = ("127.0.0.1", mock._listener.port)
         return mock
-
-    @property
-    def requests(self) -> Sequence[Recorded]:
-        return self._record.requests
-
-    @property
-    def dropped(self) -> int:
-        return self._record.dropped
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        return {"URL": "http://{host}:{port}"}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._record.notes
 
     async def close(self) -> None:
         await self._listener.close()
@@ -90,7 +122,7 @@ class HttpMock:
         ts = time.time()
         request = await self._read_request(exchange)
         replied = self._routes.reply(request)
-        self._record.add(request, replied, ts)
+        self.add(request, replied, ts)
         if replied.delay_ms:
             await asyncio.sleep(replied.delay_ms / 1000)
         headers = [(name, value) for name, value in replied.headers if name.lower() not in _OWN]
@@ -184,52 +216,6 @@ def _find_charset(content_type: str, data: bytes) -> str:
     if not name.startswith(_CHARSETS):
         raise _Unreadable(f"its charset {charset[:20]} is not known here")
     return name
-
-
-class RequestRecord:
-    """The first requests, in order of arrival; later ones are only counted."""
-
-    def __init__(self, service: str) -> None:
-        self.requests: list[Recorded] = []
-        self.dropped = 0
-        self._cut = False
-        """Whether a body was longer than what is stored."""
-        self._unread = ""
-        """Why a body could not be decoded."""
-        self._service = service
-        self._size = 0
-
-    def add(self, request: RoutedRequest, replied: MockReply, ts: float) -> None:
-        self._cut |= request.cut
-        self._unread = self._unread or request.unread
-        size = self._size + _measure(request, replied)
-        if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
-            self.dropped += 1
-            return
-        self._size = size
-        self.requests.append(
-            Recorded(
-                method=request.method,
-                path=request.path,
-                query=request.query,
-                headers=request.headers,
-                body=request.body,
-                status=replied.status,
-                response=replied.body,
-                ts=ts,
-                cut=request.cut,
-                unread=request.unread,
-            )
-        )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the reader, from the observations so far."""
-        overflow = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
-        cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
-        unread = f"a body that {self._service} got cannot be read: {self._unread}"
-        notes = ((overflow, self.dropped), (cut, self._cut), (unread, self._unread))
-        return tuple(note for note, so in notes if so)
 
 
 def _measure(request: RoutedRequest, replied: MockReply) -> int:

@@ -12,11 +12,11 @@ from typing import Any
 
 from holdfast.errors import NoServer, ServiceFailed, UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import User, find_server_user, is_readable
+from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
 from holdfast.world.services.mysql.session import MyDump, MySqlSession, format_server_error
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
-from holdfast.world.services.programs import Programs, ServerProgram, choose, list_candidates, read_version, wait_for
+from holdfast.world.services.programs import Programs, ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import OURS, MysqlSettings, hash_native, read_mysql_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
@@ -283,12 +283,7 @@ def _find_installer(program: Path) -> Path:
 
 
 def _find_server(image: str | None, user: User | None) -> ServerProgram:
-    paths = list_candidates(["mysqld", "mariadbd"], PLACES, ())
-    servers = [
-        ServerProgram(path, _parse_version(text))
-        for path in paths
-        if is_readable(path, user) and (text := read_version(path))
-    ]
+    servers = list_servers(user, ["mysqld", "mariadbd"], _describe, PLACES)
     if not servers:
         raise NoServer(
             "a mysql service needs MariaDB or MySQL, but neither is installed on this machine",
@@ -298,7 +293,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
     return choose(wanted or servers, image)
 
 
-def _parse_version(text: str) -> str:
+def _describe(text: str) -> str:
     """`mariadbd  Ver 10.11.6-MariaDB-… for …` as `MariaDB 10.11.6`."""
     number = text.partition("Ver ")[2].partition(" ")[0]
     return f"{'MariaDB' if 'MariaDB' in text else 'MySQL'} {number.partition('-')[0]}"

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import User, find_server_user, is_readable
+from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.postgres.dump import PgDump
-from holdfast.world.services.postgres.session import PgSession, format_server_error, quote_name
+from holdfast.world.services.postgres.session import PgSession, format_server_error, hash_password, quote_name
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
-from holdfast.world.services.programs import Programs, ServerProgram, choose, list_candidates, read_version, wait_for
+from holdfast.world.services.programs import Programs, ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import OURS, PostgresSettings, hash_scram, read_postgres_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
@@ -168,7 +168,7 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
 
 async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:
     if settings.password:
-        verifier = hash_scram(settings.password, secrets.token_bytes(16))
+        verifier = hash_password(session, settings.user, settings.password)
         await session.execute(f"ALTER ROLE {quote_name(settings.user)} PASSWORD '{verifier}'")
 
 
@@ -217,12 +217,13 @@ def _build_launch(setup: ServerSetup, settings: PostgresSettings, data: Prepared
     )
 
 
+def _describe(version: str) -> str:
+    return version.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0]
+
+
 def _find_server(image: str | None, user: User | None) -> ServerProgram:
-    servers = [
-        ServerProgram(path, text.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0])
-        for path in list_candidates(["postgres"], PLACES, BUNDLES)
-        if is_readable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := read_version(path))
-    ]
+    servers = list_servers(user, ["postgres"], _describe, PLACES, BUNDLES)
+    servers = [one for one in servers if os.access(one.program.with_name("initdb"), os.X_OK)]
     if not servers:
         raise NoServer(
             "a postgres service needs PostgreSQL, but it is not installed on this machine",

@@ -259,5 +259,10 @@ def format_server_error(refused: Error) -> str:
     return ". ".join(part.rstrip(".") for part in parts if part)
 
 
+def hash_password(session: AsyncConnection[Any], user: str, password: str) -> str:
+    """Return the stored form of a password, as the client library makes it: no statement then contains the password."""
+    return session.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
+
+
 def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

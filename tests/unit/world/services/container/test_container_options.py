@@ -16,7 +16,6 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper
 from holdfast.world.services.container import keeper as container
-from holdfast.world.services.container.contained import select_login_variables
 from holdfast.world.services.container.keeper import (
     EngineImage,
     build_options,
@@ -24,6 +23,7 @@ from holdfast.world.services.container.keeper import (
     select_client_env,
     write_env_file,
 )
+from holdfast.world.services.drivers import select_login_variables
 from refused import refused
 
 SPEC = ServiceSpec("my_bus.1", "container", "kafka:3", {"TOKEN": "hush", "PEM": "a\nb"}, (9092, 9093))

@@ -1,4 +1,7 @@
-"""The processes of a Python agent on this machine: one to fork trials from, or one per trial or slot."""
+"""The processes of a Python agent.
+
+On this machine there is one to fork trials from, or one per trial or slot. In sandboxes, each trial has its own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,27 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.agents.python.host_protocol import HostSetup, Ready
+from holdfast.agents.conversation import compute_turn_limit_ms, time_left_s
+from holdfast.agents.python import host_protocol as protocol
+from holdfast.agents.python.host_protocol import (
+    HostSetup,
+    Ready,
+    Unusable,
+    add_length,
+    read_first_message,
+)
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.agents.python.python_host import HOST_DIED, OnStarted, PythonHost
-from holdfast.errors import HarnessError
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
+from holdfast.processes.leftovers import GRACE_S
+from holdfast.processes.program import cancel_and_wait
+from holdfast.processes.startable import BEGIN
+from holdfast.protocols.sandbox import Started
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import World
 
@@ -164,3 +181,102 @@ class MachineHosts:
             self._idle.append(host)
         else:
             await self._end(host)
+
+
+_PROGRAM = "from holdfast.agents.python.host import main_in_sandbox; main_in_sandbox()"
+
+
+class WorldHosts:
+    """Imports the agent in the world of each trial and asks it there."""
+
+    def __init__(self, agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> None:
+        self._agent = agent
+        self._scenarios = scenarios
+
+    async def run(self, task: Task, world: World) -> Answer:
+        place = await world.place()
+        hosted = HostedTrial(world.context, task)
+        hosted.printed.watch = world.on_output
+        ends = TrialPipes(hosted)
+        line, output = ends.child_ends
+        argv = [sys.executable, "-P", "-c", _PROGRAM]
+        env = {"PYTHONHASHSEED": "0", **BEGIN, **place.environ}
+        try:
+            program = await place.start(argv, env, (line, output, output))
+        except BaseException:
+            ends.close()
+            raise
+        try:
+            setup = HostSetup(self._agent, place.folder, self._scenarios, "place")
+            limit_s = await self._perform(program, hosted, ends, world, setup)
+        except AgentUnavailable as gone:
+            if gone.code == "agent-import-failed":  # a module that lies next to the spec may not be in the sandbox
+                gone.hint = "; ".join(filter(None, (gone.hint, place.own_files)))
+            raise
+        finally:
+            await program.end(0.0)
+            hosted.finish(program.status, program.out_of_memory)
+            ends.drain()
+            ends.close()
+        hosted.notes.extend(program.notes)
+        return hosted.build_answer(limit_s)
+
+    async def close(self) -> None:
+        """Do nothing: every process ended with its trial."""
+
+    async def _perform(
+        self, program: Started, hosted: HostedTrial, ends: TrialPipes, world: World, setup: HostSetup
+    ) -> float:
+        """Run the trial; return the time limit of the last turn."""
+        watching = asyncio.create_task(_watch(program, hosted))
+        try:
+            if not await self._set_up_host(program, hosted, ends, setup, time_left_s(world)):
+                hosted.late = not hosted.out_of_memory
+                return 0.0
+            ends.listen()
+            await ends.send(hosted.write_request())
+            limit_s = await ends.run_turns(lambda: compute_turn_limit_ms(self._agent.timeout_ms, world) / 1000)
+            if not hosted.late:
+                await hosted.wait(lambda: hosted.exited, GRACE_S)
+            return limit_s
+        finally:
+            await cancel_and_wait(watching)
+
+    async def _set_up_host(
+        self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
+    ) -> bool:
+        """Send the program its setup and wait until the agent is imported.
+
+        False if it runs out of time or memory first.
+        """
+        ends.close_child_ends()
+        await ends.send(add_length(encode(setup)))
+        try:
+            async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
+                news = await read_first_message(ends.receive)
+                if news is None:
+                    await _check_memory(program, hosted)
+                    return False
+        except TimeoutError:
+            if limit_s < protocol.IMPORT_S:
+                return False
+            raise protocol.make_import_error(
+                f"the agent's import did not finish within {protocol.IMPORT_S:g} s"
+            ) from None
+        if isinstance(news, Unusable):
+            raise news.to_error()
+        return True
+
+
+async def _check_memory(program: Started, hosted: HostedTrial) -> None:
+    """Raise AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
+    await program.wait_for_end(GRACE_S)
+    if not program.out_of_memory:
+        raise protocol.make_import_error(protocol.IMPORT_DIED)
+    hosted.finish(program.status, program.out_of_memory)
+
+
+async def _watch(program: Started, hosted: HostedTrial) -> None:
+    while not await program.wait_for_end(60.0):
+        pass
+    hosted.finish(program.status, program.out_of_memory)

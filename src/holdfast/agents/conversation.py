@@ -1,13 +1,19 @@
-"""The input of an agent turn after turn: only the question, or the list of all messages so far."""
+"""A conversation with an agent: its input turn after turn, and how long a turn may take."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from holdfast.model.observation import Turn
 from holdfast.model.task import DialogueMessage
+
+if TYPE_CHECKING:
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import World
 
 AgentMessage: TypeAlias = dict[str, str]
 """A message as agents expect it: its `role` and `content`."""
@@ -76,3 +82,38 @@ def make_dialogue(
 ) -> Dialogue | None:
     """Return the dialogue; None for an agent that gets only the questions, as most do."""
     return Dialogue(before, messages=messages, once=once) if messages or before is not UNSET else None
+
+
+T = TypeVar("T")
+
+
+RESET_S = 10.0
+"""Maximum time for a reset in seconds; after that the trial is an error."""
+
+
+def time_left_s(world: World) -> float:
+    """Return the rest of the trial's time in seconds, at least 0."""
+    return max(0.0, world.time_left_s())
+
+
+def compute_turn_limit_ms(timeout_ms: float, world: World) -> float:
+    """Return the time limit of a turn that starts now."""
+    return min(timeout_ms, time_left_s(world) * 1000)
+
+
+async def run_until_limit(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
+    """Return the result of the work, or `ended` as soon as the agent exceeds one of its limits."""
+    if not context.sink.has_limits:
+        return await work
+    working = asyncio.ensure_future(work)
+    passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    context.sink.on_limit = lambda: None if passed.done() else passed.set_result(None)
+    try:
+        if not context.sink.limit:
+            await asyncio.wait((working, passed), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else ended
+    finally:
+        context.sink.on_limit = None
+        if not working.done():
+            working.cancel()
+            await asyncio.wait((working,))
