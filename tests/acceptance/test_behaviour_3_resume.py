@@ -212,7 +212,19 @@ def test_3_resume_refuses_a_changed_agent_without_force(project: MakeProject) ->
     assert refused.code == 4
     assert "[run-changed]" in refused.err
     assert "--force" in refused.err
-    assert made.run("--resume", "1", "--force").code == 0
+    forced = made.cli("contract", "run", "--resume", "1", "--force", "--json")
+    assert forced.code == 0
+    assert "run-mixed" in [warning["code"] for warning in forced.json["warnings"]]
+    stored = made.cli("show", "1", "--json")
+    assert "run-mixed" in [warning["code"] for warning in stored.json["warnings"]]
+
+
+def test_3_resume_without_the_copy_of_the_spec_is_a_damaged_run(project: MakeProject) -> None:
+    made = project(contract([rule("source", value="source")]))
+    made.run()
+    (made.folder / ".holdfast/runs/0001/spec.yaml").unlink()
+    refused = made.cli("contract", "run", "--resume", "1")
+    assert (refused.code, "[run-unusable]" in refused.err) == (4, True), refused.err
 
 
 def test_3_resume_refuses_a_changed_spec_without_force(project: MakeProject) -> None:

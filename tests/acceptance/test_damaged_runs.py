@@ -127,7 +127,7 @@ def test_the_overall_verdict_of_a_ci_run_is_sealed(tmp_path: Path) -> None:
         assert "overall.json" in told.err
         (row,) = [one for one in json.loads(tell(tmp_path, "runs", "--json").out)["runs"] if one["id"] == "0001"]
         assert not row["passed"]
-        assert "overall.json changed" in row["note"]
+        assert "overall.json or a part changed" in row["note"]
     path.write_text(honest)
     parts = tmp_path / RUN / "parts"
     shutil.move(parts / "contract", tmp_path / "elsewhere")
@@ -153,6 +153,34 @@ def ci_run(tmp_path: Path) -> Path:
     assert tell(tmp_path, "ci").code == 1
     assert {path.name for path in (tmp_path / RUN / "parts").iterdir()} == {"contract", "mutation"}
     return tmp_path
+
+
+@pytest.mark.parametrize("swapped", ["overall.json", "parts/contract"])
+def test_a_ci_run_with_files_of_another_run_is_refused_everywhere(ci_run: Path, swapped: str) -> None:
+    project(ci_run, SPEC + MUTATION)
+    assert tell(ci_run, "ci").code == 0
+    assert tell(ci_run, "runs").code == 0  # the index knows both as they were
+    path = ci_run / RUN / swapped
+    shutil.move(path, ci_run / "elsewhere")
+    other = ci_run / RUN.with_name("0002") / swapped
+    _ = shutil.copytree(other, path) if other.is_dir() else shutil.copy(other, path)
+    for command in (("show", "0001"), ("report", "0001"), ("compare", "0001", "0002")):
+        refused = tell(ci_run, *command)
+        assert (refused.code, "[run-tampered]" in refused.err) == (4, True), (command, refused.err)
+    rows = {one["id"]: one for one in json.loads(tell(ci_run, "runs", "--json").out)["runs"]}
+    assert (rows["0001"]["passed"], bool(rows["0001"]["note"])) == (False, True)
+    project(ci_run, SPEC.replace("source", "no such word") + MUTATION)
+    resumed = tell(ci_run, "ci", "--resume", "0001")
+    assert (resumed.code, "[run-tampered]" in resumed.err) == ((1, False) if swapped == "overall.json" else (4, True))
+
+
+@pytest.mark.parametrize("file", ["part.json", "verdicts-1.jsonl", "observations-0.jsonl"])
+def test_the_index_notices_a_change_of_every_sealed_file(ci_run: Path, file: str) -> None:
+    assert tell(ci_run, "runs").code == 0
+    path = ci_run / RUN / "parts/mutation" / file
+    path.write_bytes(path.read_bytes() + b"\n")
+    rows = {one["id"]: one for one in json.loads(tell(ci_run, "runs", "--json").out)["runs"]}
+    assert file in rows["0001/mutation"]["note"]
 
 
 @pytest.mark.parametrize("gone", ["parts/contract", "parts/contract/run.json"])

@@ -110,11 +110,18 @@ def resume_job(
             what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} does not exist"
             raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
         config = original
-    edited = () if config is not None else _warn_edited(run, original)
     spec, problems = load_stored_spec(run, manifest, config, environ, reads_again=True)
-    if not force:
-        _check_sources(run, manifest, spec)
-        _check_values(run, manifest.settled, spec.settled)
+    edited = () if config is not None else _warn_edited(run, original)
+    changes = _describe_inputs(run, manifest, spec)
+    if changes and not force:
+        raise UsageError(
+            f"{changes}; its results could not be combined",
+            code="run-changed",
+            hint="change it back, start a new run, or override with --force",
+        )
+    mixed = (
+        (RunWarning("run-mixed", f"{changes}: its results combine trials from before and after"),) if changes else ()
+    )
     other = manifest.options.find_changed_option(options)
     if other:
         raise UsageError(
@@ -130,7 +137,7 @@ def resume_job(
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.write_manifest(replace(manifest, options=replace(manifest.options, **verdict)))
     forged = (RunWarning("run-forged", warning),) if warning else ()
-    return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *forged, *edited))
+    return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *mixed, *forged, *edited))
 
 
 def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
@@ -141,35 +148,24 @@ def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
     return (RunWarning("spec-edited", f"{what}. Start a new run to use the new one"),)
 
 
-def _check_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
-    """Reject a changed spec or agent: results would not be comparable."""
+def _describe_inputs(run: RunDir, manifest: Manifest, spec: Spec) -> str:
+    """Return what changed since the run began, so that its results would not be comparable; empty if nothing did."""
     files = digest_agent_files(spec)
     changed = {
         "spec": manifest.spec_digest != spec.digest,
         "agent": manifest.agent_digest != digest_agent(spec, files),
     }
-    if not any(changed.values()):
-        return
-    changes = describe_changes(manifest.agent_files, files)
-    which = f" ({', '.join(changes[:SHOWN])}{', …' if changes[SHOWN:] else ''})" if changes else ""
-    what = " and the ".join(name for name, differs in changed.items() if differs)
-    raise UsageError(
-        f"the {what} changed since run {run.id}{which}; its results could not be combined",
-        code="run-changed",
-        hint="start a new run, or override with --force",
-    )
-
-
-def _check_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Reject changed values of variables: the stored run depends on them."""
-    for path in (*before, *now):
+    if any(changed.values()):
+        names = describe_changes(manifest.agent_files, files)
+        which = f" ({', '.join(names[:SHOWN])}{', …' if names[SHOWN:] else ''})" if names else ""
+        what = " and the ".join(name for name, differs in changed.items() if differs)
+        return f"the {what} changed since run {run.id}{which}"
+    before, now = manifest.settled, spec.settled
+    for path in (*before, *now):  # the values of variables
         if before.get(path) != now.get(path):
             was = f"{path} was {before.get(path, 'not given by a variable')} when run {run.id} began"
-            raise UsageError(
-                f"{was}, and is {now.get(path, 'without a value')} now; its results could not be combined",
-                code="run-changed",
-                hint="set the variable as it was, start a new run, or override with --force",
-            )
+            return f"{was}, and is {now.get(path, 'without a value')} now"
+    return ""
 
 
 def _check_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None:

@@ -19,7 +19,7 @@ from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
 from holdfast.score.resilience import HELD, Reason
-from holdfast.store.run_names import PARTS, format_name
+from holdfast.store.run_names import format_name
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"
@@ -177,7 +177,7 @@ def conclude_whole(
 
 def store_overall(whole: RunDir, result: Overall) -> None:
     """Write `overall.json`, the result at the end of the run, and seal it. `run.json` names the parts that ran."""
-    write_json(whole.path / OVERALL, replace(result, seal=_seal(result)))
+    write_json(whole.path / OVERALL, replace(result, seal=_seal(whole, result)))
     whole.write_manifest(replace(whole.read_manifest(), concluded=tuple(part.path.name for part in whole.parts)))
 
 
@@ -198,8 +198,8 @@ def read_overall(whole: RunDir) -> Overall | None:
             raise _build_tampering_error(whole, f"{OVERALL} is missing, although the run wrote it", _COMPUTE)
         return None
     stored = read_json(path, create_decoder(Overall))
-    if stored.seal != _seal(stored):
-        raise _build_tampering_error(whole, f"{OVERALL} changed after the run wrote it", _COMPUTE)
+    if stored.seal != _seal(whole, stored):
+        raise _build_tampering_error(whole, f"{OVERALL} or a part changed after the run wrote it", _COMPUTE)
     return stored
 
 
@@ -208,10 +208,14 @@ _REPEAT = "restore it, or run it again: {resume} --force"
 
 
 def check_parts(whole: RunDir) -> None:
-    """Raise UserError if a part that has run is missing."""
-    for name in whole.read_manifest().concluded:
-        if not (whole.path / PARTS / name / "run.json").is_file():
+    """Raise UserError if a part that has run is missing, or is of another run."""
+    manifest = whole.read_manifest()
+    for name in manifest.concluded:
+        part = whole.get_part(name)
+        if not (part.path / "run.json").is_file():
             raise _build_tampering_error(whole, f"its {name} part is missing", _REPEAT)
+        if (found := part.read_manifest().id) != f"{manifest.id}/{name}":
+            raise _build_tampering_error(whole, f"its {name} part is {found}", _REPEAT)
 
 
 def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:
@@ -230,5 +234,7 @@ def get_single_part(run: RunDir) -> RunDir:
     return run.get_single()
 
 
-def _seal(result: Overall) -> str:
-    return digest(encode(replace(result, seal="")), 16)
+def _seal(whole: RunDir, result: Overall) -> str:
+    """Return the seal for the result of these very parts: files of another run have valid seals of their own."""
+    parts = [(part.path.name, ended.seal if (ended := part.read_end()) else "") for part in whole.parts]
+    return digest(encode((whole.read_manifest().id, parts, replace(result, seal=""))), 16)

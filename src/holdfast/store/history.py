@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +23,6 @@ from holdfast.version import __version__
 
 BATCH = 32
 """Runs added in one transaction: an interrupted rebuild keeps what was done."""
-_STAMPED = (
-    *("run.json", "spec.yaml", "trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl"),
-    *("ended.json", "score.json", "overall.json"),
-)
-
 Read = Callable[[RunDir], PastRun]
 """Reads a run; a note says why a run cannot be read. Never raises."""
 Tell = Callable[[str], None]
@@ -150,15 +145,22 @@ def _list_runs(runs: Path) -> Iterator[Path]:
 
 
 def _build_stamp(run: Path) -> str:
-    """Return a fingerprint of a run's files: sizes and times, and the format that this version reads."""
-    folder, parts = str(run), [__version__]  # joined as text: a project may have ten thousand runs
-    names = [f"{folder}/{name}" for name in _STAMPED]
+    """Return a fingerprint of a run's files: names, sizes and times, and the format that this version reads."""
+    # The verdict of a run of several parts also depends on its parts, and the row of a part on the overall verdict.
+    other = [f"{part}/ended.json" for part in list_parts(run)]
     if run.parent.name == PARTS:
-        names += (f"{run.parent.parent}/{name}" for name in ("overall.json", "run.json"))
-    for name in names:
-        try:
-            about = os.stat(name)
-            parts.append(f"{about.st_size}.{about.st_mtime_ns}")
-        except OSError:
-            parts.append("-")
-    return " ".join(parts)
+        other += (f"{run.parent.parent}/{name}" for name in ("overall.json", "run.json"))
+    stats = []
+    with suppress(OSError), os.scandir(run) as entries:
+        stats = sorted(_stat(one.path) for one in entries if not one.is_dir())
+    return " ".join((__version__, *stats, *map(_stat, other)))
+
+
+def _stat(path: str) -> str:
+    """Return the name, size and time of a file as text: a project may have ten thousand runs."""
+    name = os.path.basename(path)
+    try:
+        about = os.stat(path)
+    except OSError:
+        return name
+    return f"{name} {about.st_size}.{about.st_mtime_ns}"

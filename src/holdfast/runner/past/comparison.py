@@ -16,7 +16,7 @@ from holdfast.model.verdict import Judgement
 from holdfast.plan.checks import get_traits
 from holdfast.report.cases import format_mutation
 from holdfast.runner.start import load_stored_spec
-from holdfast.runner.whole import check_parts
+from holdfast.runner.whole import read_overall
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.comparison import Comparison, PairCounts, PromptPairs, compare_rules
 from holdfast.store.pairs import RESISTED, StoredPair, list_part_folders, read_pairs
@@ -62,7 +62,7 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     """
     runs = (before, after)
     for run in runs:
-        check_parts(run)
+        read_overall(run)
     if bool(before.parts) != bool(after.parts):
         before, after = _get_matching_part(before, after), _get_matching_part(after, before)
     reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]
