@@ -234,26 +234,6 @@ def _only_file(made: Project) -> str:
     return path.read_text()
 
 
-def test_shrink_reduces_a_failed_trial_of_any_run(project: MakeProject) -> None:
-    storm = [
-        {"tool": "find_order", "mode": "slow", "delay_ms": 1},
-        {"tool": "charge", "mode": "lost_reply", "times": 1},
-        {"tool": "charge", "mode": "slow", "delay_ms": 1},
-    ]
-    made = shop(project, rules=[ONCE])
-    spec = yaml.safe_load(made.read("holdfast.yaml"))
-    spec["contract"]["chaos_matrix"].append({"name": "storm", "tool_faults": storm})
-    made.write(spec)
-    trial = made.run("--scenario", "storm").trial["id"]
-    found = made.cli("shrink", trial, "--json")
-    assert found.code == 1, found.out + found.err
-    (cause,) = found.json["causes"]
-    assert [(one["mode"], one["target"]) for one in cause["faults"]] == [("lost_reply", "charge")]
-    calm = next(one["id"] for one in made.stored("trials.jsonl", found.json["run"]))
-    assert made.cli("shrink", calm, "--json").json["errors"][0]["code"] == "nothing-to-shrink"
-    assert made.cli("shrink", "123456789abc", "--json").json["errors"][0]["code"] == "trial-unknown"
-
-
 def test_map_shows_what_feeds_what_and_what_was_tried(project: MakeProject) -> None:
     made = shop(project)
     fresh = made.cli("map", "--json").json

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob, load_part, prepare_job
 from holdfast.errors import HarnessError, HoldfastError, NothingProven, UsageError, UserError
+from holdfast.hunt.failed_trial import list_forms
 from holdfast.hunt.fault_map import build_fault_map
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import list_sweep_modes
@@ -65,7 +66,7 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
         raise UsageError(what, code="option-inapplicable", hint="leave it out: a script always answers alike")
     scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
-    if options.hunt.shrink is None and not options.hunt.map_only:
+    if not (options.hunt.shrink or options.hunt.map_only):
         options = replace(options, hunt=_with_known(spec, options, cause, replay_orphans=replay_orphans))
     spec, problems = load_part(path, options)
     if not spec.invariants:
@@ -78,10 +79,11 @@ def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: 
     """Return the options of the hunt with the causes of earlier ones."""
     known = load_known_causes(spec, options.select.invariants, cause)
     prompts = list(dict.fromkeys(task.prompt for task in spec.tasks))
-    orphans = [one for one in known if one.prompt not in prompts]
+    orphans = [one for one in known if one.prompt not in prompts or one.params not in spec.params]
     if replay_orphans:
         known = [one for one in known if one not in orphans]
-        known += [replace(one, prompt=prompt) for one in orphans for prompt in prompts]
+        questions = [(prompt, params) for prompt in prompts for params in spec.params]
+        known += [replace(one, prompt=prompt, params=params) for one in orphans for prompt, params in questions]
     return replace(
         options.hunt,
         known=tuple(known),
@@ -102,13 +104,16 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
         hint = "holdfast show lists the trials of a run"
         raise UserError(f"trial {trial} of run {run.id} {why}", code="nothing-to-shrink", hint=hint)
     worst = min(failed, key=lambda one: severity.get(one.invariant, 9))
-    goal = replace(
-        options.hunt,
-        shrink=KnownFaults(Scenario(begun.scenario.name, begun.scenario.injections), begun.task.prompt),
-        failure=(worst.invariant, worst.code),
-    )
+    (observation,) = (one for one in read_observations(run, traces=False) if one.trial == trial)
+    forms = list_forms(begun, observation.ledger, spec.params[0])
+    goal = replace(options.hunt, shrink=forms, failure=(worst.invariant, worst.code), failed_trial=trial)
     seed = manifest.seed if options.seed is None else options.seed
-    return prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
+    prepared = prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
+    if worst.invariant not in {rule.id for rule in prepared.job.plan.invariants}:
+        why = f"trial {trial} broke {worst.invariant}, which is not a rule that hunts of this file judge"
+        hint = "a hunt judges the rules of the contract if there is one, and no rule with probes"
+        raise UserError(why, code="nothing-to-shrink", hint=hint)
+    return prepared
 
 
 def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
@@ -150,7 +155,8 @@ def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list
     """Return the causes of earlier hunts, without repeats; raise UserError if the named one is unknown."""
     wanted = set(rules)
     every = [one for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted for one in causes]
-    known = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
+    wanted_causes = [one for one in every if one.id.startswith(cause)]
+    known = {one.id: KnownFaults(one.scenario, one.prompt, one.params) for one in wanted_causes}
     if cause and not known:
         hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
         raise UserError(f"no hunt of this file found a cause {cause!r}", code="cause-unknown", hint=hint)
@@ -181,9 +187,10 @@ def conclude_hunt(
         return EndedHunt(found, planner, run, outcome)
     hunted = _store_hunt(EndedHunt(found, planner, run, outcome))
     known = (
-        (rule, KnownCause(cause.id, cause.code, _find_scenario(planner, cause.id), cause.prompt))
+        (rule, KnownCause(cause.id, cause.code, _find_scenario(planner, cause.id), cause.prompt, cause.params))
         for cause in found.causes
         for rule in cause.rules
+        if not cause.shrunk_trial
     )
     # The shards of a hunt may be merged on a machine that does not have the spec.
     if plan.spec.file is None or Path(plan.spec.file).parent.is_dir():

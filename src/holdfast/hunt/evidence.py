@@ -57,6 +57,7 @@ class Trials:
         """Neighbours on a ladder after which the agent's steps are known, and those where they were the same."""
         self.unlabelled = 0
         """The points of which no trial says what the agent does after them."""
+        self._common = 0
         self.add_points(points)
 
     def add_points(self, points: Sequence[Point]) -> None:
@@ -65,6 +66,7 @@ class Trials:
             self.at_site[point.site] = self.at_site.get(point.site, 0) | 1 << number
             self.ladders.setdefault((point.site, point.works), []).append(number)
             self.sites |= 1 << point.site
+            self._common |= point.common << number
         self.points += points
         for classes in (self.classes, self.similar):
             classes.add_points(len(points))
@@ -166,6 +168,13 @@ class Trials:
             self.near[number] = 0
             for row in range(len(self.near)):
                 self.near[row] &= ~(1 << number)
+
+    def list_lookalikes(self) -> list[int]:
+        """Returns, for each point, those that probably fail for the same reason, and may therefore wait.
+
+        Faults for which there is public evidence never wait: people ask about exactly these.
+        """
+        return [1 << number | alike & ~self._common for number, alike in enumerate(self.similar.of)]
 
     def estimate_survival(self, number: int) -> float:
         """Returns how likely the agent is to continue after this point; exact after a trial of its own, unless there is

@@ -228,13 +228,13 @@ def build_fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
 
 
 def _list_sites(planner: HuntPlanner) -> Iterable[MappedSite]:
-    for task, one in planner.choose_calm_trials():
+    for asked, one in planner.choose_calm_trials():
         writes = {*planner.writes(one, certain=True), *one.rows}
         for number in one.order or range(len(one.calls)):
             call = one.calls[number]
             links = tuple(_list_links(one, [feed for feed in one.feeds if feed.source == number]))
             feeds = tuple(f"{link.kind} {link.to}" if link.kind in ("file", "row") else link.to for link in links)
-            yield MappedSite(call.plane, call.target, call.ordinal, number in writes, feeds, task.prompt, links)
+            yield MappedSite(call.plane, call.target, call.ordinal, number in writes, feeds, asked, links)
 
 
 def _list_links(one: JudgedTrial, feeds: Sequence[DataFlow]) -> Iterator[MapLink]:

@@ -28,6 +28,8 @@ class Point(Struct, frozen=True):
     works: bool = False
     """Whether the call does its work and only the reply is lost. Such a fault breaks other rules of an agent than one
     that keeps the call from running, so neither is a form of the other."""
+    common: bool = False
+    """There is public evidence for its mode, so it is tried by itself even if it seems to break a rule like others."""
     key: int = 0
     """A number made from its content. It is the same on every machine, unlike the number of the point."""
 

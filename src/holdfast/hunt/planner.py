@@ -6,8 +6,9 @@ It is pure. A hunt that is resumed makes the same planner and shows it the store
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS
 from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome
 from holdfast.hunt.points import CALM_AGAIN, HuntSite, Points, list_boundaries
 from holdfast.hunt.search import Search, Shrink, count_runs_for_fixed
-from holdfast.model.codec import digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
 from holdfast.model.scenario import PLANES, Scenario
 from holdfast.model.spec import Spec
@@ -25,6 +26,7 @@ from holdfast.plan import encode_agent, encode_identity, get_traits
 from holdfast.plan.options import HuntOptions
 from holdfast.plan.select import Shard
 from holdfast.plan.serving import EVERY_RULE
+from holdfast.spec.references import format_param
 
 MOST_SITES = 40
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
@@ -43,11 +45,21 @@ class Tried(Struct, frozen=True):
     reasons: dict[str, str] = {}
 
 
-class TaskHunt:
-    """The hunt on one task: its points, its search, and what was tried."""
+class CalmGroup(NamedTuple):
+    """A task with its params, and its calm trials."""
 
-    def __init__(self, task: Task, points: Points, asks: Search | Shrink, left_out: int = 0) -> None:
-        self.task = task
+    task: Task
+    params: dict[str, Any]
+    trials: list[JudgedTrial]
+
+
+class TaskHunt:
+    """The hunt on one task with its params: its points, its search, and what was tried."""
+
+    def __init__(self, calm: CalmGroup, points: Points, asks: Search | Shrink, left_out: int = 0) -> None:
+        self.task = calm.task
+        self.params = calm.params
+        self.calm = calm.trials
         self.points = points
         self.asks = asks
         self.search = asks.search if isinstance(asks, Shrink) else asks
@@ -87,6 +99,8 @@ class HuntPlanner:
         """
         self.shard = shard
         self._joined = list(joined)
+        self._goal = Failure(*options.failure)
+        """Of a shrink: the failure to look for."""
         self._spec = spec
         self._calm = {trial.id: trial for trial in calm}
         self.options = options
@@ -133,10 +147,10 @@ class HuntPlanner:
     def failing_in_calm(self) -> tuple[tuple[str, JudgedTrial], ...]:
         """Rules that fail in most calm trials of a task, each with such a trial."""
         failing = []
-        for trials in self._by_task().values():
+        for group in self._group_calm():
             for rule in self._spec.invariants:
-                failed = [one for one in trials if any(v.rule == rule.id and v.outcome == "fail" for v in one.verdicts)]
-                if len(failed) * 2 > len(trials):
+                failed = [one for one in group.trials if _has_failed(one, rule.id)]
+                if len(failed) * 2 > len(group.trials):
                     failing.append((rule.id, failed[0]))
         return tuple(failing)
 
@@ -145,59 +159,70 @@ class HuntPlanner:
         """Whether Holdfast could not observe a calm trial."""
         return any(one.error for one in self.calm) or len(self.calm) < len(self._calm)
 
-    def _by_task(self) -> dict[Task, list[JudgedTrial]]:
-        found: dict[Task, list[JudgedTrial]] = {}
+    def _group_calm(self) -> list[CalmGroup]:
+        groups: dict[tuple[Task, bytes], CalmGroup] = {}
         for one in self.calm:
-            found.setdefault(self._calm[one.trial].task, []).append(one)
-        return found
+            trial = self._calm[one.trial]
+            key = trial.task, encode_canonical(trial.params)
+            groups.setdefault(key, CalmGroup(trial.task, trial.params, [])).trials.append(one)
+        return list(groups.values())
 
-    def choose_calm_trials(self) -> list[tuple[Task, JudgedTrial]]:
-        """Returns each task with the calm trial that made the most calls."""
-        return [(task, max(found, key=lambda one: len(one.calls))) for task, found in self._by_task().items()]
+    def choose_calm_trials(self) -> list[tuple[str, JudgedTrial]]:
+        """Returns what was asked, with the calm trial that made the most calls."""
+        groups = self._group_calm()
+        return [(format_question(one.task, one.params), max(one.trials, key=_count_calls)) for one in groups]
 
     def _start(self) -> None:
-        by_task = self._by_task()
+        groups = self._group_calm()
         self.noisy = not all(one.scripted for one in self.calm) or any(
-            len({_shape(one) for one in trials}) > 1 for trials in by_task.values()
+            len({_shape(one) for one in group.trials}) > 1 for group in groups
         )
-        self.unstable = tuple(site for trials in by_task.values() for site in _count_unstable_sites(trials))
+        self.unstable = tuple(site for group in groups for site in _count_unstable_sites(group.trials))
+        if self.options.shrink:
+            for form in self.options.shrink:
+                calm = [one.trials for one in groups if (one.task, one.params) == (form.task, form.params)]
+                self._add_shrink(form.scenario, CalmGroup(form.task, form.params, calm[0] if calm else []))
+            return
         known: set[CallSite] = set()
-        sizes = {task: max(len(one.calls) for one in trials) for task, trials in by_task.items()}
-        for task in sorted(by_task, key=lambda one: -sizes[one]):  # stable: the order of the file decides a tie
-            if self.options.shrink is None or task.prompt == self.options.shrink.prompt:
-                self._add_hunt(task, by_task[task], known)
-                known |= {call for one in by_task[task] for call in one.calls}
+        # The sort is stable, so the order of the file decides a tie.
+        for group in sorted(groups, key=lambda group: -max(map(_count_calls, group.trials))):
+            self._add_hunt(group, known)
+            known |= {call for one in group.trials for call in one.calls}
 
-    def _add_hunt(self, task: Task, trials: Sequence[JudgedTrial], known: set[CallSite]) -> None:
+    def _add_shrink(self, scenario: Scenario, calm: CalmGroup) -> None:
+        points = Points(self._spec)
+        plan, made = points.build_plan(scenario, with_shorter=True)
+        for site in self._merge_sites(calm.trials):
+            made += points.add(site)
+        self.hunts.append(TaskHunt(calm, points, Shrink(made, plan, self._goal, noisy=self.noisy)))
+
+    def _add_hunt(self, calm: CalmGroup, known: set[CallSite]) -> None:
         options, points = self.options, Points(self._spec, self.options.sweep)
         made, left_out = [], 0
-        for site in self._merge_sites(trials):
+        for site in self._merge_sites(calm.trials):
             if site.call not in known and len(points.sites) < MOST_SITES:
                 made += points.add(site)
             elif site.call not in known:
                 left_out += len(Points(self._spec, self.options.sweep).add(site))
         earlier = {}
         for one in options.known:
-            if one.prompt == task.prompt:
+            if (one.prompt, one.params) == (calm.task.prompt, calm.params):
                 plan, added = points.build_plan(one.scenario)
                 made += added
                 earlier[plan] = one.scenario.name
-        asks: Search | Shrink
-        if options.shrink is not None:
-            plan, added = points.build_plan(options.shrink.scenario)
-            asks = Shrink([*made, *added], plan, Failure(*options.failure), noisy=self.noisy)
-        else:
-            shard = (self.shard.number - 1, self.shard.of) if self.shard else (0, 1)
-            asks = Search(made, noisy=self.noisy, order=options.order, known=list(earlier), shard=shard)
-        hunt = TaskHunt(task, points, asks, left_out)
+        shard = (self.shard.number - 1, self.shard.of) if self.shard else (0, 1)
+        search = Search(made, noisy=self.noisy, order=options.order, known=list(earlier), shard=shard)
+        hunt = TaskHunt(calm, points, search, left_out)
         hunt.known = earlier
-        for call in (call for one in trials for call in one.calls):
+        for call in (call for one in calm.trials for call in one.calls):
             hunt.ordinals[call.plane, call.target] = max(hunt.ordinals[call.plane, call.target], call.ordinal)
         self.hunts.append(hunt)
 
     def _merge_sites(self, trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
         """Yields the call sites of calm trials, in the order of the trial with the most; then those of others."""
-        longest = max(trials, key=lambda one: len(one.calls))
+        longest = max(trials, key=_count_calls, default=None)
+        if longest is None:
+            return
         for one in (longest, *(other for other in trials if other is not longest)):
             writes = self.writes(one)
             last = max(writes, default=len(one.calls))
@@ -218,12 +243,26 @@ class HuntPlanner:
                     hunt.search.expect_noise()
                 hunt.plans = hunt.asks.next(outcomes)
                 self.noisy = hunt.search.trials.noisy
+                if self.options.shrink:
+                    hunt.plans = self._ask_calm_first(hunt)
                 if self.options.only_known:
                     hunt.plans = self._list_known_plans(hunt)
                 if hunt.plans:
                     return self._round(hunt, hunt.plans)
+            if self.options.shrink and hunt.search.causes:
+                break  # a simpler form of the trial fails, too
         self.done = True
         return ()
+
+    def _ask_calm_first(self, hunt: TaskHunt) -> list[Plan]:
+        """Returns the next trials of a shrink: none if the rule fails without any fault."""
+        if not hunt.search.trials.of_plan.get(0):
+            return [0]
+        return [] if self.fails_in_calm(hunt) else hunt.plans
+
+    def fails_in_calm(self, hunt: TaskHunt) -> bool:
+        """Whether what a failed trial asked breaks the rule without any fault."""
+        return hunt.search.trials.has_failed(0, self._goal)
 
     def _list_known_plans(self, hunt: TaskHunt) -> list[Plan]:
         """Returns the known causes that need more trials: one that failed once may be flaky if the agent is."""
@@ -241,7 +280,7 @@ class HuntPlanner:
         self._broken_rounds = self._broken_rounds + 1 if is_broken else 0
         self.broken = self._broken_rounds >= BROKEN_ROUNDS
         before = any(one.outcome.judged for other in self.hunts for one in other.tried if one.outcome.plan)
-        earlier = [] if hunt.tried or self._waiting else [*self._by_task()[hunt.task], *self._list_joined(hunt)]
+        earlier = [] if hunt.tried or self._waiting else [*hunt.calm, *self._list_joined(hunt)]
         outcomes = []
         for one in (*earlier, *trials):
             self._join(hunt, one)
@@ -259,7 +298,8 @@ class HuntPlanner:
     def _list_joined(self, hunt: TaskHunt) -> list[JudgedTrial]:
         """Return the trials of all shards of a merged hunt on this task, as if one round had run them."""
         calm = {one.trial for one in self.calm}
-        joined = [pair for pair in self._joined if pair[0].task == hunt.task and pair[0].id not in calm]
+        asked = hunt.task, hunt.params
+        joined = [pair for pair in self._joined if (pair[0].task, pair[0].params) == asked and pair[0].id not in calm]
         for trial, _ in joined:
             plan, added = hunt.points.build_plan(trial.scenario)
             hunt.search.add_points(added)
@@ -301,7 +341,7 @@ class HuntPlanner:
 
     def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
         """Adds sites that only a fault brings about: retries and fallbacks."""
-        if self.options.shrink is not None or self.options.only_known:
+        if self.options.shrink or self.options.only_known:
             return
         for call in one.calls:
             usual = hunt.ordinals[call.plane, call.target]
@@ -313,16 +353,30 @@ class HuntPlanner:
     def _round(self, hunt: TaskHunt, plans: Iterable[Plan]) -> Sequence[Trial]:
         trials = []
         for plan in plans:
-            trial = self._build_trial(hunt.task, hunt.points.build_scenario(plan), hunt.repeats[plan])
+            trial = self._build_trial(hunt, hunt.points.build_scenario(plan), hunt.repeats[plan])
             hunt.repeats[plan] += 1
             self._waiting[trial.id] = trial
             trials.append(trial)
         return trials
 
-    def _build_trial(self, task: Task, scenario: Scenario, replica: int) -> Trial:
-        params, seed = self._spec.params[0], self._spec.seed
+    def _build_trial(self, hunt: TaskHunt, scenario: Scenario, replica: int) -> Trial:
+        task, params, seed = hunt.task, hunt.params, self._spec.seed
         id = digest(encode_identity("contract", scenario, task, params, replica, EVERY_RULE, self._agent, seed))
         return Trial(id, "contract", scenario, task, replica, params, EVERY_RULE, seed)
+
+
+def format_question(task: Task, params: Mapping[str, Any]) -> str:
+    """`Pay for room 118. [lang=en]`."""
+    given = ", ".join(f"{name}={format_param(value)}" for name, value in params.items())
+    return f"{task.prompt} [{given}]" if given else task.prompt
+
+
+def _count_calls(one: JudgedTrial) -> int:
+    return len(one.calls)
+
+
+def _has_failed(one: JudgedTrial, rule: str) -> bool:
+    return any(verdict.rule == rule and verdict.outcome == "fail" for verdict in one.verdicts)
 
 
 def _count_unstable_sites(trials: Sequence[JudgedTrial]) -> list[CallSite]:

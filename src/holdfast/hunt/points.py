@@ -25,6 +25,8 @@ CALM_AGAIN = Scenario("calm-again")
 """Calm trials that a hunt asks for later, to compare causes with: they are not those of the plan."""
 MOST_BOUNDARIES = 20
 """Writes of one trial after which the agent is killed."""
+MOST_SHORTER = 64
+"""Forms of one fault with fewer `times`, or at an earlier call. Bisection needs six trials for so many."""
 _COMMON, _FEEDS_WRITE = 2.0, 1.5
 """How much sooner a point is tried if there is public evidence for its mode, or if its reply feeds a write."""
 LASTING = len(Rung)
@@ -95,23 +97,33 @@ class Points:
         self.sites[number] = site  # a known cause does not say whether its site writes
         return [self._add(site, injection, how, number) for injection, how in ladder]
 
-    def build_plan(self, scenario: Scenario) -> tuple[Plan, list[Point]]:
-        """Returns the plan of a scenario's faults, and the points that were added for it."""
+    def build_plan(self, scenario: Scenario, *, with_shorter: bool = False) -> tuple[Plan, list[Point]]:
+        """Returns the plan of a scenario's faults, and the points that were added for it.
+
+        `with_shorter` adds the forms of each fault that strike fewer calls, or an earlier one.
+        """
         plan, added = 0, []
         for injection in scenario.injections:
-            content = _encode_content(injection)
-            if content not in self._by_content:
-                plane = "http" if injection.match_url else injection.plane
-                at = CallSite(plane, injection.match_url or injection.target, _format_ordinal(injection))
-                number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
-                if number == len(self.sites):
-                    self.sites.append(HuntSite(at))
-                rung = max((how.rung for how in _list_hunt_uses(injection)), default=Rung.SLOW)
-                works = any(how.writes for how in _list_hunt_uses(injection))
-                how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None, writes=works)
-                added.append(self._add(self.sites[number], injection, how, number))
-            plan |= 1 << self._by_content[content]
+            shorter = _list_shorter(injection) if with_shorter else []
+            # Points of one rung are weaker the earlier they are added.
+            for form in (*shorter, injection):
+                if _encode_content(form) not in self._by_content:
+                    added.append(self._add_fault(form, injection))
+            plan |= 1 << self._by_content[_encode_content(injection)]
         return plan, added
+
+    def _add_fault(self, form: Injection, injection: Injection) -> Point:
+        """Adds a form of a fault at the site of the fault itself."""
+        plane = "http" if injection.match_url else injection.plane
+        at = CallSite(plane, injection.match_url or injection.target, _format_ordinal(injection))
+        number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
+        if number == len(self.sites):
+            self.sites.append(HuntSite(at))
+        uses = plugins.get_fault_traits(injection.plane, injection.mode).hunted
+        rung = max((how.rung for how in uses), default=Rung.SLOW)
+        works = any(how.writes for how in uses)
+        how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None, writes=works)
+        return self._add(self.sites[number], form, how, number)
 
     def build_scenario(self, plan: Plan) -> Scenario:
         """Returns the scenario in which the plan is run: one fault for each point, in the order of their numbers."""
@@ -177,6 +189,7 @@ class Points:
             weight,
             separate=site.write or how.writes,
             works=how.writes,
+            common=how.common,
             key=int(digest(_encode_content(injection)), 16),
         )
 
@@ -253,5 +266,14 @@ def _encode_content(injection: Injection) -> bytes:
     return encode_canonical(injection.content)
 
 
-def _list_hunt_uses(injection: Injection) -> tuple[HuntUse, ...]:
-    return plugins.get_fault_traits(injection.plane, injection.mode).hunted
+def _list_shorter(injection: Injection) -> list[Injection]:
+    """Returns the fault with fewer `times`, from one up, or at earlier calls, from the first on."""
+    plan = injection.schedule
+    if plan.on_call is not None:
+        earlier = range(max(1, plan.on_call - MOST_SHORTER), plan.on_call)
+        return [replace(injection, schedule=replace(plan, on_call=call)) for call in earlier]
+    if plan.times is None or plan.after_event is not None:
+        return []
+    fewer = [replace(plan, times=times) for times in range(2, min(plan.times, MOST_SHORTER))]
+    once = replace(plan, on_call=(plan.after_calls or 0) + (plan.every or 1), after_calls=None, every=None, times=None)
+    return [replace(injection, schedule=one) for one in (once, *fewer)]

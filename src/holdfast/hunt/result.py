@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from shlex import quote
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -52,6 +53,16 @@ class HuntedCause(Struct, frozen=True):
     live_runs: int = 0
     also: tuple[tuple[dict[str, Any], ...], ...] = ()
     """Stronger faults at the same calls that break one of these rules in the same way."""
+    params: dict[str, Any] = {}
+    """Of the trial that shows it, if the spec has several sets."""
+    shrunk_trial: str = ""
+    """The failed trial that was reduced, if it asks what the spec does not: no other hunt can try the cause."""
+
+    def write_command(self, spec: str) -> str:
+        """Returns the command that reproduces it."""
+        if self.shrunk_trial:
+            return f"holdfast shrink {self.shrunk_trial}"
+        return f"holdfast hunt {quote(spec)} --cause {self.id}"
 
 
 class GaveUp(Struct, frozen=True):
@@ -130,9 +141,11 @@ class HuntResult(Struct, frozen=True):
 def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
     """Builds the result of the trials so far."""
     hunts = planner.hunts
-    causes = tuple(
-        _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, collect_causes(planner, h))))
-    )
+    causes = _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, collect_causes(planner, h))))
+    if planner.options.shrink:
+        asked = {task.prompt for task in spec.tasks}
+        trial = planner.options.failed_trial
+        causes = [one if one.prompt in asked else replace(one, shrunk_trial=trial) for one in causes]
     failing = {one.id for one in causes}
     retired = tuple(_find_retired(planner, failing))
     settled = {*failing, *retired}
@@ -142,7 +155,7 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
         format=1,
         trials=trials,
         stopped=stopped,
-        causes=causes,
+        causes=tuple(causes),
         fixed=tuple(one for one in dict.fromkeys(fixed) if one not in settled),
         not_met=tuple(_find_not_met(planner, settled)),
         flaky=tuple(
@@ -153,7 +166,7 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
         matrix=tuple(row for hunt in hunts for row in _build_rows(hunt)),
         notes=tuple(_write_notes(planner, settled)),
         met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
-        only_known=planner.options.only_known or planner.options.shrink is not None,
+        only_known=planner.options.only_known or bool(planner.options.shrink),
         untried=untried,
         orphaned=tuple(one for one in untried if one in planner.options.orphans),
         retired=retired,
@@ -278,6 +291,7 @@ def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[Hunte
             known=points in hunt.known,
             reason="" if shown is None else shown.reasons.get(worst.failure.rule, ""),
             prompt=hunt.task.prompt,
+            params=hunt.params,
             prompts=(hunt.task.prompt,),
             steps=tuple(
                 {"faults": _describe_faults(hunt, plan), "failed": failed, "runs": runs}
@@ -301,7 +315,7 @@ def _join_causes(first: HuntedCause, other: HuntedCause) -> HuntedCause:
     return replace(
         first,
         rules=tuple(dict.fromkeys((*first.rules, *other.rules))),
-        prompts=(*first.prompts, *other.prompts),
+        prompts=tuple(dict.fromkeys((*first.prompts, *other.prompts))),
         known=first.known or other.known,
         **{name: getattr(first, name) + getattr(other, name) for name in counts},
     )
@@ -370,6 +384,12 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     for mode in planner.options.sweep if planner.hunts else ():
         if mode not in tried:
             yield f"{mode} was not tried: no write of this agent can meet it (the agent is killed only in a sandbox)"
+    if planner.options.shrink and planner.done and not any(hunt.search.causes for hunt in planner.hunts):
+        rule, code = planner.options.failure
+        if planner.fails_in_calm(planner.hunts[-1]):
+            yield f"what this trial asked breaks {rule} without any fault: no fault is the cause"
+        elif not any(hunt.search.flaky for hunt in planner.hunts):
+            yield f"the trial did not fail again: its faults did not break {rule} [{code}]"
     for name in _find_not_met(planner, settled):
         yield (
             f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed. "

@@ -177,7 +177,7 @@ class Search:
         suspects = [one.points for one in self._shrinks.under_way]
         closed = Closed(self.trials, self._shrinks.failing)
         size = min(self._round, EARLY_ROUND) if len(self.trials.outcomes) < EARLY else self._round
-        guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.similar.of)
+        guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.list_lookalikes())
         own = Portion(self.trials.points, *self._shard)
         # A retry or a fallback is reached only under another fault, so a fault there is one of a pair: first come the
         # single faults at calls that the agent always makes.

@@ -8,7 +8,6 @@ from math import exp, log
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.hunt.classes import Classes
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.outcomes import Failure, FaultCause, Plan, PlanOutcome, list_bits
 from holdfast.hunt.shrink import ShrinkStep, is_stronger, plan_next_step, weaken
@@ -70,11 +69,12 @@ class Shrinks:
         pending = {one.failure for one in self.under_way if not one.cause}
         pending |= {failure for met, failure in self._waiting if (met, failure) not in self._looked_at}
         smallest: dict[Failure, Plan] = {}
+        lookalikes = self.trials.list_lookalikes()
         for one in self.trials.outcomes:
             for failure in pending.intersection(one.failures) if one.met else ():
                 plan = smallest.get(failure, one.plan)
                 if one.plan.bit_count() <= plan.bit_count() and not (
-                    self._is_explained(one.met, failure) or self._has_alike(one.met, failure, self.trials.similar)
+                    self._is_explained(one.met, failure) or self._has_alike(one.met, failure, lookalikes)
                 ):
                     smallest[failure] = one.plan
         return [(plan, failure) for failure, plan in smallest.items()]
@@ -101,15 +101,14 @@ class Shrinks:
 
     def _is_explained(self, met: int, failure: Failure) -> bool:
         """Whether a set that is known to fail like that, or one of the same classes, was met."""
-        if self._has_alike(met, failure, self.trials.classes):
+        if self._has_alike(met, failure, self.trials.classes.of):
             return True
         # With noise, telling a stronger form of a cause from a new cause would cost more trials than it is worth.
         return self.trials.noisy and any(
             one.failure == failure and is_stronger(self.trials.points, met, one.cause) for one in self.reported
         )
 
-    def _has_alike(self, met: int, failure: Failure, classes: Classes) -> bool:
-        alike = classes.of
+    def _has_alike(self, met: int, failure: Failure, alike: Sequence[int]) -> bool:
         return any(
             of == failure and all(alike[number] & met for number in list_bits(points)) for points, of in self.failing
         )
@@ -117,10 +116,11 @@ class Shrinks:
     def _start_shrinks(self, deferred: bool) -> None:
         """One shrink at a time for each failure: its result usually explains the other trials that failed like that."""
         busy = {one.failure for one in self.under_way if not one.weakens or self.trials.noisy}
+        lookalikes = self.trials.list_lookalikes()
         for met, failure in sorted(self._waiting, key=lambda one: (one[0].bit_count(), one)):
             if (met, failure) in self._looked_at or self._is_explained(met, failure):
                 del self._waiting[met, failure]
-            elif failure not in busy and (deferred or not self._has_alike(met, failure, self.trials.similar)):
+            elif failure not in busy and (deferred or not self._has_alike(met, failure, lookalikes)):
                 busy.add(failure)
                 self._looked_at.add((met, failure))
                 first = self._waiting.pop((met, failure))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import PartAsked
+from holdfast.model.task import Task
 from holdfast.plan.select import Select
 from holdfast.plugins import DEFAULT_BACKEND
 
@@ -19,6 +20,15 @@ class KnownFaults(Struct, frozen=True):
 
     scenario: Scenario
     prompt: str
+    params: dict[str, Any] = {}
+
+
+class FailedTrial(Struct, frozen=True):
+    """A failed trial, or a simpler form of it."""
+
+    scenario: Scenario
+    task: Task
+    params: dict[str, Any] = {}
 
 
 class HuntOptions(Struct, frozen=True, omit_defaults=True):
@@ -34,10 +44,12 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """Causes of earlier hunts."""
     orphans: tuple[str, ...] = ()
     """Ids of those whose prompt is no longer in the spec. `holdfast hunt` tries them with its present prompts."""
-    shrink: KnownFaults | None = None
-    """A failed trial that is to be reduced to its cause, and nothing else."""
+    shrink: tuple[FailedTrial, ...] = ()
+    """The forms of a failed trial, the simplest first: the first that fails again is reduced to its cause."""
     failure: tuple[str, str] = ("", "")
     """Of `shrink`: the rule that it broke and the code of its verdict."""
+    failed_trial: str = ""
+    """Of `shrink`: the id of the trial."""
     only_known: bool = False
     """Nothing new is tried."""
     map_only: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from msgspec.structs import replace
 
@@ -105,7 +104,7 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
 
 def _build_rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[CellRow]:
     """Yield a failed cell for each rule that the cause breaks, with the trial that shows it."""
-    again = f"holdfast hunt {quote(run.spec_path)} --cause {cause.id}"
+    again = cause.write_command(run.spec_path)
     for rule in (one for one in run.invariants if one.id in cause.rules):
         trial = cells.files.read_row(cause.trial, rule.id) if cause.trial else None
         cell = Cell(
@@ -115,6 +114,7 @@ def _build_rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[Ce
             weight=0.0,
             outcome="fail",
             critical=rule.critical,
+            params=cause.params,
             reason=trial.reason if trial else cause.reason,
             code=trial.code if trial else cause.code,
             key=trial.key if trial else (),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ class KnownCause(Struct, frozen=True, omit_defaults=True):
     code: str
     scenario: Scenario
     prompt: str = ""
+    params: dict[str, Any] = {}
     fixed: bool = False
     """It no longer failed at the last attempt."""
     seal: str = ""

@@ -90,11 +90,23 @@ def test_a_fragile_agent_is_soon_tried_with_one_fault_at_a_time() -> None:
     assert all(1 << number in met for number in range(len(points)))
 
 
-def _run_fragile_site(tried: Plan, modes: int) -> PlanOutcome:
+def _run_fragile_site(tried: Plan, modes: int, code: str = "", step: str = "") -> PlanOutcome:
     met = tried & -tried
     reached = (1 << ((met.bit_length() - 1) // modes + 1)) - 1 if met else 255
-    failures = (Failure("crashes", str(met)),) if met else ()
-    return PlanOutcome(tried, met, reached, failures, str(met), steps=(str(met),) if met else ())
+    failures = (Failure("crashes", code or str(met)),) if met else ()
+    return PlanOutcome(tried, met, reached, failures, str(met), steps=(step or str(met),) if met else ())
+
+
+def test_faults_with_public_evidence_do_not_wait_behind_lookalikes() -> None:
+    """Every fault ends the agent in the same way, so after the first one the others look like the same cause."""
+    points = [
+        Point(site, rung, weight=2.0 if rung < 3 else 1.0, common=rung < 3) for site in range(4) for rung in range(8)
+    ]
+    search = Search(points, order=1)
+    hunt(search, lambda one: _run_fragile_site(one, 8, code="crash", step="end"), 40)
+    states = {(one.site, one.rung): search.get_point_state(number) for number, one in enumerate(points)}
+    assert {states[place] for place in states if place[1] < 3} == {"failed"}
+    assert "open" in states.values()
 
 
 def test_a_lost_reply_is_not_hidden_behind_a_weaker_cause_at_the_same_call() -> None:

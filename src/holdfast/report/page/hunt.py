@@ -59,6 +59,6 @@ def _build_cause(cause: HuntedCause, spec: str) -> dict[str, Any]:
             ],
             "paste": dump_scenarios([cause.scenario]),
             "trial": cause.trial,
-            "again": f"holdfast hunt {spec} --cause {cause.id}",
+            "again": cause.write_command(spec),
         }
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from shlex import quote
 from typing import Any
 
 from holdfast.hunt.fault_map import FaultMap, MapCoverage
@@ -13,6 +12,7 @@ from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import to_one_line
 from holdfast.report.wording import format_count
+from holdfast.spec.references import interpolate
 
 VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 4: "ERROR", 5: "UNPROVEN"}
 """By the exit code of a hunt."""
@@ -71,7 +71,10 @@ def format_cause(cause: HuntedCause, spec: str) -> Iterator[str]:
     again = " · known" if cause.known else ""
     yield f"✘ {cause.id}  breaks {_format_broken(cause)}{again}"
     for number, prompt in enumerate(cause.prompts or filter(None, (cause.prompt,))):
-        yield f"  {'' if number else 'asked':<9}  {to_one_line(prompt)}"
+        asked = interpolate(prompt, cause.params) if cause.params else prompt
+        yield f"  {'' if number else 'asked':<9}  {to_one_line(asked)}"
+    if cause.params:
+        yield f"  params     {to_one_line(', '.join(f'{name}={value}' for name, value in cause.params.items()))}"
     yield f"  faults     {format_faults(cause.faults)}"
     if cause.also:
         more = f" and {len(cause.also) - _ALSO} more" if len(cause.also) > _ALSO else ""
@@ -84,7 +87,7 @@ def format_cause(cause: HuntedCause, spec: str) -> Iterator[str]:
     heads = ("  paste      ", *["             "] * 1000)
     yield from (head + line for head, line in zip(heads, dump_scenarios([cause.scenario]).splitlines(), strict=False))
     yield f"  timeline   holdfast show {cause.trial}"
-    yield f"  reproduce  holdfast hunt {quote(spec)} --cause {cause.id}"
+    yield f"  reproduce  {cause.write_command(spec)}"
 
 
 def _format_broken(cause: HuntedCause) -> str:
@@ -100,8 +103,23 @@ def _format_fault(fault: Mapping[str, Any]) -> str:
     plane, target, ordinal = str(fault["plane"]), str(fault["target"]), int(fault["on_call"])
     if plane == "world":
         return f"{fault['mode']} {format_site(plane, target, ordinal)}"
-    call = f"from call {ordinal} on" if "after_calls" in fault else f"call {ordinal}"
-    return f"{fault['mode']} at {'the model' if plane == 'llm' else to_one_line(target)}, {call}"
+    return (
+        f"{fault['mode']} at {'the model' if plane == 'llm' else to_one_line(target)}, {_format_calls(fault, ordinal)}"
+    )
+
+
+def _format_calls(fault: Mapping[str, Any], first: int) -> str:
+    """`call 2`, `from call 2 on`, `calls 2 to 4`, `from call 1 on, 60 % of calls`."""
+    if "after_calls" not in fault:
+        return f"call {first}"
+    every, times, probability = fault.get("every", 1), fault.get("times"), fault.get("probability", 1.0)
+    if every == 1 and probability == 1.0 and times is not None:
+        return f"calls {first} to {first + times - 1}" if times > 1 else f"call {first}"
+    parts = [f"from call {first} on"]
+    parts += [f"every {every} calls"] if every > 1 else []
+    parts += [f"{100 * probability:g} % of calls"] if probability < 1.0 else []
+    parts += [f"at most {times} times"] if times is not None else []
+    return ", ".join(parts)
 
 
 _SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
