@@ -23,6 +23,7 @@ from holdfast.model.scenario import Injection
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http import trust
 from holdfast.planes.http.proxy import Proxy
+from holdfast.planes.http.proxy_rules import Connector, ProxyRules
 from holdfast.planes.http.trust import Authority
 from planes_kit import ASKED, FakeContext
 
@@ -146,14 +147,18 @@ class Bench:
         named = [i.target if i.plane == "http" else i.match_url for i in injections]
         globs = [url for url in named if url] if looked_into is None else looked_into
         policy = more.pop("policy", None) or Policy([*declared, *globs])
-        proxy = Proxy(
-            upstreams=self._upstreams,
-            authority=self.authority,
-            policy=policy,
+        rules = ProxyRules(
+            Connector(self._upstreams, policy, more.pop("nearby", {})),
+            self.authority,
+            policy,
             looked_into=globs,
+            is_model=more.pop("is_model", lambda host: False),
+            asks_model=more.pop("asks_model", lambda method, path, body: False),
+            own=more.pop("own", None),
             environ=more.pop("environ", {}),
-            **more,
         )
+        proxy = Proxy(rules, more.pop("model", None), more.pop("own_handler", None))
+        assert not more, more
 
         async def handler(exchange: Exchange) -> None:
             await proxy.serve(exchange, context)

@@ -183,7 +183,7 @@ def test_the_end_of_the_trial_ends_the_server_and_says_so():
         assert (await tunnel.read()).startswith(b"S")
         await tunnel.write(b"Cready\n")
         await asyncio.sleep(0.2)
-        tunnel.abort()
+        tunnel.connection.abort()
 
     async def talk(port):
         relay = await start(port, *server("import os, time; print(os.getpid(), flush=True); time.sleep(60)"))

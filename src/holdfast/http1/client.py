@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl as ssl_module
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeAlias
 
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, build_request, parse_endpoint
 from holdfast.http1.reply_parser import CollectedReply
 from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection, UpstreamReply
+from holdfast.streams.socket_stream import UPGRADE, SocketStream
 from holdfast.streams.sockets import FailureKind, NotConnected, UpstreamFailed
 
 __all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams", "WasAccepted"]
@@ -18,6 +19,7 @@ __all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams", "WasAc
 WasAccepted: TypeAlias = Callable[[], bool]
 """Whether the server is known to have accepted the request: something of it was observed in the meantime."""
 
+_CONNECT_S = 10.0
 IDLE_S = 15.0
 KEPT = 256
 """Maximum number of idle connections kept per server."""
@@ -56,22 +58,36 @@ class Upstreams:
         headers: Fields = (),
         body: bytes | AsyncIterator[bytes] | None = None,
         *,
-        connect_s: float = 10.0,
+        connect_s: float = _CONNECT_S,
         read_s: float = 300.0,
         ssl: ssl_module.SSLContext | None = None,
-        address: str | None = None,
+        addresses: Sequence[str | None] = (None,),
         once: bool = False,
     ) -> UpstreamReply:
         """Send a request; return the reply as soon as its head is there.
 
         Holdfast sets hop-by-hop headers and `Content-Length`. With an iterator as body a given length is kept,
-        otherwise the body is chunked. `address` overrides what the URL's host resolves to. `read_s` is how long the
-        server may be silent. `once` is for a write: it uses a new connection, because a stale pooled connection could
-        make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its framing.
+        otherwise the body is chunked. The request goes to the first of the `addresses` that accepts connections; None
+        means whatever the URL's host resolves to. `read_s` is how long the server may be silent. `once` is for a write:
+        it uses a new connection, because a stale pooled connection could make us send it twice. Raises UpstreamFailed,
+        and ValueError for a request that would break its framing.
         """
         place = parse_endpoint(url)
         request = build_request(method, place, headers, body)
-        key = (place.scheme, place.host, place.port, address or place.host, ssl)
+        refused = UpstreamFailed("dns", f"{place.host} has no address")
+        for address in addresses:
+            key = (place.scheme, place.host, place.port, address or place.host, ssl)
+            try:
+                return await self._send_to(key, place, request, connect_s, read_s, once)
+            except UpstreamFailed as failed:
+                if failed.kind != "refused":  # otherwise nothing was sent, and another address may work
+                    raise
+                refused = failed
+        raise refused
+
+    async def _send_to(
+        self, key: ConnectionKey, place: Endpoint, request: OutgoingRequest, connect_s: float, read_s: float, once: bool
+    ) -> UpstreamReply:
         connection = None if once else self._pop_idle(key)
         if connection is not None:
             try:
@@ -79,7 +95,7 @@ class Upstreams:
             except UpstreamFailed as failed:
                 if failed.kind != "closed" or connection.heard or request.stream is not None:
                     raise  # otherwise the server had closed a connection that was considered open
-        connection = await self._connect(key, place, connect_s, ssl)
+        connection = await self._connect(key, place, connect_s)
         return await connection.send_request(request, read_s)
 
     async def collect(
@@ -103,7 +119,7 @@ class Upstreams:
             reply.failure = None
         left_s = deadline - asyncio.get_running_loop().time()
         try:
-            fresh = await self._connect(key, place, left_s, None)
+            fresh = await self._connect(key, place, left_s)
         except NotConnected:
             raise
         except UpstreamFailed as failed:
@@ -177,20 +193,37 @@ class Upstreams:
             if incoming is not None:
                 incoming.abort()
 
-    async def _connect(
-        self, key: ConnectionKey, place: Endpoint, connect_s: float, ssl: ssl_module.SSLContext | None
-    ) -> UpstreamConnection:
+    async def _connect(self, key: ConnectionKey, place: Endpoint, connect_s: float) -> UpstreamConnection:
         if self._closed:
             raise UpstreamFailed("closed", "no more requests are sent")
+        *_, address, ssl = key
         secure = (ssl or self.get_tls_context()) if place.scheme == "https" else None
         connection = UpstreamConnection(self, key)
-        await connection.connect(key[3], place.port, connect_s, secure, place.host)
+        await connection.connect(address, place.port, connect_s, secure, place.host)
         self._open.add(connection)
         if self._closed or connection.lost:
             self._open.discard(connection)
             connection.abort()
             raise UpstreamFailed("closed", "the connection was closed immediately")
         return connection
+
+    async def open_stream(self, place: Endpoint, addresses: Sequence[str | None], *, tls: bool) -> SocketStream:
+        """Return a dedicated connection to the first of these addresses that accepts one; nothing is read from it yet.
+
+        Raises UpstreamFailed if none does.
+        """
+        context = self.get_tls_context() if tls else None
+        refused = UpstreamFailed("dns", f"{place.host} has no address")
+        for address in addresses:
+            wire = SocketStream()
+            wire.hold(UPGRADE)
+            try:
+                await wire.connect(address or place.host, place.port, _CONNECT_S, context, place.host)
+            except UpstreamFailed as failed:
+                refused = failed
+            else:
+                return wire
+        raise refused
 
     def get_tls_context(self) -> ssl_module.SSLContext:
         """Return the TLS context for servers; by default the system's trust."""

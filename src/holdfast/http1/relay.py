@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from holdfast.http1.exchange import Exchange
+from holdfast.http1.exchange import Exchange, Tunnel
 from holdfast.http1.heads import HEAD_LIMIT, RawFields, RequestHead, drop_hop_by_hop, format_header_lines, join_head
 from holdfast.http1.reply_parser import ReplyCollector
-from holdfast.http1.tunnel import Tunnel
 from holdfast.http1.upstream_connection import UpstreamReply
 from holdfast.streams.socket_stream import UPGRADE, BodyBuffer, SocketStream
 from holdfast.streams.sockets import UpstreamFailed

@@ -6,11 +6,10 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.http1.exchange import Exchange
+from holdfast.http1.exchange import Exchange, Tunnel
 from holdfast.http1.heads import BadRequest, RequestHead
 from holdfast.http1.listener import ClientConnection, Listener
 from holdfast.http1.request_loop import RequestLoop, Serve
-from holdfast.http1.tunnel import Tunnel
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -278,21 +278,20 @@ class TrialPlanes:
     def _get_proxy(self) -> Proxy:
         if self._proxy is None:
             from holdfast.planes.http.proxy import Proxy
+            from holdfast.planes.http.proxy_rules import Connector, ProxyRules
 
             shared = self._shared
             assert shared.authority is not None
-            self._proxy = Proxy(
-                upstreams=shared.upstreams,
-                authority=shared.authority,
-                policy=shared.policy,
+            rules = ProxyRules(
+                Connector(shared.upstreams, shared.policy, self._context.services),
+                shared.authority,
+                shared.policy,
                 looked_into=shared.urls,
-                model=self._serve_model_host,
                 is_model=lambda host: find_provider(host) is not None,
                 asks_model=is_model_call,
-                nearby=self._context.services,
                 own=("127.0.0.1", self._address.port),
-                own_handler=self._serve_own,
             )
+            self._proxy = Proxy(rules, self._serve_model_host, self._serve_own)
         return self._proxy
 
     async def _serve_model_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:

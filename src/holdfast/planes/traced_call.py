@@ -56,24 +56,6 @@ class CallTrace:
 class TracedCall:
     """One call in progress. It costs the agent a few microseconds per call, so nothing here is computed twice."""
 
-    __slots__ = (
-        "_at",
-        "_before",
-        "_canaries",
-        "_digest",
-        "_held",
-        "_idempotency",
-        "_input",
-        "_mutable",
-        "_n",
-        "_name",
-        "_number",
-        "_plane",
-        "_unread",
-        "_watch",
-        "modes",
-    )  # fmt: skip
-
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
         arguments_json = format_arguments(arguments)  # now, because the function may change its arguments
         self.modes: dict[int, str] | None = None

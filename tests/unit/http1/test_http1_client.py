@@ -152,7 +152,7 @@ def test_tls_with_a_given_context_and_the_name_of_the_url_at_another_address() -
         async with upstream(saying(HELLO), ssl=server) as url:
             upstreams = Upstreams()
             named = url.replace("127.0.0.1", "localhost")
-            reply = await upstreams.send("GET", named, ssl=trusting, address="127.0.0.1")
+            reply = await upstreams.send("GET", named, ssl=trusting, addresses=("127.0.0.1",))
             assert await reply.read() == b"hello world"
             await upstreams.close()
 

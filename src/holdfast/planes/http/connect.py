@@ -41,10 +41,10 @@ class ConnectRequest:
         self._exchange = exchange
         self.context = context
         self._origin = origin
-        self._asked = 0
-        self._shown_at: float | None = None
+        self._requests = 0
+        self._certified_at: float | None = None
         """When the client received Holdfast's certificate."""
-        self._seen: RequestTrace | None = None
+        self._trace: RequestTrace | None = None
         self._unheard = False
         """Whether a fault waits for the client's TLS hello."""
 
@@ -66,17 +66,17 @@ class ConnectRequest:
         except ConnectionError:
             self._get_trace().trouble = "client_gone"
         finally:
-            if self._seen is not None:
-                self._seen.report()
+            if self._trace is not None:
+                self._trace.report()
 
     def end_trial(self) -> None:
         """Report a connection that is still open when the trial ends."""
         if self._left_immediately:
             self._report_mistrust(None)
-        if self._seen is not None:
+        if self._trace is not None:
             if self._unheard:
-                self._seen.mark_undelivered("the client did not begin TLS")
-            self._seen.report()
+                self._trace.mark_undelivered("the client did not begin TLS")
+            self._trace.report()
 
     async def _connect(self) -> None:
         rules, origin = self._rules, self._origin
@@ -113,9 +113,9 @@ class ConnectRequest:
         """Return the trace of the connection itself, created on first use: only if the requests inside are not
         observed.
         """
-        if self._seen is None:
-            self._seen = RequestTrace(self.context, RequestTarget("CONNECT", self._origin, ""), self._exchange.head)
-        return self._seen
+        if self._trace is None:
+            self._trace = RequestTrace(self.context, RequestTarget("CONNECT", self._origin, ""), self._exchange.head)
+        return self._trace
 
     # -- forwarding ------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class ConnectRequest:
             self._origin = Origin("http", self._origin.host, self._origin.port)
             await serve_plain(tunnel, self._answer_request).wait_closed()
             return
-        self._shown_at = self.context.sink.now()
+        self._certified_at = self.context.sink.now()
         try:
             # A client that does not trust the run's certificate fails here or leaves right after the handshake. Its
             # requests are then invisible, which the report must say.
@@ -140,7 +140,7 @@ class ConnectRequest:
         except OSError as broken:
             self._report_mistrust(broken)
             return
-        self._shown_at = self.context.sink.now()
+        self._certified_at = self.context.sink.now()
         await inner.wait_closed()
         if self._left_immediately:
             self._report_mistrust(None)
@@ -148,10 +148,14 @@ class ConnectRequest:
     @property
     def _left_immediately(self) -> bool:
         """Whether the client sent no request since it received the certificate, a moment ago."""
-        return self._shown_at is not None and not self._asked and self.context.sink.now() - self._shown_at < _AT_ONCE_S
+        return (
+            self._certified_at is not None
+            and not self._requests
+            and self.context.sink.now() - self._certified_at < _AT_ONCE_S
+        )
 
     async def _answer_request(self, exchange: Exchange) -> None:
-        self._asked += 1
+        self._requests += 1
         await self._answer(exchange, self.context, self._origin)
 
     # -- failures --------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class ProxiedRequest:
         self._exchange = exchange
         self.context = context
         self._want = want
-        self._seen = RequestTrace(context, want, exchange.head, rules.is_declared)
+        self._trace = RequestTrace(context, want, exchange.head, rules.is_declared)
         self._body: bytes | AsyncIterator[bytes] | None = None
         self._answered: UpstreamAnswer | None = None
         self._among_others = among_others
@@ -51,11 +51,11 @@ class ProxiedRequest:
         try:
             await self._process()
         except ConnectionUpgraded as passed:
-            self._seen.status = passed.status
+            self._trace.status = passed.status
         except Failed as failed:
-            await self._send_traced(send_failure(self._exchange, failed, self._seen))
+            await self._send_traced(send_failure(self._exchange, failed, self._trace))
         except NotPermitted as refused:
-            self._seen.report_refusal(self._rules, refused)
+            self._trace.report_refusal(self._rules, refused)
             await self._reject(403, REFUSED, f"Holdfast: {refused}")
         except UpstreamFailed as failed:
             self._rules.report_unreachable(self.context, self._want.origin, self._want.url, str(failed))
@@ -66,7 +66,7 @@ class ProxiedRequest:
         except ConnectionError:
             self._record_client_gone()
         finally:
-            self._seen.report()
+            self._trace.report()
 
     @property
     def is_over(self) -> bool:
@@ -75,7 +75,7 @@ class ProxiedRequest:
 
     def end_trial(self) -> None:
         """Report a request that is still in progress when the trial ends."""
-        self._seen.report_unfinished()
+        self._trace.report_unfinished()
 
     async def _process(self) -> None:
         self._faced = self.context.injector.can_affect("http", self._want.url)
@@ -87,18 +87,18 @@ class ProxiedRequest:
             await self._apply_faults(await self._read_request_body(), self._forward, self._forward_untouched)
         else:
             if self._has_body:
-                self._body = self._seen.watch_body(self._exchange.stream_body())
+                self._body = self._trace.watch_body(self._exchange.stream_body())
             await self._forward_untouched()
 
     async def _wait(self, ms: float) -> None:
         """Wait for a fault; return immediately if the client has left."""
         if self._exchange.connection.has_left:
-            self._seen.mark_wait_skipped()
+            self._trace.mark_wait_skipped()
         await self._exchange.wait(ms)
 
     async def _apply_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = decode_body(self._exchange.head.get("content-type"), data) if data else ""
-        call = Call("http", self._want.url, build_arguments(self._want, value), self._seen.n)
+        call = Call("http", self._want.url, build_arguments(self._want, value), self._trace.n)
         # Neither a model nor a service of the trial's world is a tool, so a recording answers for neither.
         asks_model = self._rules.asks_model(self._want.method, self._want.path, value)
         names = () if asks_model or self._rules.connector.is_service(self._want.origin) else (self._want.url,)
@@ -111,7 +111,7 @@ class ProxiedRequest:
             names=names,
         )
         if reply is not _PASSED:
-            await send_answer(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
+            await send_answer(self._exchange, reply, self._answered, self._trace, self._exchange.wait)
 
     @property
     def _has_body(self) -> bool:
@@ -122,7 +122,7 @@ class ProxiedRequest:
         """Return the part of the request's body that faults receive; the rest follows when it is forwarded."""
         if not self._has_body:
             return b""
-        chunks = self._seen.watch_body(self._exchange.stream_body())
+        chunks = self._trace.watch_body(self._exchange.stream_body())
         data, whole = await read_up_to(chunks, LIMIT)
         self._body = data if whole else _chain_chunks(data, chunks)
         return data
@@ -136,18 +136,18 @@ class ProxiedRequest:
                 for name, value in headers
             ]
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-        self._seen.start_wait()
+        self._trace.start_wait()
         incoming = await self._rules.connector.send_request(self._want, pairs, self._body)
         if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client left
-            self._seen.end_wait()
+            self._trace.end_wait()
             self.context.sink.mark_answered(str(self._want.origin))
         return incoming
 
     async def _forward_untouched(self, call: Call | None = None) -> Reply:
         incoming = await self._send_upstream()
-        self._seen.status = incoming.status
-        self._seen.set_reply(incoming)
-        await forward_reply(self._exchange, incoming, tap=self._seen.tap)
+        self._trace.status = incoming.status
+        self._trace.set_reply(incoming)
+        await forward_reply(self._exchange, incoming, tap=self._trace.tap)
         return _PASSED
 
     async def _forward_websocket(self, call: Call) -> Reply:
@@ -158,7 +158,7 @@ class ProxiedRequest:
 
     async def _forward(self, call: Call) -> Reply:
         incoming = await self._send_upstream()
-        self._seen.status = incoming.status
+        self._trace.status = incoming.status
         chunks = incoming.stream_body()
         data, whole = await read_up_to(chunks, LIMIT)
         plain = decompress(incoming.get("content-encoding"), data, LIMIT)
@@ -172,8 +172,8 @@ class ProxiedRequest:
 
     # -- the client -----------------------------------------------------------------------------
     async def _reject(self, status: int, trouble: str, text: str) -> None:
-        self._seen.status, self._seen.trouble = status, trouble
-        self._seen.output = text
+        self._trace.status, self._trace.trouble = status, trouble
+        self._trace.output = text
         if self._exchange.is_answered:
             self._exchange.break_connection()
             return
@@ -187,9 +187,9 @@ class ProxiedRequest:
             self._record_client_gone()
 
     def _record_client_gone(self) -> None:
-        self._seen.trouble = "client_gone"
+        self._trace.trouble = "client_gone"
         if not self._exchange.is_answered:
-            self._seen.mark_undelivered("the client had left")
+            self._trace.mark_undelivered("the client had left")
 
 
 async def read_up_to(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:

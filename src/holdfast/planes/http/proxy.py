@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange
-from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.connect import ConnectRequest
 from holdfast.planes.http.proxied_request import ProxiedRequest
-from holdfast.planes.http.proxy_rules import Connector, ProxyRules
+from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Origin, RequestTarget, parse_connect_target, parse_target
-from holdfast.planes.http.trust import Authority
 from holdfast.protocols.trial import TrialContext
 
 Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
@@ -25,46 +21,13 @@ Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
-def _is_no_model(host: str) -> bool:
-    """Return False: by default no host is a model provider."""
-    return False
-
-
-def _is_no_model_call(method: str, path: str, body: Any) -> bool:
-    """Return False: by default no request is a model call."""
-    return False
-
-
 class Proxy:
     """Serves requests through the proxy, for any trial; the settings are those of its ProxyRules."""
 
-    def __init__(
-        self,
-        *,
-        upstreams: Upstreams,
-        authority: Authority,
-        policy: Policy,
-        looked_into: Iterable[str] = (),
-        model: Model | None = None,
-        is_model: Callable[[str], bool] = _is_no_model,
-        asks_model: Callable[[str, str, Any], bool] = _is_no_model_call,
-        nearby: Mapping[tuple[str, int], tuple[str, int]] | None = None,
-        own: tuple[str, int] | None = None,
-        own_handler: Own | None = None,
-        environ: Mapping[str, str] = os.environ,
-    ) -> None:
-        self._rules = ProxyRules(
-            Connector(upstreams, policy, nearby or {}),
-            authority,
-            policy,
-            looked_into=looked_into,
-            is_model=is_model if model is not None else _is_no_model,
-            asks_model=asks_model,
-            own=own,
-            environ=environ,
-        )
+    def __init__(self, rules: ProxyRules, model: Model, own: Own) -> None:
+        self._rules = rules
         self._model = model
-        self._own_handler = own_handler
+        self._own = own
         self._open: set[ProxiedRequest | ConnectRequest] = set()
 
     async def serve(self, exchange: Exchange, context: TrialContext) -> None:
@@ -96,9 +59,9 @@ class Proxy:
             await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
 
     async def _dispatch(self, exchange: Exchange, context: TrialContext, want: RequestTarget) -> None:
-        if self._rules.is_own(want.origin) and self._own_handler is not None:
-            await self._own_handler(exchange, context, want.path)
-        elif self._rules.is_model(want.origin) and self._model is not None:
+        if self._rules.is_own(want.origin):
+            await self._own(exchange, context, want.path)
+        elif self._rules.is_model(want.origin):
             await self._model(exchange, context, str(want.origin))
         else:
             self._rules.note_bypassed(context, want.origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -12,19 +13,19 @@ from typing import Any, Literal, TypeAlias, get_args
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
+from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.planes.http.trust import Authority
 from holdfast.planes.urls import is_declared, matches_host
 from holdfast.protocols.trial import TrialContext
-from holdfast.streams.socket_stream import UPGRADE, SocketStream
+from holdfast.streams.socket_stream import SocketStream
 
 KEPT_S = 10.0
 """How long a resolved name is cached, in seconds: a client that connects a hundred times causes one lookup."""
 KEPT = 1_000
 _REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
 """Idempotent methods."""
-CONNECT_S = 10.0
 NOBODY: Mapping[tuple[str, int], tuple[str, int]] = {}
 
 
@@ -66,44 +67,22 @@ class Connector:
         service = self._nearby.get((want.origin.host, want.origin.port))
         if service is not None:
             url = f"http://{service[0]}:{service[1]}{want.path}"
-            return await self._upstreams.send(want.method, url, headers, body, connect_s=CONNECT_S)
+            return await self._upstreams.send(want.method, url, headers, body)
         self._policy.ensure_permitted(want.origin.host, want.origin.port)
-        failed = _build_no_address_error(want.origin)
-        for address in await self.resolve_addresses(want.origin):
-            try:
-                return await self._upstreams.send(
-                    want.method,
-                    want.url,
-                    headers,
-                    body,
-                    connect_s=CONNECT_S,
-                    address=address,
-                    once=want.method not in _REPEATABLE,
-                )
-            except UpstreamFailed as refused:
-                if refused.kind != "refused":  # otherwise nothing was sent, and another address may work
-                    raise
-                failed = refused
-        raise failed
+        return await self._upstreams.send(
+            want.method,
+            want.url,
+            headers,
+            body,
+            addresses=await self.resolve_addresses(want.origin),
+            once=want.method not in _REPEATABLE,
+        )
 
     async def open_stream(self, origin: Origin, *, tls: bool = True) -> SocketStream:
         """Open a dedicated connection, with TLS for an https origin unless the client brings its own."""
-        context = self._upstreams.get_tls_context() if tls and origin.scheme == "https" else None
-        failed = _build_no_address_error(origin)
-        for address in await self.resolve_addresses(origin):
-            wire = SocketStream()
-            wire.hold(UPGRADE)
-            try:
-                await wire.connect(address, origin.port, CONNECT_S, context, origin.host)
-            except UpstreamFailed as refused:
-                failed = refused
-            else:
-                return wire
-        raise failed
-
-
-def _build_no_address_error(origin: Origin) -> UpstreamFailed:
-    return UpstreamFailed("dns", f"{origin.host} has no address")
+        addresses = await self.resolve_addresses(origin)
+        tls = tls and origin.scheme == "https"
+        return await self._upstreams.open_stream(parse_endpoint(str(origin)), addresses, tls=tls)
 
 
 SideKind: TypeAlias = Literal["telemetry", "update", "sign-in"]
@@ -149,7 +128,9 @@ class ProxyRules:
     """The rules of one proxy.
 
     `looked_into` are URL globs: TLS to a host is intercepted if a glob can match it or `is_model` is true for it; all
-    other TLS passes unread. `environ` is the user's environment, which may name a proxy.
+    other TLS passes unread. `asks_model` says whether a request, by its method, path and body, is a model call,
+    whatever its host: then it is not a tool's. `own` is the address of Holdfast's own listener. `environ` is the user's
+    environment, which may name a proxy.
     """
 
     def __init__(
@@ -162,7 +143,7 @@ class ProxyRules:
         is_model: Callable[[str], bool],
         asks_model: Callable[[str, str, Any], bool],
         own: tuple[str, int] | None,
-        environ: Mapping[str, str],
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.connector = connector
         self.authority = authority
@@ -170,8 +151,6 @@ class ProxyRules:
         self._looked_into = tuple(looked_into)
         self._is_model = is_model
         self.asks_model = asks_model
-        """Whether a request, by its method, path and body, is a model call, whatever its host: then it is not a tool's.
-        """
         self._own = own
         self._around = {
             name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _is_proxy_variable(name)

@@ -35,7 +35,7 @@ class RequestTrace:
     ) -> None:
         """`is_declared`: whether the spec names the URL; if nothing answers there, the agent is not to blame."""
         self._context = context
-        self._needed = is_declared
+        self._is_declared = is_declared
         self._want = want
         self._head = head
         self.n = context.injector.count("http", want.url)
@@ -53,18 +53,18 @@ class RequestTrace:
         """Whether the request may contain a canary."""
         self._reply = bytearray()
         self._encoding: str | None = None
-        self._since: float | None = None
+        self._waiting_since: float | None = None
         """When the request went upstream; None once upstream has answered."""
-        self._told = False
+        self._is_reported = False
         self._unfinished = False
 
     def start_wait(self) -> None:
         """Record that the request goes upstream."""
-        self._since = self._context.sink.now()
+        self._waiting_since = self._context.sink.now()
 
     def end_wait(self) -> None:
         """Record that upstream has answered."""
-        self._since = None
+        self._waiting_since = None
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Read along the request's body."""
@@ -112,16 +112,16 @@ class RequestTrace:
         kind = find_side_kind(want.origin.host)
         sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
         if kind and not sends and not rules.is_declared(want.url):
-            self._told = True
+            self._is_reported = True
             self._context.sink.count_side_call(want.origin.host, kind)
         else:
             rules.report_refusal(self._context, want.origin, why)
 
     def report(self) -> None:
         """Record the request in the trace, once."""
-        if self._told:
+        if self._is_reported:
             return
-        self._told = True
+        self._is_reported = True
         begun = self.status is not None or bool(self.trouble)
         context, want = self._context, self._want
         output, reply = self._build_output()
@@ -151,9 +151,9 @@ class RequestTrace:
 
     def _measure_wait(self) -> float:
         """Return how long upstream had been silent when the client left, if that may be upstream's fault."""
-        if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
+        if self._waiting_since is None or self.trouble != "client_gone" or not self._is_declared(self._want.url):
             return 0.0
-        return (self._context.sink.now() - self._since) * 1000
+        return (self._context.sink.now() - self._waiting_since) * 1000
 
     def _build_output(self) -> tuple[str, str]:
         """Return the shortened text that the client received, and the complete text if it was shortened."""

@@ -25,7 +25,7 @@ STEP = "service."
 """Prefix of the planes for a service's steps; in the ledger they are all the plane `service`."""
 ANSWER = "(answer)"
 """The target of a simulated fault, which acts on the answer whatever the injection names."""
-_HAD_KEPT = 3
+_REJECTED_LISTED = 3
 """Number of calls that did not match whose arguments are reported."""
 LEDGER_LIMIT = 1000
 
@@ -46,22 +46,22 @@ class ActiveInjection:
         self.spent = 0
         """Firings that count for `times`: those that were met or may still be."""
         self.memory: dict[str, Any] = {}
-        self._had: dict[str, None] = {}
+        self._rejected: dict[str, None] = {}
 
     def matches(self, arguments: Mapping[str, Any]) -> bool:
         """Return whether `match` accepts a call; keep the arguments of the first calls that it rejects."""
         match = self.injection.schedule.match
         if match is None or _matches_arguments(match, arguments):
             return True
-        if len(self._had) < _HAD_KEPT:
+        if len(self._rejected) < _REJECTED_LISTED:
             values = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
-            self._had[", ".join(values)] = None
+            self._rejected[", ".join(values)] = None
         return False
 
     @property
     def unmatched(self) -> str:
         """The arguments of the calls if none of them matched; otherwise empty."""
-        return "" if self.seen else "; ".join(self._had)
+        return "" if self.seen else "; ".join(self._rejected)
 
     def can_face(self, plane: str, target: str) -> bool:
         """Return whether it can act on a call on this plane to this target."""

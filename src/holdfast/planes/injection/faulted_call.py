@@ -27,11 +27,6 @@ _OTHER = "something else"
 class FaultedCall:
     """A call in progress: how it is forwarded, which faults fired on it, and what the other side replied."""
 
-    __slots__ = (
-        "_ledger", "_receives", "_witness", "came", "fired", "fits", "forward", "modes", "retry", "seen", "sent",
-        "sleep", "untouched",
-    )  # fmt: skip
-
     def __init__(
         self,
         forward: Forward,

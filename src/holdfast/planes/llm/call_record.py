@@ -124,7 +124,7 @@ class CallRecord:
         self.billed = True
         self.script = ""
         self._ts = context.sink.now()
-        self._told = False
+        self._is_reported = False
 
     @property
     def age_ms(self) -> float:
@@ -141,8 +141,8 @@ class CallRecord:
 
     def report(self, event: TraceEvent) -> None:
         """Record the call, once: an answer that arrives after its trial changes nothing."""
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             self._context.sink.add(event)
 
     def build_event(self, what: str = "") -> TraceEvent:

@@ -82,14 +82,14 @@ class _KnownCall(Struct, frozen=True):
     """A call that a model requested, and the conversation up to it."""
 
     call: ToolCall
-    said: tuple[ChatMessage, ...]
+    messages: tuple[ChatMessage, ...]
 
 
 class EarlierCalls:
     """The latest calls of one trial."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, _KnownCall] = {}
+        self._known: dict[str, _KnownCall] = {}
 
     def keep(self, calls: tuple[ToolCall, ...], text: str, request: ModelRequest) -> None:
         """Remember the calls, and the text next to them, with which the model answered a request."""
@@ -98,20 +98,20 @@ class EarlierCalls:
         before = request.messages if _measure(request.messages) <= CHARACTERS_KEPT else ()
         messages = (*before, ChatMessage("assistant", text[:CHARACTERS_KEPT], calls))
         for call in [call for call in calls if call.id]:
-            self._kept.pop(call.id, None)
-            self._kept[call.id] = _KnownCall(call, messages)
-        while len(self._kept) > CALLS_KEPT:
-            del self._kept[next(iter(self._kept))]
+            self._known.pop(call.id, None)
+            self._known[call.id] = _KnownCall(call, messages)
+        while len(self._known) > CALLS_KEPT:
+            del self._known[next(iter(self._known))]
 
     def add_conversation(self, request: ModelRequest) -> ModelRequest:
         """Return the request with its preceding conversation, if it continues with the results of known calls."""
         if not request.goes_on:
             return request
-        known = next((self._kept[r.key] for r in request.results if r.key in self._kept), None)
+        known = next((self._known[r.key] for r in request.results if r.key in self._known), None)
         if known is None:
             return request
         system = [message for message in request.messages if message.role == "system"]
-        before = [message for message in known.said if not system or message.role != "system"]
+        before = [message for message in known.messages if not system or message.role != "system"]
         own = [self._add_call_names(message) for message in request.messages if message.role != "system"]
         return replace(request, messages=(*system, *before, *own))
 
@@ -121,7 +121,7 @@ class EarlierCalls:
         )
 
     def _add_call_name(self, result: ToolResult) -> ToolResult:
-        known = self._kept.get(result.key)
+        known = self._known.get(result.key)
         if known is None:
             return result
         return replace(result, name=result.name or known.call.name, arguments=known.call.arguments)

@@ -56,17 +56,17 @@ class KnownResults:
     """The decisions for the results of one trial."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, KnownResult] = {}
+        self._by_mark: dict[bytes, KnownResult] = {}
 
     def keep(self, at: ResultPosition, settled: KnownResult) -> None:
         """Remember a decision. A result without a call is recognised only by its position."""
         if settled.is_requested:
-            self._kept |= dict.fromkeys(_compute_marks(at), settled)
+            self._by_mark |= dict.fromkeys(_compute_marks(at), settled)
         else:
             for mark in _compute_marks(at)[:_BY_PLACE]:
-                self._kept.setdefault(mark, settled)
-        while len(self._kept) > MARKS_KEPT:
-            del self._kept[next(iter(self._kept))]
+                self._by_mark.setdefault(mark, settled)
+        while len(self._by_mark) > MARKS_KEPT:
+            del self._by_mark[next(iter(self._by_mark))]
 
     def recall(self, positions: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
         """Return the decisions for the results of a request, even if the agent has shortened the conversation.
@@ -82,7 +82,7 @@ class KnownResults:
             for n, at in enumerate(positions):
                 if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
                     continue
-                settled = self._kept.get(marks[n][level])
+                settled = self._by_mark.get(marks[n][level])
                 if settled is None or id(settled) in used or not _is_trusted(settled, at, level, own):
                     continue
                 known[n] = settled

@@ -8,23 +8,22 @@ import msgspec
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import RequestHead
-from holdfast.http1.outgoing_request import Endpoint, parse_endpoint
+from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.http1.relay import ConnectionUpgraded, forward_upgrade
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.reply_sender import send_error
 from holdfast.planes.llm.sources.assigned import AssignedServer
 from holdfast.planes.llm.sources.provider import Provider, build_down_error, extract_origin
 from holdfast.planes.llm.sources.provider_hosts import remove_key
-from holdfast.planes.llm.sources.source import Destination, ModelSource, Query, UpstreamDown
+from holdfast.planes.llm.sources.source import ModelSource, Query, UpstreamDown
 from holdfast.protocols.trial import TrialContext
-from holdfast.streams.socket_stream import UPGRADE, SocketStream
+from holdfast.streams.socket_stream import SocketStream
 
 if TYPE_CHECKING:
     from holdfast.http1.server import Exchange
 
 _JSON = (("content-type", "application/json"),)
 _SWITCHING = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
-_CONNECT_S = 10.0
 _NO_WEBSOCKET = 426
 """Upgrade Required: the only status after which clients that support both are known to switch to HTTP immediately."""
 
@@ -50,7 +49,7 @@ class Websocket:
         self._began = context.sink.now()
         self._status: int | None = None
         self._trouble = ""
-        self._told = False
+        self._is_reported = False
 
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
         """Run until the websocket has ended, and report it to the trace."""
@@ -71,9 +70,9 @@ class Websocket:
 
     def report_end(self) -> None:
         """Report the websocket once, when it or the trial has ended."""
-        if self._told:
+        if self._is_reported:
             return
-        self._told = True
+        self._is_reported = True
         if self._status == 101:
             bare = self._path.partition("?")[0]
             why = "no fault acts on it, and what the model asked for is not in the trace"
@@ -103,27 +102,13 @@ class Websocket:
         to = await source.find_destination(self._query)
         endpoint = parse_endpoint(to.url)
         fields = (*to.headers, *_SWITCHING, (b"host", endpoint.place.encode("latin-1")))
-        return RequestHead(self._query.method, endpoint.target, fields), await _connect_upstream(
-            endpoint, to, upstreams
-        )
+        try:
+            wire = await upstreams.open_stream(endpoint, to.addresses, tls=endpoint.scheme == "https")
+        except UpstreamFailed as failed:
+            raise build_down_error(failed, extract_origin(to.url.partition("?")[0])) from failed
+        return RequestHead(self._query.method, endpoint.target, fields), wire
 
     async def _send_refusal(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
         self._context.sink.add_error(why, "model-unavailable")
         await send_error(self._exchange, self._query.codec, why, status)
-
-
-async def _connect_upstream(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:
-    host = endpoint.host
-    context = upstreams.get_tls_context() if endpoint.scheme == "https" else None
-    failure = UpstreamFailed("dns", "no address")
-    for address in to.addresses:
-        wire = SocketStream()
-        wire.hold(UPGRADE)
-        try:
-            await wire.connect(address or host, endpoint.port, _CONNECT_S, context, host)
-        except UpstreamFailed as failed:
-            failure = failed
-        else:
-            return wire
-    raise build_down_error(failure, extract_origin(to.url.partition("?")[0])) from failure

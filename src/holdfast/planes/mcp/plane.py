@@ -1,21 +1,233 @@
-"""The MCP plane: every server of an agent, over stdio or HTTP, through the faults of its trial."""
+"""The MCP plane: every server of an agent, over stdio or HTTP, through the faults of its trial.
+
+A stdio server is behind a relay, which holds the client's and the server's pipes; a Pipe is the harness's end of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
+from holdfast.model.shorten import shorten
+from holdfast.planes.describe import format_exception
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
-from holdfast.planes.mcp.stdio import Pipe, RelayConnection
+from holdfast.planes.mcp.relay import LINE_LIMIT, UNUSABLE
+from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcMessage, RpcRequest
+from holdfast.planes.mcp.session import ClientOutcome, McpSession, build_expired
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.http1.client import Upstreams
-    from holdfast.http1.server import Exchange
+    from holdfast.http1.server import Exchange, Tunnel
+
+
+_LAST_WORDS_S = 0.5
+"""Time for answers in progress after the server has ended."""
+_LATEST_KEPT = 100
+"""Replies that may be in transit when a client leaves: more than any client waits for."""
+_DIGITS = 20
+"""Limits what a relay may send: it is a program of the agent and untrusted."""
+_KILL, _TERMINATE = b"9", b"15"
+_ASKED = (-1, -2, -9, -15)
+"""Exit codes of a server that was stopped from outside, as happens when the agent's process tree is stopped."""
+
+
+class ServerGone(Exception):
+    """The server ended before it answered."""
+
+
+class Pipe:
+    """One relay, from its greeting to its end."""
+
+    def __init__(self, connection: Tunnel, server: str, context: TrialContext, visit: McpTrialState) -> None:
+        self._connection = connection
+        self._server = server
+        self._context = context
+        self._session = McpSession(server, context, visit, lambda: self._unread)
+        self._unread = False
+        """Whether the client has closed its input."""
+        self._lines = 0
+        """Number of lines sent to it."""
+        self._latest: deque[tuple[int, ClientOutcome]] = deque(maxlen=_LATEST_KEPT)
+        """The faults' effects in the latest lines, each with its line number."""
+        self._expired = False
+        self._answered = False
+        """Whether the server has sent anything at all."""
+        self._ending = False
+        """Whether the client or a fault asked the server to end."""
+        self._waiting: dict[Id, deque[asyncio.Future[RpcAnswer]]] = {}
+        self._tasks: dict[asyncio.Task[None], Id] = {}
+
+    async def serve(self) -> None:
+        """Pass lines on until one side ends."""
+        try:
+            async for mark, line in read_frames(self._connection):
+                if mark == b"X":
+                    await self._handle_server_end(line)
+                    return
+                await self._handle_frame(mark, line)
+        except ConnectionError:  # the relay is gone, and the client with it
+            return
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            self._connection.close()
+
+    async def _handle_frame(self, mark: bytes, line: bytes) -> None:
+        if mark == b"C":
+            await self._handle_client_line(line)
+        elif mark == b"S":
+            await self._handle_server_line(line)
+        elif mark == b"G":
+            self._handle_client_left(line)
+        elif mark == b"E":
+            self._ending = True
+            await self._connection.write(b"E\n")
+
+    async def _handle_client_line(self, line: bytes) -> None:
+        message = rpc.read_message(line)
+        request = rpc.read_request(message, line) if message is not None else None
+        if message is None:
+            self._session.note_batch(line)
+        if message is not None:
+            self._cancel(message)
+        if request is None:
+            await self._send(b"S", line)
+            return
+        if request.method == rpc.INITIALIZE:
+            self._expired = False
+        if self._expired:
+            await self._send(b"C", build_expired(request).line)
+        elif self._session.can_answer(request):
+            await self._start_answer(request)
+        else:
+            await self._send(b"S", line)
+
+    async def _start_answer(self, request: RpcRequest) -> None:
+        task = asyncio.create_task(self._answer(request))
+        self._tasks[task] = request.id
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        await asyncio.sleep(0)  # it must reach the server before the client's next message
+
+    async def _handle_server_line(self, line: bytes) -> None:
+        if not self._answered:
+            self._answered = True
+            self._context.sink.mark_answered(f"mcp:{self._server}")
+        message = rpc.read_message(line)
+        if message is not None and message.is_answer and isinstance(message.id, int | float | str):
+            waiting = self._waiting.get(message.id, deque())
+            while waiting:
+                future = waiting.popleft()
+                if not future.done():  # otherwise its call was cancelled a moment ago
+                    future.set_result(RpcAnswer(message, line))
+                    return
+        await self._send(b"C", line)
+
+    def _handle_client_left(self, report: bytes) -> None:
+        """Handle a client that no longer reads: its pipe accepted the reported number of lines and no more."""
+        self._unread = True
+        accepted = int(report) if report.isdigit() and len(report) < _DIGITS else 0
+        for n, outcome in self._latest:
+            if n > accepted:
+                self._session.mark_undelivered(outcome)
+
+    def _cancel(self, message: RpcMessage) -> None:
+        """Cancel the answers that the client no longer waits for."""
+        named = rpc.find_cancelled(message)
+        for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
+            task.cancel()
+
+    async def _answer(self, request: RpcRequest) -> None:
+        try:
+            outcome = await self._session.answer(request, self._ask_server)
+            try:
+                await self._deliver(request, outcome)
+            except ConnectionError:
+                self._session.mark_undelivered(outcome)
+        except (ServerGone, ConnectionError):
+            return
+        except Exception as bug:
+            self._context.sink.add_error(f"the MCP plane broke: {format_exception(bug)}", "bug")
+            await self._send(b"C", rpc.write_error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
+
+    async def _ask_server(self, request: RpcRequest) -> RpcAnswer:
+        future: asyncio.Future[RpcAnswer] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(request.id, deque())
+        waiting.append(future)
+        try:
+            await self._send(b"S", request.raw)
+            return await future
+        finally:
+            with contextlib.suppress(ValueError):
+                waiting.remove(future)
+            if not waiting:
+                self._waiting.pop(request.id, None)
+
+    async def _deliver(self, request: RpcRequest, outcome: ClientOutcome) -> None:
+        match outcome.kind:
+            case "message" | "garbage" | "expired":
+                if outcome.kind == "expired":
+                    self._expired = not request.is_stateless
+                lines = (outcome.first, outcome.line) if outcome.first else (outcome.line,)
+                if outcome.changed:
+                    self._latest.append((self._lines + len(lines), ClientOutcome(calls=outcome.calls)))
+                await self._send(b"C", *lines)
+            case "lost":
+                await self._send(b"K", _TERMINATE)
+            case "crash":
+                await self._send(b"K", _KILL)
+            case "silence":
+                pass
+
+    async def _send(self, mark: bytes, *lines: bytes) -> None:
+        self._ending = self._ending or mark == b"K"
+        self._lines += len(lines) if mark == b"C" else 0
+        await self._connection.write(b"".join([mark + line + b"\n" for line in lines]))
+
+    async def _handle_server_end(self, report: bytes) -> None:
+        """Send the remaining answers. If the server failed before its first output, that is not the agent's fault."""
+        for waiting in list(self._waiting.values()):
+            for future in [one for one in waiting if not one.done()]:
+                future.set_exception(ServerGone())
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
+        if not self._answered and not self._ending and (why := _describe_failure(self._server, report)):
+            self._context.sink.add_error(
+                f"{why}: fix its command in the agent's MCP configuration", "mcp-config-invalid"
+            )
+
+
+def _describe_failure(server: str, report: bytes) -> str:
+    """Return why a server ended unexpectedly; empty if it was stopped from outside. `report` is the relay's report."""
+    code, _, what = report.decode("utf-8", "replace").partition(" ")
+    if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
+        return ""
+    if int(code) == UNUSABLE and " cannot be started: " in what:
+        return f"MCP server {server}: {shorten(what)}"
+    end = f"ended with exit code {code}" if int(code) >= 0 else f"was killed by signal {code[1:]}"
+    return f"MCP server {server} ({shorten(what)}) {end} before it sent anything"
+
+
+async def read_frames(connection: Tunnel) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Yield every complete line as (mark, rest). Raises ConnectionError for an endless line."""
+    partial = bytearray()
+    while data := await connection.read():
+        if b"\n" not in data:
+            partial += data
+            if len(partial) > 2 * LINE_LIMIT:
+                raise ConnectionError("a line without end")
+            continue
+        *whole, left = (bytes(partial) + data).split(b"\n")
+        partial[:] = left
+        for one in whole:
+            yield one[:1], one[1:]
 
 
 class McpPlane:
@@ -35,7 +247,7 @@ class McpPlane:
         else:
             await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), context)
 
-    async def serve_stdio(self, connection: RelayConnection, server: str, context: TrialContext) -> None:
+    async def serve_stdio(self, connection: Tunnel, server: str, context: TrialContext) -> None:
         """Serve a relay until the client or the server has ended."""
         await Pipe(connection, server, context, self._get_state(context)).serve()
 

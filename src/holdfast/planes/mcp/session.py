@@ -163,10 +163,10 @@ class McpSession:
             "mcp", name, arguments if isinstance(arguments, dict) else {}, self._context.injector.count("mcp", name)
         )
         self._visit.add_tool(name)
-        sighting = McpCallTrace(self._context, self._server, call)
+        call_trace = McpCallTrace(self._context, self._server, call)
         if self._visit.open and self._context.injector.can_affect("mcp", name):
             self._context.injector.mark_concurrent()
-        self._visit.open.add(sighting)
+        self._visit.open.add(call_trace)
         try:
             outcome = await self._apply_faults(
                 request,
@@ -174,11 +174,11 @@ class McpSession:
                 _ServerRequest(request, ask, results.read_tool_value, self._visit.schemas.get(name, UNSET)),
             )
             if self._can_deliver(outcome):
-                _report_call(sighting, outcome)
+                _report_call(call_trace, outcome)
             return outcome
         finally:  # cancelled, or the server or the client is gone
-            sighting.report_unfinished()
-            self._visit.open.discard(sighting)
+            call_trace.report_unfinished()
+            self._visit.open.discard(call_trace)
 
     async def _apply_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
         return replace(await self._inject_faults(request, call, asking), calls=(call,))
@@ -306,10 +306,10 @@ def _build_failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None
     )
 
 
-def _report_call(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
+def _report_call(call_trace: McpCallTrace, outcome: ClientOutcome) -> None:
     """Report the call as the client saw it."""
     if outcome.kind not in ("message", "expired"):
-        sighting.report_end(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
+        call_trace.report_end(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
         return
     message = rpc.read_message(outcome.line) or rpc.RpcMessage()
     if message.error is not UNSET:
@@ -317,13 +317,13 @@ def _report_call(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
         code = error.get("code")
         timed_out = outcome.kind == "message" and code == rpc.TIMED_OUT
         trouble = "timeout" if timed_out else "session_lost" if outcome.kind == "expired" else "rpc_error"
-        sighting.report_end(
+        call_trace.report_end(
             str(error.get("message", "")), status=code if isinstance(code, int) else None, trouble=trouble
         )
         return
     result = rpc.read_object(message.result) or {}
     trouble = "tool_error" if result.get("isError") is True else ""
-    sighting.report_end(results.format_result(result), trouble=trouble, whole=results.find_nontext_result(result))
+    call_trace.report_end(results.format_result(result), trouble=trouble, whole=results.find_nontext_result(result))
 
 
 def _read_error_text(answer: RpcAnswer) -> str:

@@ -58,7 +58,7 @@ class McpHttpRequest:
         self._events: AsyncIterator[sse.SseEvent] | None = None
         self._event: sse.SseEvent | None = None
         """The event with the answer, if the server answered with a stream."""
-        self._said = False
+        self._is_answered = False
         """Whether the client has the answer: the rest of the stream is not about it."""
 
     async def serve(self) -> None:
@@ -112,7 +112,7 @@ class McpHttpRequest:
         try:
             await self._deliver(outcome, request)
         finally:  # however the client's departure is noticed
-            if outcome.kind in _SPOKEN and not self._said:
+            if outcome.kind in _SPOKEN and not self._is_answered:
                 self._session.mark_undelivered(outcome)
 
     async def _ask_server(self, request: RpcRequest) -> RpcAnswer:
@@ -186,7 +186,7 @@ class McpHttpRequest:
         if event is not None or exchange.is_answered:
             made = event.format_with(outcome.line) if event is not None else sse.format_message(outcome.line)
             await self._send_event(made if outcome.changed or event is None else event.raw)
-            self._said = not exchange.connection.is_gone
+            self._is_answered = not exchange.connection.is_gone
             if self._events is not None:
                 async for more in self._events:
                     await self._send_event(more.raw)
@@ -198,7 +198,7 @@ class McpHttpRequest:
 
     async def _respond(self, status: int, headers: RawFields, outcome: ClientOutcome) -> None:
         await self._exchange.respond(status, headers, outcome.line)
-        self._said = not self._exchange.connection.is_gone
+        self._is_answered = not self._exchange.connection.is_gone
 
     async def _forward_unchanged(self, body: bytes | None) -> None:
         """Pass request and reply unchanged, as they arrive."""

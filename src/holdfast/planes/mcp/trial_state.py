@@ -60,8 +60,8 @@ class McpTrialState:
 
     def end_trial(self) -> None:
         """Report the calls that are open at the end of the trial as unfinished."""
-        for sighting in list(self.open):
-            sighting.report_unfinished()
+        for call_trace in list(self.open):
+            call_trace.report_unfinished()
         self.open.clear()
 
 
@@ -73,7 +73,7 @@ class McpCallTrace:
         self._server = server
         self._call = call
         self._began = context.sink.now()
-        self._told = False
+        self._is_reported = False
 
     def report_end(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
         """Report a call whose end the agent saw; `whole` is the complete result, if its text is not all of it."""
@@ -84,9 +84,9 @@ class McpCallTrace:
         self._report("", None, "cancelled", finished=False)
 
     def _report(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
-        if self._told:
+        if self._is_reported:
             return
-        self._told = True
+        self._is_reported = True
         call, context = self._call, self._context
         arguments, text = encode_canonical(dict(call.arguments)).decode(), _shorten_text(output)
         reply = "" if whole is None and text == output else write_reply(output if whole is None else whole)

@@ -337,4 +337,4 @@ def test_what_is_kept_of_results_has_an_end(monkeypatch: pytest.MonkeyPatch) -> 
     trial.asks(talk, "call_1")
     talk.round("call_1")
     assert trial.reads(talk)[-1] == FAULT
-    assert len(trial.results._settled._kept) == 50
+    assert len(trial.results._settled._by_mark) == 50

@@ -5,8 +5,8 @@ from mcp_talk import FakeLine, call, line
 
 from golden_words import Golden
 from holdfast.model.scenario import Injection, Schedule
+from holdfast.planes.mcp.plane import Pipe
 from holdfast.planes.mcp.relay import LINE_LIMIT
-from holdfast.planes.mcp.stdio import Pipe
 from holdfast.planes.mcp.trial_state import McpTrialState
 from planes_kit import FakeContext
 

@@ -176,7 +176,7 @@ class _ResponsesWriter(ReplyWriter):
             self._response["model"] = completion.model
         self._stem = str(self._response["id"]).removeprefix("resp_")
         self._output: list[dict[str, Any]] = []
-        self._said: list[str] | None = None
+        self._open_text: list[str] | None = None
         """The text of the open message, if there is one."""
         self._fields: dict[str, Any] = {}
         """Fields of the provider's own message that is open or comes next."""
@@ -192,15 +192,15 @@ class _ResponsesWriter(ReplyWriter):
         yield self._write_event("response.in_progress", response=started)
 
     def write_text(self, text: str) -> Iterator[bytes]:
-        if self._said is None:
-            self._said = []
+        if self._open_text is None:
+            self._open_text = []
             yield self._write_event(
                 "response.output_item.added", item=self._build_message("in_progress", []), **self._write_position()
             )
             yield self._write_event(
                 "response.content_part.added", **self._write_part_position(), part=_build_text_part("")
             )
-        self._said.append(text)
+        self._open_text.append(text)
         yield self._write_event("response.output_text.delta", **self._write_part_position(), delta=text, logprobs=[])
 
     def write_call(self, call: ToolCall) -> Iterator[bytes]:
@@ -246,7 +246,7 @@ class _ResponsesWriter(ReplyWriter):
             self._fields = {}
 
     def _write_text_event(self, kind: str, event: dict[str, Any]) -> Iterator[bytes]:
-        if self._said is None:
+        if self._open_text is None:
             return
         self._about["logprobs"] += as_list(event.get("logprobs"))
         self._about["annotations"] += [event["annotation"]] if "annotation" in event else []
@@ -285,9 +285,9 @@ class _ResponsesWriter(ReplyWriter):
         yield self._write_event(f"response.{ended['status']}", response=ended)
 
     def _end_text(self) -> Iterator[bytes]:
-        if self._said is None:
+        if self._open_text is None:
             return
-        text, self._said = "".join(self._said), None
+        text, self._open_text = "".join(self._open_text), None
         part, self._about = {**_build_text_part(text), **self._about}, {"annotations": [], "logprobs": []}
         yield self._write_event(
             "response.output_text.done", **self._write_part_position(), text=text, logprobs=part["logprobs"]

@@ -105,7 +105,7 @@ class Conversation:
     """Collects entries as they come. A repeated or missing id gets a number, so every key belongs to one result."""
 
     def __init__(self) -> None:
-        self._said: list[ChatMessage | _Draft] = []
+        self._messages: list[ChatMessage | _Draft] = []
         self._numbers: dict[str, int] = {}
         self._latest: dict[str, ToolCall] = {}
         """By id on the wire: the call that a result with that id answers."""
@@ -114,7 +114,7 @@ class Conversation:
         self._answered: set[str] = set()
 
     def add_message(self, role: Role, text: str) -> None:
-        self._said.append(ChatMessage(role, text))
+        self._messages.append(ChatMessage(role, text))
 
     def add_call(self, id: str, name: str, arguments: str) -> None:
         """Add a call to the last message if that is the assistant's, otherwise to a new one."""
@@ -140,16 +140,16 @@ class Conversation:
         self._get_last("tool").results.append(made)
 
     def build_messages(self) -> tuple[ChatMessage, ...]:
-        return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._said])
+        return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._messages])
 
     def _get_last(self, role: Role) -> _Draft:
         """Return the last message if it has this role, otherwise a new one; the caller adds to it."""
-        last = self._said[-1] if self._said else None
+        last = self._messages[-1] if self._messages else None
         if last is None or last.role != role:
             last = _Draft(role, "")
-            self._said.append(last)
+            self._messages.append(last)
         elif not isinstance(last, _Draft):
-            last = self._said[-1] = _Draft(role, last.text)
+            last = self._messages[-1] = _Draft(role, last.text)
         return last
 
     def _find_call(self, id: str, name: str) -> ToolCall | None:

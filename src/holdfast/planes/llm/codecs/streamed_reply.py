@@ -69,7 +69,7 @@ class Asides:
         same = _measure_common_prefix(like.was.text, now.text) if like.asides else 0
         self._left = deque(aside for aside in like.asides if _can_keep(aside, same))
         self._all = len(like.was.text)
-        self._said = 0
+        self._text_size = 0
         self._calls = 0
 
     def pop_before(self, part: Delta) -> list[Any]:
@@ -78,7 +78,7 @@ class Asides:
         while self._left and self._is_due(self._left[0], part):
             data.append(self._left.popleft().data)
         if isinstance(part, Text):
-            self._said += len(part.text)
+            self._text_size += len(part.text)
         self._calls += isinstance(part, ToolCall)
         return data
 
@@ -94,7 +94,7 @@ class Asides:
         if aside.calls > self._calls:
             return False
         inside = aside.text == 0 or aside.text < self._all
-        return isinstance(part, ToolCall) or (inside and aside.text <= self._said)
+        return isinstance(part, ToolCall) or (inside and aside.text <= self._text_size)
 
 
 def list_left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
@@ -155,11 +155,11 @@ class StreamedReply:
         self._usage: Usage | None = None
         self._trouble: ErrorChunk | None = None
         self._room = CHARACTERS_KEPT
-        self._said = 0
+        self._text_size = 0
 
     def add_text(self, text: str) -> None:
         if text and (fitting := self._cut_to_room(text)):
-            self._said += len(fitting)
+            self._text_size += len(fitting)
             self._add(Text(fitting))
 
     def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
@@ -197,7 +197,7 @@ class StreamedReply:
     def add_aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
         """Add a part that the neutral form does not support."""
         if self.keep and len(self._asides) < DELTAS_KEPT:
-            self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
+            self._asides.append(Aside(kind, data, self._text_size, len(self._begun), of_text))
 
     def build_original(self, first: Any) -> OriginalStream:
         """Return the parts outside the neutral form so far."""

@@ -24,6 +24,7 @@ from holdfast.planes.llm.sources.source import (
     NoModel,
     PassedReply,
     Query,
+    RawReply,
     UpstreamDown,
 )
 
@@ -100,18 +101,13 @@ class Provider:
         return (parts.scheme, parts.netloc) == (meant.scheme, meant.netloc)
 
 
-class ArrivingReply:
+class ArrivingReply(RawReply):
     """A reply as it arrives from an address."""
 
     def __init__(self, incoming: UpstreamReply, origin: str) -> None:
+        super().__init__(incoming.status, incoming.reason, incoming.headers)
         self._incoming = incoming
         self._origin = origin
-        self.status = incoming.status
-        self.reason = incoming.reason
-        self.headers = incoming.headers
-
-    def get(self, name: str) -> str | None:
-        return self._incoming.get(name)
 
     def read_arrived(self) -> bytes | None:
         inflow = self._incoming.inflow
@@ -150,20 +146,13 @@ async def send_request(
     """
     if not url.startswith(("http://", "https://")):
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
-    failure = None
     bare = url.partition("?")[0]
     server = extract_origin(bare)
-    for address in addresses:
-        try:
-            incoming = await upstreams.send(method, url, headers, body or None, address=address)
-        except UpstreamFailed as failed:
-            failure = failed
-            if failed.kind != "refused":  # otherwise nothing was sent, and another address may work
-                break
-        else:
-            return PassedReply(ArrivingReply(incoming, server), server, url=bare)
-    failure = failure or UpstreamFailed("dns", "no address")
-    raise build_down_error(failure, server) from failure
+    try:
+        incoming = await upstreams.send(method, url, headers, body or None, addresses=addresses)
+    except UpstreamFailed as failed:
+        raise build_down_error(failed, server) from failed
+    return PassedReply(ArrivingReply(incoming, server), server, url=bare)
 
 
 def extract_origin(url: str) -> str:

@@ -202,20 +202,15 @@ class _RecordedSource:
         return replace(answered, wire=_Tape(answered.wire, query, self._recorder, started))
 
 
-class _Tape:
+class _Tape(RawReply):
     """A reply that is stored as it passes."""
 
     def __init__(self, wire: RawReply, query: Query, recorder: Recorder, started: float) -> None:
+        super().__init__(wire.status, wire.reason, wire.headers)
         self._wire = wire
         self._query = query
         self._recorder = recorder
         self._started = started
-        self.status = wire.status
-        self.reason = wire.reason
-        self.headers = wire.headers
-
-    def get(self, name: str) -> str | None:
-        return self._wire.get(name)
 
     def read_arrived(self) -> bytes | None:
         body = self._wire.read_arrived()

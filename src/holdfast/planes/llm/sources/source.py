@@ -13,6 +13,7 @@ UpstreamDown            no answer came and no fault caused it: the trial is an e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from typing import Any, Protocol, TypeAlias
@@ -20,7 +21,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from holdfast.errors import HarnessError
-from holdfast.http1.heads import RawFields
+from holdfast.http1.heads import RawFields, find_header
 from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.refusals import Headers
@@ -118,34 +119,33 @@ class Destination(Struct, frozen=True):
     """The addresses to connect to, in order; None means whatever the name resolves to."""
 
 
-class RawReply(Protocol):
+class RawReply(ABC):
     """A reply as bytes. Reading raises UpstreamDown if it ends early."""
 
-    @property
-    def status(self) -> int: ...
+    def __init__(self, status: int, reason: str, headers: RawFields) -> None:
+        self.status = status
+        self.reason = reason
+        self.headers = headers
 
-    @property
-    def reason(self) -> str: ...
-
-    @property
-    def headers(self) -> RawFields: ...
-
-    def get(self, name: str) -> str | None: ...
+    def get(self, name: str) -> str | None:
+        """Return the first header with that name, in any case."""
+        return find_header(self.headers, name)
 
     def read_arrived(self) -> bytes | None:
         """Return the complete body if its length is declared and it has already arrived; None if it must be read as it
         arrives."""
-        ...
+        return None
 
+    @abstractmethod
     def stream_body(self) -> AsyncIterator[bytes]:
         """Return the body as it arrives. Only one of these three methods may read it, once."""
-        ...
 
+    @abstractmethod
     async def read(self, limit: int = READ_LIMIT) -> bytes: ...
 
+    @abstractmethod
     def abort(self) -> None:
         """Abandon the rest."""
-        ...
 
 
 class PassedReply(Struct, frozen=True):
@@ -207,21 +207,13 @@ class Occurrences:
         self._trials.pop(trial, None)
 
 
-class StoredReply:
-    """A reply that is already complete."""
+class StoredReply(RawReply):
+    """A reply that is already complete. A stream is replayed as it was recorded, whatever it contains."""
 
     def __init__(self, status: int, headers: Headers, chunks: tuple[bytes, ...]) -> None:
-        self.status = status
-        self.reason = ""
-        self.headers = tuple([(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers])
+        raw = tuple([(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers])
+        super().__init__(status, "", raw)
         self.parts = chunks
-
-    def get(self, name: str) -> str | None:
-        wanted = name.lower().encode("latin-1")
-        return next((value.decode("latin-1") for key, value in self.headers if key == wanted), None)
-
-    def read_arrived(self) -> bytes | None:
-        return None  # a stream is replayed as it was recorded, whatever it contains
 
     async def stream_body(self) -> AsyncIterator[bytes]:
         for chunk in self.parts:
