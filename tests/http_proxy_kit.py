@@ -197,8 +197,7 @@ class Trial:
         self.environ = {
             **{name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
             **trust.build_proxy_variables(self.proxy, True),
-            **trust.build_trust_variables(bench.authority.ca_file, bench.authority.own_file),
-            "NODE_OPTIONS": trust.add_node_preload("", str(trust.NODE_PRELOAD)),
+            **trust.build_trust_variables(bench.authority.ca_file, bench.authority.own_file, {}),
         }
 
     def session(self) -> requests.Session:

@@ -93,7 +93,7 @@ def build_variables(
 
     url = f"http://{place.host}:{place.port}/{place.token}"
     proxy = f"http://holdfast:{place.token}@{place.host}:{place.port}"
-    certificates = [str(folder / "gateway" / name) for name in ("ca-bundle.pem", "holdfast-ca.pem")]
+    certificates = (str(folder / "gateway/ca-bundle.pem"), str(folder / "gateway/holdfast-ca.pem"))
     own = folder / "gateway"
     return {
         **build_model_variables(url),
@@ -104,8 +104,7 @@ def build_variables(
         **_build_proxy_variables(
             proxy, place.host, loopback_declared=settings is not None and Policy(settings.urls).has_loopback_target
         ),
-        **trust.build_trust_variables(*certificates),
-        "NODE_OPTIONS": trust.add_node_preload(environ.get("NODE_OPTIONS", ""), str(trust.NODE_PRELOAD)),
+        **trust.build_trust_variables(*certificates, environ),
     }
 
 

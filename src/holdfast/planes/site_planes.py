@@ -19,8 +19,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Network
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.trust import NODE_PRELOAD, add_node_preload, build_proxy_variables
-from holdfast.planes.http.trust import build_trust_variables as trust_environ
+from holdfast.planes.http.trust import build_proxy_variables, build_trust_variables
 from holdfast.planes.llm.codecs.formats import find_provider, is_model_call
 from holdfast.planes.llm.gateway import Gateway, TrialGateway, end_over_limit
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public
@@ -171,8 +170,7 @@ class SitePlanes:
         variables = {**build_model_variables(address.url), **build_placeholder_keys(self.environ)}
         if self.authority is not None:
             variables |= build_proxy_variables(address.proxy_url, self.policy.has_loopback_target)
-            variables |= trust_environ(self.authority.ca_file, self.authority.own_file)
-            variables["NODE_OPTIONS"] = add_node_preload(self.environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
+            variables |= build_trust_variables(self.authority.ca_file, self.authority.own_file, self.environ)
         path = self.folder / f"mcp-{address.port}.json"
         variables |= build_mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
         return variables

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 from weakref import WeakSet
 
-from holdfast.http1.heads import RawFields, drop_hop_by_hop
+from holdfast.http1.heads import drop_hop_by_hop
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import format_exception
 from holdfast.processes.peers import ProcessTree
@@ -272,18 +272,14 @@ async def _forward_to_host(exchange: Exchange, upstream: tuple[str, int]) -> Non
     exchange.keep_alive = False
     try:
         url = f"http://{upstream[0]}:{upstream[1]}{head.target}"
-        reply = await upstreams.send(head.method, url, _decode_headers(head.headers), await exchange.read_body())
+        reply = await upstreams.send(head.method, url, [*drop_hop_by_hop(head.headers)], await exchange.read_body())
         body = await reply.read()
-        headers = [(name, value) for name, value in _decode_headers(reply.headers) if name.lower() != "content-length"]
+        headers = [field for field in drop_hop_by_hop(reply.headers) if field[0].lower() != b"content-length"]
         await exchange.respond(reply.status, headers, body)
     except UpstreamFailed as failed:
         await exchange.respond(502, body=f"{failed}\n".encode())
     finally:
         await upstreams.close()
-
-
-def _decode_headers(fields: RawFields) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(fields)]
 
 
 def _has_token(authorization: str | None, token: str) -> bool:

@@ -135,9 +135,8 @@ class ProxiedRequest:
                 (name, _limit_encodings(value) if name.lower() == b"accept-encoding" else value)
                 for name, value in headers
             ]
-        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._trace.start_wait()
-        incoming = await self._rules.connector.send_request(self._want, pairs, self._body)
+        incoming = await self._rules.connector.send_request(self._want, headers, self._body)
         if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client left
             self._trace.end_wait()
             self.context.sink.mark_answered(str(self._want.origin))

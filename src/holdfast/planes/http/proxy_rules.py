@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
+from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.http.request import Origin, RequestTarget
@@ -61,7 +62,7 @@ class Connector:
         return cached
 
     async def send_request(
-        self, want: RequestTarget, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
+        self, want: RequestTarget, headers: Fields, body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamReply:
         """Forward a request."""
         service = self._nearby.get((want.origin.host, want.origin.port))

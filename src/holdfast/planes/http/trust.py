@@ -88,9 +88,13 @@ _ONE_BUNDLE = (
 TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
-def build_trust_variables(ca_file: str, own_file: str) -> dict[str, str]:
-    """Return the variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
-    return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
+def build_trust_variables(ca_file: str, own_file: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that make clients trust Holdfast, in addition to those of the user's `environ`.
+
+    Most read one bundle. Node adds a file to its own roots, and loads a file that makes it use the proxy.
+    """
+    options = add_node_preload(environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
+    return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file, "NODE_OPTIONS": options}
 
 
 def build_proxy_variables(url: str, loopback_declared: bool) -> dict[str, str]:

@@ -135,13 +135,10 @@ class McpHttpRequest:
 
     async def _send(self, body: bytes | None) -> UpstreamReply:
         """Forward the request, with the headers that the configuration sets for the server."""
-        own = {name.lower().encode("latin-1"): value for name, value in self._target.headers.items()}
-        passed = [
-            (name.decode("latin-1"), value.decode("latin-1"))
-            for name, value in drop_hop_by_hop(self._exchange.head.headers)
-            if name.lower() not in _OURS and name.lower() not in own
-        ]
-        headers = [*passed, *self._target.headers.items(), ("accept-encoding", "identity")]
+        own = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._target.headers.items()]
+        replaced = _OURS | {name.lower() for name, _ in own}
+        passed = [field for field in drop_hop_by_hop(self._exchange.head.headers) if field[0].lower() not in replaced]
+        headers = [*passed, *own, (b"accept-encoding", b"identity")]
         self._incoming = incoming = await self._upstreams.send(
             self._exchange.head.method, self._target.url, headers, body, read_s=_SILENCE_S, once=True
         )

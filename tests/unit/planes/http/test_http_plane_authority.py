@@ -114,7 +114,8 @@ def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):
 
 
 def test_variables_of_trust():
-    found = trust.build_trust_variables("/bundle.pem", "/own.pem")
+    found = trust.build_trust_variables("/bundle.pem", "/own.pem", {"NODE_OPTIONS": "--own"})
+    assert found.pop("NODE_OPTIONS") == f'--own --require "{trust.NODE_PRELOAD}"'
     assert set(found) == set(trust.TRUST_VARIABLES)
     assert found.pop("NODE_EXTRA_CA_CERTS") == "/own.pem"
     assert set(found.values()) == {"/bundle.pem"}

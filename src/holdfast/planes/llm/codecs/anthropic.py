@@ -18,7 +18,7 @@ from holdfast.planes.llm.codecs.codec import (
     edit_parts,
     split_pieces,
 )
-from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_json, as_text, to_json_text
+from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_json, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
@@ -58,7 +58,9 @@ class Anthropic(Codec):
         for block in as_list(fields.get("content")):
             kind = _find_kind(block)
             if kind == "call":
-                deltas.append(ToolCall(as_text(block.get("id")), as_text(block.get("name")), _read_arguments(block)))
+                deltas.append(
+                    ToolCall(as_text(block.get("id")), as_text(block.get("name")), read_arguments(block.get("input")))
+                )
             elif kind == "text" and (text := as_text(block.get("text"))):
                 deltas.append(Text(text))
         return Completion((*deltas, *_read_finish(fields), *_read_usage(as_dict(fields.get("usage")))), model)
@@ -89,11 +91,6 @@ def _find_kind(block: Any) -> PartKind:
     if kind == "text":
         return "text"
     return "call" if kind == "tool_use" else "other"
-
-
-def _read_arguments(block: dict[str, Any]) -> str:
-    arguments = block.get("input")
-    return "{}" if arguments is None else to_json_text(arguments)
 
 
 def _build_call_block(call: ToolCall, old: Any) -> dict[str, Any]:
@@ -203,7 +200,9 @@ class _Events:
 
 def _read_block_start(index: int, block: dict[str, Any], got: StreamedReply) -> None:
     if _find_kind(block) == "call":
-        got.add_call(index, as_text(block.get("id")), as_text(block.get("name")), otherwise=_read_arguments(block))
+        got.add_call(
+            index, as_text(block.get("id")), as_text(block.get("name")), otherwise=read_arguments(block.get("input"))
+        )
     elif _find_kind(block) == "text":
         got.add_text(as_text(block.get("text")))
 

@@ -11,11 +11,11 @@ from holdfast.planes.llm.codecs.loose import (
     as_number,
     as_optional_count,
     as_text,
+    read_arguments,
     read_text,
     replace_text,
-    to_json_text,
 )
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclaration
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclaration, replace_entries
 
 _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 
@@ -39,11 +39,9 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """Return the request with other texts in its tool results, and `is_error` on failed ones."""
-    if not isinstance(body.get("messages"), list):
-        return dict(body)
-    keys = iter([result.key for message in _read_messages(body) for result in message.results])
-    messages = [_replace_blocks(message, keys, changed, failed) for message in as_list(body.get("messages"))]
-    return {**body, "messages": messages}
+    return replace_entries(
+        body, "messages", _read_messages, lambda entry, keys: _replace_blocks(entry, keys, changed, failed)
+    )
 
 
 def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
@@ -70,8 +68,7 @@ def _read_message(role: str, content: Any, conversation: Conversation) -> None:
         )
     for block in blocks:
         if block.get("type") == "tool_use":
-            call_arguments = block.get("input")
-            arguments = "{}" if call_arguments is None else to_json_text(call_arguments)
+            arguments = read_arguments(block.get("input"))
             conversation.add_call(as_text(block.get("id")), as_text(block.get("name")), arguments)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, ErrorChunk, Finish, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec, PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
-from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, to_json_text
+from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, frame_as_array
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream, StreamedReply
@@ -127,10 +127,7 @@ def _find_kind(part: Any) -> PartKind:
 
 
 def _read_call(call: dict[str, Any]) -> ToolCall:
-    arguments = call.get("args")
-    return ToolCall(
-        as_text(call.get("id")), as_text(call.get("name")), "{}" if arguments is None else to_json_text(arguments)
-    )
+    return ToolCall(as_text(call.get("id")), as_text(call.get("name")), read_arguments(call.get("args")))
 
 
 def _build_part(call: ToolCall, old: Any) -> dict[str, Any]:

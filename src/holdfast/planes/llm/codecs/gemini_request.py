@@ -13,10 +13,11 @@ from holdfast.planes.llm.codecs.loose import (
     as_optional_count,
     as_text,
     parse_json,
+    read_arguments,
     read_text,
     to_json_text,
 )
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclaration
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclaration, replace_entries
 
 _WRAPPERS = ("result", "output", "content", "error")
 """Keys under which a result that is not an object is sent."""
@@ -69,10 +70,9 @@ def _read_schema(settings: dict[str, Any]) -> dict[str, Any] | None:
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """Return the request with other texts in its tool results; failed ones become `error`."""
-    if not isinstance(body.get("contents"), list):
-        return dict(body)
-    keys = iter([result.key for message in _read_messages(body) for result in message.results])
-    return {**body, "contents": [_replace_parts(content, keys, changed, failed) for content in body["contents"]]}
+    return replace_entries(
+        body, "contents", _read_messages, lambda entry, keys: _replace_parts(entry, keys, changed, failed)
+    )
 
 
 def _get_either(body: Mapping[str, Any], camel: str, snake: str) -> dict[str, Any]:
@@ -107,8 +107,7 @@ def _read_message(content: Any, conversation: Conversation) -> None:
         conversation.add_message("assistant" if as_dict(content).get("role") == "model" else "user", text)
     for part in parts:
         if call := _get_either(part, "functionCall", "function_call"):
-            call_arguments = call.get("args")
-            arguments = "{}" if call_arguments is None else to_json_text(call_arguments)
+            arguments = read_arguments(call.get("args"))
             conversation.add_call(as_text(call.get("id")), as_text(call.get("name")), arguments)
     return None
 

@@ -40,6 +40,11 @@ def to_json_text(value: Any) -> str:
     return value if isinstance(value, str) else dump_json(value).decode()
 
 
+def read_arguments(value: Any, otherwise: str = "{}") -> str:
+    """Return the arguments of a call as JSON text; `otherwise` if there are none."""
+    return otherwise if value is None else to_json_text(value)
+
+
 def as_raw_json(text: str) -> Any:
     """Return a JSON text, ready to be embedded in a larger value; other text, or a JSON string, stays text."""
     if text.lstrip()[:1] == '"':

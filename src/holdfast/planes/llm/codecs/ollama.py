@@ -19,11 +19,11 @@ from holdfast.planes.llm.codecs.loose import (
     as_raw_object,
     as_text,
     dump_json,
+    read_arguments,
     read_text,
-    to_json_text,
 )
 from holdfast.planes.llm.codecs.openai_chat_request import read_tools
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role, replace_entries
 from holdfast.planes.llm.codecs.sse import StreamLines
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
@@ -55,10 +55,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
-    if not isinstance(body.get("messages"), list):
-        return dict(body)
-    keys = iter([result.key for message in _read_messages(body) for result in message.results])
-    return {**body, "messages": [_change_message(message, keys, changed) for message in as_list(body.get("messages"))]}
+    return replace_entries(body, "messages", _read_messages, lambda entry, keys: _change_message(entry, keys, changed))
 
 
 def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
@@ -77,8 +74,7 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
         conversation.add_message(_ROLES.get(role, "user"), text)
         for call in map(as_dict, as_list(message.get("tool_calls"))):
             function = as_dict(call.get("function"))
-            call_arguments = function.get("arguments")
-            arguments = "{}" if call_arguments is None else to_json_text(call_arguments)
+            arguments = read_arguments(function.get("arguments"))
             conversation.add_call(as_text(call.get("id")), as_text(function.get("name")), arguments)
     return conversation.build_messages()
 
@@ -147,14 +143,9 @@ def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
     got.add_text(text)
     for at, call in enumerate(map(as_dict, as_list(message.get("tool_calls")))):
         function = as_dict(call.get("function"))
-        arguments = function.get("arguments")
         key = f"{got.count}.{at}"  # calls are never split, and their index is unreliable
-        got.add_call(
-            key,
-            as_text(call.get("id")),
-            as_text(function.get("name")),
-            "{}" if arguments is None else to_json_text(arguments),
-        )
+        arguments = read_arguments(function.get("arguments"))
+        got.add_call(key, as_text(call.get("id")), as_text(function.get("name")), arguments)
     if data.get("done") is True:
         if reason := as_text(data.get("done_reason")):
             got.set_finish("length" if reason == "length" else "tool_calls" if got.has_calls else "stop")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import CREATED, Codec, ReplyWriter, derive_id, split_pieces
-from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, to_json_text
+from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
@@ -79,9 +79,8 @@ def _is_function(call: Any) -> bool:
 
 def _read_call(call: Any) -> ToolCall:
     function = as_dict(as_dict(call).get("function"))
-    arguments = function.get("arguments")
-    text = "" if arguments is None else to_json_text(arguments)
-    return ToolCall(as_text(call.get("id")), as_text(function.get("name")), text)
+    arguments = read_arguments(function.get("arguments"), "")
+    return ToolCall(as_text(call.get("id")), as_text(function.get("name")), arguments)
 
 
 def _read_other_calls(choices: list[Any]) -> tuple[ToolCall, ...]:

@@ -21,7 +21,7 @@ from holdfast.planes.llm.codecs.loose import (
     replace_text,
     to_json_text,
 )
-from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclaration
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclaration, replace_entries
 
 INTERPRETER = "python_interpreter"
 """The framework's name for running code; used as the tool's name if the code calls several tools, or none."""
@@ -209,12 +209,10 @@ def read_strict_schema(form: Any) -> dict[str, Any] | None:
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
-    if not isinstance(body.get("messages"), list):
-        return dict(body)
-    keys = iter([result.key for message in _read_messages(body) for result in message.results])
-    sent = as_list(body.get("messages"))
-    read = zip(sent, read_written_calls(sent), strict=True)
-    return {**body, "messages": [_change_message(message, view, keys, changed) for message, view in read]}
+    views = iter(read_written_calls(as_list(body.get("messages"))))
+    return replace_entries(
+        body, "messages", _read_messages, lambda entry, keys: _change_message(entry, next(views), keys, changed)
+    )
 
 
 def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:

@@ -15,12 +15,20 @@ from holdfast.planes.llm.codecs.loose import (
     as_number,
     as_optional_count,
     as_text,
+    read_arguments,
     read_text,
     replace_text,
     to_json_text,
 )
 from holdfast.planes.llm.codecs.openai_chat_request import CUSTOM, echo_service_tier, read_strict_schema
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role, ToolDeclaration
+from holdfast.planes.llm.codecs.request import (
+    ChatMessage,
+    Conversation,
+    ModelRequest,
+    Role,
+    ToolDeclaration,
+    replace_entries,
+)
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
@@ -63,10 +71,7 @@ def _build_echo(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
-    if not isinstance(body.get("input"), list):
-        return dict(body)
-    keys = iter([result.key for message in _read_messages(body) for result in message.results])
-    return {**body, "input": [_change_item(item, keys, changed) for item in body["input"]]}
+    return replace_entries(body, "input", _read_messages, lambda entry, keys: _change_item(entry, keys, changed))
 
 
 def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
@@ -134,9 +139,8 @@ def read_item_text(item: dict[str, Any]) -> str:
 
 
 def read_call(item: dict[str, Any]) -> ToolCall:
-    arguments = item.get("arguments")
-    text = "" if arguments is None else to_json_text(arguments)
-    return ToolCall(as_text(item.get("call_id")), as_text(item.get("name")), text)
+    arguments = read_arguments(item.get("arguments"), "")
+    return ToolCall(as_text(item.get("call_id")), as_text(item.get("name")), arguments)
 
 
 def read_custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:

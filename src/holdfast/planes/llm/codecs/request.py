@@ -5,6 +5,7 @@ A Conversation collects its messages and links each tool result to its call.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -163,3 +164,20 @@ class Conversation:
     def _count(self, of: str) -> int:
         self._numbers[of] = n = self._numbers.get(of, 0) + 1
         return n
+
+
+def replace_entries(
+    body: Mapping[str, Any],
+    name: str,
+    read: Callable[[Mapping[str, Any]], Iterable[ChatMessage]],
+    change: Callable[[Any, Iterator[str]], Any],
+) -> dict[str, Any]:
+    """Return a request with the entries of its conversation as `change` leaves them.
+
+    `change` also gets the keys of the tool results, and takes one for each result in its entry.
+    """
+    entries = body.get(name)
+    if not isinstance(entries, list):
+        return dict(body)
+    keys = iter([result.key for message in read(body) for result in message.results])
+    return {**body, name: [change(entry, keys) for entry in entries]}
