@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from json import JSONDecodeError, JSONDecoder
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast.checks.patterns import explain_dead_pattern
 from holdfast.checks.wording import shorten
@@ -20,25 +20,27 @@ _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequire
 """Schema keys that hold no schemas."""
 _TOO_DEEP = "Recursion limit"
 """The validator's message if the value violates the schema and the part to show cannot be passed on."""
+Pairs: TypeAlias = list[tuple[str, Any]]
+"""The members of a JSON object in their order."""
 
 
 class DuplicateKey(ValueError):
     """An object has a duplicate key."""
 
 
-def parse(text: str, *, unique: bool = False) -> Any:
+def parse(text: str, *, unique: bool = False, build: Callable[[Pairs], dict[str, Any]] | None = None) -> Any:
     """Parse JSON; raises ValueError if it is invalid.
 
     With `unique` it also raises if an object has a duplicate key: a verdict must not depend on which of them a reader
-    takes.
+    takes. `build` makes each object from its members.
     """
-    hook = _reject_duplicates if unique else None
+    hook = _reject_duplicates if unique else build
     return parse_json(
         text, JSONDecoder(parse_constant=_reject_constant, parse_int=_parse_integer, object_pairs_hook=hook)
     )
 
 
-def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: Pairs) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:

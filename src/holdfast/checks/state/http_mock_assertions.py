@@ -123,7 +123,9 @@ def _judge_request(one: Assertion, request: StoredRequest, part: str) -> Asserti
         return AssertionResult(None, f"{shorten(one.field)} is not known: {request.hidden}")
     value = get_request_value(request, part)
     if value is MISSING:
-        return AssertionResult(False, f"there is nothing at {shorten(one.field)}", "request-missing")
+        unread = part.startswith("body") and parse_body(request.body) is MISSING
+        why = "; the body is not JSON, or has a duplicate key" if unread else ""
+        return AssertionResult(False, f"there is nothing at {shorten(one.field)}{why}", "request-missing")
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
         value = {**value, one.contains: ""}  # header names are case-insensitive
     return _build_result(shorten(one.field), "is as expected", _find_mismatch(one, value, body=part == "body"))

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from holdfast.checks.json_parts import find_path_error, parse, select_parts
+from holdfast.checks.json_parts import Pairs, find_path_error, parse, select_parts
 from holdfast.checks.state.recorded import KEPT
 from holdfast.checks.values import is_equal
 from holdfast.protocols.service import Mock, Recorded
@@ -96,8 +96,22 @@ def _is_match(request: StoredRequest, name: str, wanted: Any) -> bool:
     headers = join_headers(request)
     if name.lower() in headers:
         return headers[name.lower()] == (str(wanted).lower() if isinstance(wanted, bool) else str(wanted))
-    body = MISSING if request.hidden else parse_body(request.body)
-    return isinstance(body, dict) and name in body and is_equal(body[name], wanted)
+    members = [] if request.hidden else _list_members(request.body)
+    return any(key == name and is_equal(value, wanted) for key, value in members)
+
+
+def _list_members(body: str) -> Pairs:
+    """Return the members of a JSON object. Of two with one key, either may be the one that a reader takes."""
+    objects: list[Pairs] = []
+
+    def keep(pairs: Pairs) -> dict[str, Any]:
+        objects.append(pairs)  # the outermost object ends last
+        return dict(pairs)
+
+    try:
+        return objects[-1] if isinstance(parse(body, build=keep), dict) else []
+    except ValueError:
+        return []
 
 
 def join_headers(request: StoredRequest) -> dict[str, str]:
@@ -110,9 +124,9 @@ def join_headers(request: StoredRequest) -> dict[str, str]:
 
 
 def parse_body(body: str) -> Any:
-    """Return the body as JSON; MISSING if it is not JSON."""
+    """Return the body as JSON; MISSING if it is not JSON, or if readers may differ about a duplicate key."""
     try:
-        return parse(body)
+        return parse(body, unique=True)
     except ValueError:
         return MISSING
 

@@ -33,6 +33,15 @@ def judged(*assertions: dict[str, Any], requests: tuple[Recorded, ...] = ALL, dr
     return finding
 
 
+def test_a_duplicate_key_of_a_body_hides_no_value_and_proves_none() -> None:
+    twice = (request(body='{"to": "eve@x", "in": {"to": "bob@co"}, "to": "bob@co"}'),)
+    for to, count in (("eve@x", 1), ("bob@co", 1), ("ann@co", 0)):
+        found = judged({"field": "request_count", "filters": {"to": to}, "equals": count}, requests=twice)
+        assert found.passed is True, to
+    found = judged({"field": "last_request.body.to", "equals": "bob@co"}, requests=twice)
+    assert (found.passed, found.code, found.empty) == (False, "request-missing", True)
+
+
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
