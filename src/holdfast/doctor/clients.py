@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from holdfast.planes.llm.codecs.formats import find_route
 
 STATUS = 503
 
-_PYTHON = """
+_REQUESTS = """
 import sys, urllib.error, urllib.request
 for url in sys.argv[1:]:
     try:
@@ -31,6 +32,7 @@ for url in sys.argv[1:]:
     except OSError as broken:
         print(broken)
 """
+_PYTHON = [sys.executable, "-I", "-c", _REQUESTS]
 
 _NODE = """
 const http = require('http'), https = require('https'), tls = require('tls')
@@ -59,11 +61,10 @@ _OLD_NODE = (
 
 async def try_http(probe_site: ProbeSite) -> str:
     """Send one request that must pass to a local server and one that must meet its fault."""
-    url = f"{probe_site.plain}met"
-    async with probe_site.open_trial("http", _build_error(url)) as (environ, context):
-        out, err = await read_output([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
+    passing, failing = f"{probe_site.plain}passed", f"{probe_site.plain}met"
+    context, out, err = await _send_requests(probe_site, "http", failing, [*_PYTHON, passing, failing])
     passed, _, refused = out.strip().partition("\n")
-    _check(context, url, refused, err, _NO_PROXY)
+    _check(context, failing, refused, err, _NO_PROXY)
     if passed != f"200 {SERVED}":
         raise Unmet(f"an untouched request did not reach a local server: {passed or err.strip()[:300]}", _NO_PROXY)
     return "python's urllib: one call passed, one met its fault"
@@ -71,22 +72,20 @@ async def try_http(probe_site: ProbeSite) -> str:
 
 async def try_python(probe_site: ProbeSite) -> str:
     """HTTPS with the interpreter that runs Holdfast."""
-    return await _try(probe_site, "python", [sys.executable, "-I", "-c", _PYTHON], "python's urllib")
+    return await _try(probe_site, "python", _PYTHON, "python's urllib")
 
 
 async def try_curl(probe_site: ProbeSite) -> str:
     """HTTPS with curl, if it is installed."""
     curl = _find_program(probe_site, "curl")
-    return await _try(
-        probe_site, "curl", [curl, "-sS", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}"], curl
-    )
+    words = [curl, "-sS", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}"]
+    return await _try(probe_site, "curl", words, curl)
 
 
 async def try_node(probe_site: ProbeSite, way: str) -> str:
     """HTTPS with Node: `fetch`, or an `agent` that opens the tunnel itself."""
     node, url = _find_program(probe_site, "node"), f"{probe_site.secure}{way}"
-    async with probe_site.open_trial(f"node {way}", _build_error(url)) as (environ, context):
-        out, err = await read_output([node, "-e", _NODE, way, url], environ)
+    context, out, err = await _send_requests(probe_site, f"node {way}", url, [node, "-e", _NODE, way, url])
     status, _, version = out.strip().partition("\n")
     _check(context, url, status, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
     return f"node {version}: a fault met inside TLS"
@@ -94,14 +93,18 @@ async def try_node(probe_site: ProbeSite, way: str) -> str:
 
 async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
     url = f"{probe_site.secure}{name}"
-    async with probe_site.open_trial(f"https {name}", _build_error(url)) as (environ, context):
-        out, err = await read_output([*argv, url], environ)
+    context, out, err = await _send_requests(probe_site, f"https {name}", url, [*argv, url])
     _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
     return f"{shown}: a fault met inside TLS"
 
 
-def _build_error(url: str) -> Injection:
-    return Injection("tool", "*", "error", {"error_code": STATUS}, match_url=url)
+async def _send_requests(
+    probe_site: ProbeSite, name: str, failing: str, argv: Sequence[str]
+) -> tuple[LiveContext, str, str]:
+    """Run a client in a trial with an error at the URL `failing`; return its context, stdout and stderr."""
+    fault = Injection("tool", "*", "error", {"error_code": STATUS}, match_url=failing)
+    async with probe_site.open_trial(name, fault) as (environ, context):
+        return context, *await read_output(argv, environ)
 
 
 def _find_program(probe_site: ProbeSite, name: str) -> str:

@@ -32,13 +32,11 @@ from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.protocols.trial import TrialContext, WorldFindings
 from holdfast.reading.program_word import find_program_calls
 from holdfast.world.agent_mounts import MountedAgent
-from holdfast.world.audit import explain_refused_nesting
+from holdfast.world.audit import explain_refused_nesting, find_forbidden
 from holdfast.world.boxed_world import BoxedWorld
-from holdfast.world.forbidden import find_forbidden
 from holdfast.world.program_search import ProgramSearch, make_search
 from holdfast.world.sandbox.system import select_mounts
-from holdfast.world.site_worlds import SiteWorlds, WorldSettings
-from holdfast.world.unsupported import list_unsupported, refuse_lacking
+from holdfast.world.site_worlds import SiteWorlds, WorldSettings, list_unsupported, refuse_lacking
 from holdfast.world.world_factory import open_world
 
 OWN = Path(sys.executable).parent

@@ -248,12 +248,13 @@ class LiveContext:
             simulated=simulated,
             calls_made=self.calls_made,
         )
-        if not sink.exchanges:
-            return observation
+        return self._add_exchanges(observation) if sink.exchanges else observation
+
+    def _add_exchanges(self, observation: Observation) -> Observation:
         # Only the calm trials of hunts have exchanges; loading the codec of services would slow down every other run.
         from holdfast.planes.tcp.exchanges import hide_private_values
 
-        exchanges = sorted((read() for read in sink.exchanges), key=lambda one: one.ts)
+        exchanges = sorted((read() for read in self.sink.exchanges), key=lambda one: one.ts)
         return replace(observation, exchanges=hide_private_values(exchanges, to_builtins(observation)))
 
     def count_calls(self, answer: Answer) -> dict[str, int]:

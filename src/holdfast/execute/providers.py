@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -73,31 +73,16 @@ def _format_calls(count: int) -> str:
     return "1 call" if count == 1 else f"{count} calls"
 
 
-KEPT = 1_000
-"""Limit for an agent that invents names: it bounds memory."""
 SILENCE_MS = 10_000.0
 """A model that answers sooner is not slow."""
 _SHORT_MS = 1_000.0
 """An agent that gives up sooner and continues may have meant to: it may have asked two models in parallel."""
 
 
-class Providers:
-    """The time of the last answer of each provider, server or origin."""
-
-    def __init__(self) -> None:
-        self._answered: dict[str, float] = {}
-
-    def record_answer(self, at: str, when: float) -> None:
-        if at in self._answered or len(self._answered) < KEPT:
-            self._answered[at] = when
-
-    def has_answered_since(self, at: str, when: float) -> bool:
-        """Whether the provider answered after that time."""
-        return self._answered.get(at, -1.0) > when
-
-
-def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
+def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], answered: Mapping[str, float]) -> Iterator[str]:
     """Yield errors for each provider that was silent until the agent gave up, without a fault causing it.
+
+    `answered` has the time of the last answer of each.
 
     All waits for one provider add up, because client libraries retry. A provider that answered after a wait had begun
     was not silent: the agent asked twice, and took the first answer.
@@ -106,7 +91,7 @@ def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers
     for event in trace:
         if event.waited_ms and event.error_type == "client_gone" and not event.fault:
             at = name_provider(event)
-            if not providers.has_answered_since(at, event.ts):
+            if answered.get(at, -1.0) <= event.ts:
                 waits[at] = waits.get(at, (0.0, ""))[0] + event.waited_ms, event.tool
     turn = max(answer.turns, key=lambda turn: turn.latency_ms, default=None)
     for waited, what in waits.values():

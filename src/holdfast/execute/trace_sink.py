@@ -20,13 +20,15 @@ from holdfast.planes.describe import TARGET_KEPT, shorten_target
 from holdfast.planes.recorded_value import write_lost
 
 if TYPE_CHECKING:
-    from holdfast.execute.providers import Providers, RefusedCalls
+    from holdfast.execute.providers import RefusedCalls
 
 OnCall = Callable[[Trial, TraceEvent], None]
 
 S = TypeVar("S", bound=Struct)
 R = TypeVar("R", TraceEvent, FaultMet)
 
+PROVIDERS_KEPT = 1_000
+"""Limit for an agent that invents names: it bounds memory."""
 NOTES_KEPT = 100
 """Notes and errors stored per trial."""
 REPLIES_KEPT = 10_000_000
@@ -64,10 +66,11 @@ class LiveSink:
         self._replies = 0
         self._held: set[AttemptKey] = set()
         """Calls that faults may act on and that were not passed on yet."""
-        self._providers: Providers | None = None
+        self._answered: dict[str, float] = {}
+        """The time of the last answer of each provider, server or origin."""
         self._refused: RefusedCalls | None = None
 
-    # Most calm trials of a fast agent need neither of the two: they are created, and imported, at first use.
+    # Most trials block nothing: it is created, and imported, at first use.
     @property
     def refused(self) -> RefusedCalls:
         if self._refused is None:
@@ -75,14 +78,6 @@ class LiveSink:
 
             self._refused = RefusedCalls()
         return self._refused
-
-    @property
-    def providers(self) -> Providers:
-        if self._providers is None:
-            from holdfast.execute.providers import Providers
-
-            self._providers = Providers()
-        return self._providers
 
     @property
     def has_limits(self) -> bool:
@@ -151,7 +146,7 @@ class LiveSink:
         """Yield errors for the parties that gave the agent no answer, without a fault causing it."""
         from holdfast.execute.providers import find_silent_providers
 
-        yield from find_silent_providers(answer, self.trace, self.providers)
+        yield from find_silent_providers(answer, self.trace, self._answered)
         if self._refused is not None:
             yield from self._refused.explain_missing_model(self.trace)
 
@@ -178,15 +173,15 @@ class LiveSink:
             self.error_code = code
 
     def mark_answered(self, at: str) -> None:
-        self.providers.record_answer(at, self.now())
+        if at in self._answered or len(self._answered) < PROVIDERS_KEPT:
+            self._answered[at] = self.now()
 
     def note(self, text: str) -> None:
         _keep(self.notes, text)
 
     def list_notes(self) -> Sequence[str]:
         """Return the notes, and one with the number of calls that are not in the trace."""
-        side_calls = "" if self._refused is None else self._refused.side_calls
-        return [*self.notes, side_calls] if side_calls else self.notes
+        return [*self.notes, self.side_calls] if self.side_calls else self.notes
 
 
 def _shorten_target(event: TraceEvent) -> TraceEvent:

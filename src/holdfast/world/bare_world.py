@@ -158,6 +158,9 @@ _NOWHERE = Path("/dev/null")
 class BareWorld:
     """The world of an agent that runs without a sandbox. Close it if anything was opened in it."""
 
+    services: Mapping[str, Service] = {}
+    audit_gaps: Mapping[str, str] = {}
+
     __slots__ = ("_lent", "_machine", "_place", "audit_log", "context", "foreseen", "trace_log", "used")
 
     def __init__(self, context: TrialContext, machine: Machine) -> None:
@@ -187,20 +190,12 @@ class BareWorld:
         return self._machine.environ
 
     @property
-    def services(self) -> Mapping[str, Service]:
-        return {}
-
-    @property
     def planes(self) -> Planes | None:
         return self._machine.planes
 
     @property
     def remembered(self) -> dict[tuple[str, ...], object]:
         return self.foreseen
-
-    @property
-    def audit_gaps(self) -> Mapping[str, str]:
-        return {}
 
     async def place(self) -> MachinePlace:
         self.used = True

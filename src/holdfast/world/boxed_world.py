@@ -21,17 +21,15 @@ from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, Sandbox,
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import AnswerContent
 from holdfast.world.agent_mounts import Mounts
-from holdfast.world.audit import AuditLog
+from holdfast.world.audit import AuditLog, SecretSearch
 from holdfast.world.bare_world import read_left
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.file_texts import ChangedTexts, find_in_database, find_in_file
-from holdfast.world.forbidden import SecretSearch
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, remove_secrets
 from holdfast.world.service_planes import ServicePlanes, TrialServices
-from holdfast.world.site_worlds import SiteWorlds
+from holdfast.world.site_worlds import SiteWorlds, find_disturbed
 from holdfast.world.supervisors.messages import WORKSPACE
-from holdfast.world.unsupported import find_disturbed
 from holdfast.world.world_clock import WorldClock
 
 if TYPE_CHECKING:

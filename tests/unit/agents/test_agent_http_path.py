@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.answer_fields import ANSWER_KEYS, find_answer, to_text
+from holdfast.agents.conversation import ANSWER_KEYS, find_answer, to_text
 from holdfast.errors import AgentUnavailable
 from holdfast.reading.json_values import MISSING, compile_answer_path
 

@@ -7,17 +7,21 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.providers import KEPT, Providers, find_silent_providers
+from execute_sites import trial_of
+from holdfast.execute.providers import find_silent_providers
+from holdfast.execute.trace_sink import PROVIDERS_KEPT, LiveSink
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.trace import TraceEvent
 
 
 def test_names_that_an_agent_makes_up_do_not_fill_the_memory() -> None:
-    needed = Providers()
-    for n in range(2 * KEPT):
-        needed.record_answer(f"https://{n}", 1.0)
-    assert needed.has_answered_since(f"https://{KEPT - 1}", 0.0)
-    assert not needed.has_answered_since(f"https://{KEPT}", 0.0)
+    sink = LiveSink(trial_of())
+    for n in range(2 * PROVIDERS_KEPT):
+        sink.mark_answered(f"llm:{n}")
+    waits = [left(60_000, ts=-1.0, tool=str(n)) for n in (PROVIDERS_KEPT - 1, PROVIDERS_KEPT)]
+    sink.trace += waits
+    (silent,) = sink.find_unanswered(Answer((Turn("hi", "sorry", 60_000),)))
+    assert f" ms for {PROVIDERS_KEPT} " in silent
 
 
 def left(waited_ms: float, *, ts: float = 0.0, fault: str = "", tool: str = "m", plane: str = "llm") -> TraceEvent:
@@ -26,10 +30,8 @@ def left(waited_ms: float, *, ts: float = 0.0, fault: str = "", tool: str = "m",
 
 
 def told(latency_ms: float, ending: EndingKind, *events: TraceEvent, answered: float | None = None) -> list[str]:
-    needed = Providers()
-    if answered is not None:
-        needed.record_answer("llm:m", answered)
-    found = find_silent_providers(Answer((Turn("hi", "sorry", latency_ms, ending),)), events, needed)
+    times = {} if answered is None else {"llm:m": answered}
+    found = find_silent_providers(Answer((Turn("hi", "sorry", latency_ms, ending),)), events, times)
     return [re.search(r" ms for (.*) (?:until|and gave up)", text)[1] for text in found]  # type: ignore[index]
 
 

@@ -12,7 +12,7 @@ import pytest
 from golden_words import Golden
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.secrets.masker import Masker
-from holdfast.world.forbidden import SecretSearch, find_forbidden
+from holdfast.world.audit import SecretSearch, find_forbidden
 
 
 def event(type: str, **details: Any) -> AuditEvent:

@@ -9,7 +9,7 @@ from holdfast import plugins
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Determinism, Forbidden, IngressPort, Isolation, Network, ServiceSpec, Setup, WorldSpec
-from holdfast.world import unsupported as asked
+from holdfast.world import site_worlds as asked
 
 
 def opened(backend):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.world import AuditSettings, Isolation, Resources, WorldSpec
-from holdfast.world.unsupported import refuse_lacking, select_lacking
+from holdfast.world.site_worlds import refuse_lacking, select_lacking
 from refused import refused
 
 MACHINE = (Isolation("network", True), Isolation("cpu limit", False, "no cgroup"), Isolation("ipc", False, "shared"))

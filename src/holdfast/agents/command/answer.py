@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.agents.answer_fields import to_text
+from holdfast.agents.conversation import to_text
 from holdfast.model.codec import make_encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.shorten import shorten

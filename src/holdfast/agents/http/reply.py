@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.agents.answer_fields import find_answer, to_text
+from holdfast.agents.conversation import find_answer, to_text
 from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
 from holdfast.errors import HarnessError
 from holdfast.model.observation import EndingCause, EndingKind

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-from holdfast.agents.answer_fields import CONTENT_KEYS
+from holdfast.agents.conversation import CONTENT_KEYS
 
 _AI = ("ai", "AIMessageChunk", "assistant")
 _HUMAN = ("human", "HumanMessageChunk", "user")

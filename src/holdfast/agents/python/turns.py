@@ -210,8 +210,7 @@ async def take_turn(
 
     `agent_input` is the agent's input if it is more than the question.
     """
-    if agent_input is None:
-        agent_input = prompt
+    agent_input = prompt if agent_input is None else agent_input
     pieces: list[str] = []
 
     def keep(text: str) -> None:

@@ -28,9 +28,15 @@ from typing import NamedTuple
 
 from holdfast.processes.leftovers import die_with_parent
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.exec_attempt import AT_FDCWD, ExecImage, find_leader, is_executing, read_attempt
-from holdfast.world.sandbox.file_calls import list_reported_calls
 from holdfast.world.sandbox.file_watch import FileWatch
+from holdfast.world.sandbox.stopped_calls import (
+    AT_CWD,
+    ExecImage,
+    find_leader,
+    is_executing,
+    list_reported_calls,
+    read_attempt,
+)
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage
 
@@ -125,7 +131,7 @@ class _RecorderLoop:
         if call == self._exiting:
             self._lives.on_exit(pid, arguments[0] & 0xFF)
         elif call == self._executing:
-            self._begin(pid, AT_FDCWD, *arguments[:2])
+            self._begin(pid, AT_CWD, *arguments[:2])
         elif call == self._executing_at:
             self._begin(pid, *arguments[:3])
         with suppress(OSError):  # killed while it waited

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from holdfast.processes.leftovers import OWN_COMMAND
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.exec_attempt import read_string
-from holdfast.world.sandbox.file_calls import AT_CWD, FileUse, list_uses, list_write_calls
+from holdfast.world.sandbox.stopped_calls import AT_CWD, FileUse, list_uses, list_write_calls, read_string
 from holdfast.world.supervisors.messages import HOME, WORKSPACE, WatchOrder
 
 _PAGE = 4096

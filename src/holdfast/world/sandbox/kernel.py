@@ -168,35 +168,23 @@ BANNED = ("io_uring_setup", "add_key", "request_key", "keyctl", "bpf", "perf_eve
 """
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_NUMBERS = {  # on x86_64 and aarch64
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "exit_group": (231, 94),
+    "io_uring_setup": (425, 425),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+}
 NUMBERS: Mapping[str, Mapping[str, int]] = {
-    "x86_64": {
-        "socket": 41,
-        "socketpair": 53,
-        "execve": 59,
-        "execveat": 322,
-        "exit_group": 231,
-        "io_uring_setup": 425,
-        "add_key": 248,
-        "request_key": 249,
-        "keyctl": 250,
-        "bpf": 321,
-        "perf_event_open": 298,
-        "userfaultfd": 323,
-    },
-    "aarch64": {
-        "socket": 198,
-        "socketpair": 199,
-        "execve": 221,
-        "execveat": 281,
-        "exit_group": 94,
-        "io_uring_setup": 425,
-        "add_key": 217,
-        "request_key": 218,
-        "keyctl": 219,
-        "bpf": 280,
-        "perf_event_open": 241,
-        "userfaultfd": 282,
-    },
+    machine: {name: numbers[column] for name, numbers in _NUMBERS.items()}
+    for column, machine in enumerate(ARCHITECTURES)
 }
 
 

@@ -4,16 +4,22 @@ import os
 
 import pytest
 
-from holdfast.world.sandbox import file_calls
-from holdfast.world.sandbox.file_calls import AT_CWD, list_path_calls, list_reported_calls, list_uses, list_write_calls
+from holdfast.world.sandbox import stopped_calls
 from holdfast.world.sandbox.kernel import NUMBERS
+from holdfast.world.sandbox.stopped_calls import (
+    AT_CWD,
+    list_path_calls,
+    list_reported_calls,
+    list_uses,
+    list_write_calls,
+)
 
 MACHINES = list(NUMBERS)
 
 
 def number(name):
     """Of a call that both machines have, or only this one."""
-    return next(n for n, paths in list_path_calls().items() if paths is file_calls._CALLS[name].paths)
+    return next(n for n, paths in list_path_calls().items() if paths is stopped_calls._CALLS[name].paths)
 
 
 def only(name, *arguments):
@@ -24,7 +30,7 @@ def only(name, *arguments):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_two_calls_share_a_number(machine):
     at = MACHINES.index(machine)
-    named = [call.numbers[at] for call in file_calls._CALLS.values() if call.numbers[at] is not None]
+    named = [call.numbers[at] for call in stopped_calls._CALLS.values() if call.numbers[at] is not None]
     everything = [*named, *list_write_calls(machine)]
     assert len(everything) == len(set(everything))
     assert len(list_path_calls(machine)) == len(named)

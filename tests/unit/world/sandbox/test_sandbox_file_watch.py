@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.world.sandbox.file_calls import FileUse
 from holdfast.world.sandbox.file_watch import FileWatch, WatchedFault, is_blocked
+from holdfast.world.sandbox.stopped_calls import FileUse
 from holdfast.world.supervisors.messages import WatchOrder, read_watch, write_order
 
 LOOK = FileUse(0, 0, exists=True)
@@ -114,7 +114,7 @@ def test_our_own_processes_count_for_nothing(tmp_path):
     import ctypes
     import os
 
-    from holdfast.world.sandbox.file_calls import list_path_calls
+    from holdfast.world.sandbox.stopped_calls import list_path_calls
 
     watch = FileWatch(b"/bin/sh")
     watch.add(1, WatchOrder("gone", "f", ()), "")

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.world.sandbox.file_calls import AT_CWD, FileUse
 from holdfast.world.sandbox.file_watch import InsideView, count_needed_pages, is_out_of_room
+from holdfast.world.sandbox.stopped_calls import AT_CWD, FileUse
 
 MUCH = 2**50
 

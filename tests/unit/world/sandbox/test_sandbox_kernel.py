@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.file_calls import list_reported_calls
+from holdfast.world.sandbox.stopped_calls import list_reported_calls
 
 ALLOW, REFUSE, TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
 MACHINES = list(kernel.NUMBERS)

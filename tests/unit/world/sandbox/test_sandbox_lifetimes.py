@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast.world.sandbox.command_recorder import CHAIN, Lifetimes
-from holdfast.world.sandbox.exec_attempt import ExecImage, find_leader, is_executing
+from holdfast.world.sandbox.stopped_calls import ExecImage, find_leader, is_executing
 from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage, decode_ends, encode_ends
 
 OTHER = ExecImage(b"another", b"image")
