@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from time import perf_counter
+from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.execute.context import OnFault
@@ -21,7 +23,7 @@ OnStart = Callable[[Trial], None]
 Store = Callable[[Trial, Observation], Observation]
 """Stores an observation and returns its stored form."""
 Observed = tuple[Trial, Observation]
-RunTrial = Callable[[Trial], Awaitable[Observed]]
+RunTrial = Callable[[Trial], Coroutine[Any, Any, Observation]]
 
 BREATH_S = 0.05
 """How long trials that never wait may keep the loop from handling signals: a Ctrl-C must not seem lost."""
@@ -53,13 +55,12 @@ class LocalExecutor:
         on_call: OnCall | None = None,
         store: Store | None = None,
     ) -> AsyncGenerator[Observed, None]:
-        async def run(trial: Trial) -> Observed:
-            observation = await run_trial(self.site, trial, on_fault, on_call)
-            # Stored before the slot takes another trial, so a kill loses only trials that are still running.
-            return trial, observation if store is None else store(trial, observation)
-
         feed = iter(trials) if started is None else _announce_trials(trials, started)
-        return _run_serially(run, feed) if self.concurrency == 1 else _run_in_parallel(run, feed, self.concurrency)
+        run = partial(run_trial, self.site, on_fault=on_fault, on_call=on_call)
+        keep: Store = store or (lambda trial, observation: observation)
+        if self.concurrency == 1:
+            return _run_serially(run, feed, keep)
+        return _run_in_parallel(run, feed, keep, self.concurrency)
 
     async def close(self) -> None:
         await self.site.close()
@@ -72,34 +73,42 @@ def _announce_trials(trials: Iterable[Trial], started: OnStart) -> Iterator[Tria
         yield trial
 
 
-async def _run_serially(run: RunTrial, feed: Iterator[Trial]) -> AsyncGenerator[Observed, None]:
+async def _run_serially(run: RunTrial, feed: Iterator[Trial], keep: Store) -> AsyncGenerator[Observed, None]:
     breath = perf_counter()
     for trial in feed:
-        yield await run(trial)
+        yield trial, keep(trial, await run(trial))
         if perf_counter() - breath > BREATH_S:
             await asyncio.sleep(0)
             breath = perf_counter()
 
 
-async def _run_in_parallel(run: RunTrial, feed: Iterator[Trial], slots: int) -> AsyncGenerator[Observed, None]:
-    running: list[asyncio.Task[Observed]] = []
-    ended: list[asyncio.Task[Observed]] = []
+async def _run_in_parallel(
+    run: RunTrial, feed: Iterator[Trial], keep: Store, slots: int
+) -> AsyncGenerator[Observed, None]:
+    running: dict[asyncio.Task[Observation], Trial] = {}
+    ended: list[Observed] = []
+    failed: list[asyncio.Task[Observation]] = []
     try:
         while True:
-            # Free slots take their next trials before the judge gets the ended ones, so judging delays no trial. A
-            # judge that is far behind holds up this generator: there are never more waiting observations than slots.
-            running += [asyncio.ensure_future(run(trial)) for trial in islice(feed, slots - len(running))]
-            for task in sorted(ended, key=lambda task: task.exception() is not None):  # a failure ends the execution
-                yield task.result()
+            # Ended trials are stored before their slots take others, so a kill loses only trials that still run. The
+            # slots take others before the judge gets the ended ones, so judging delays no trial. A judge that is far
+            # behind holds up this generator: there are never more waiting observations than slots.
+            for trial in islice(feed, 0 if failed else slots - len(running)):
+                running[asyncio.ensure_future(run(trial))] = trial
+            for one in ended:
+                yield one
+            for task in failed:
+                task.result()  # raises: a failure ends the execution
             if not running:
                 return
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            ended = [task for task in running if task.done()]
-            running = [task for task in running if task not in ended]
+            done = {task: running.pop(task) for task in [*running] if task.done()}
+            failed = [task for task in done if task.exception() is not None]
+            ended = [(trial, keep(trial, task.result())) for task, trial in done.items() if task not in failed]
     finally:
         for task in running:
             task.cancel()
-        await asyncio.gather(*running, *ended, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 VARIABLE = "HOLDFAST_UVLOOP"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from socket import AF_INET, SOCK_STREAM, socket
 from typing import TYPE_CHECKING
 
@@ -155,6 +156,10 @@ class ServicePlanes:
     parts: AsyncExitStack
     carried: list[TcpPlane] = field(default_factory=list)
 
+    @cached_property
+    def addresses(self) -> tuple[ServiceAddress, ...]:
+        return assign_addresses(self.spec)
+
     def stop_faults(self) -> None:
         """Stop the faults once the agent has ended, so that they do not act on connections of checks."""
         for plane in self.carried:
@@ -170,7 +175,7 @@ class ServicePlanes:
         if unresolved:
             await self._open_name_plane(unresolved)
         reachable = {}
-        for address in assign_addresses(self.spec):
+        for address in self.addresses:
             await self._open_ports(address)
             reachable[address.service.name] = self._find_agent_address(address)
         return reachable
@@ -178,18 +183,18 @@ class ServicePlanes:
     def _list_mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
         """Return the real address of each mock, by every name and port that refers to it."""
         real: dict[tuple[str, int], tuple[str, int]] = {}
-        for address in assign_addresses(self.spec):
+        hosts = list_hosts(self.spec).items()
+        for address in self.addresses:
             mock = self.services[address.service.name]
             if isinstance(mock, Mock) and not isinstance(mock.upstream, str):
-                names = [name for name, host in list_hosts(self.spec).items() if host == address.host]
+                names = [name for name, host in hosts if host == address.host]
                 real |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
         return real
 
     async def _open_name_plane(self, unresolved: frozenset[str]) -> None:
-        everything = list_hosts(self.spec)
-        resolvable = {name: everything[name] for name in everything.keys() - list_hosts(self.spec, unresolved).keys()}
-        by_host = {address.host: address.service.name for address in assign_addresses(self.spec)}
-        names = {name: (by_host[host], host) for name, host in resolvable.items()}
+        resolved = list_hosts(self.spec, unresolved)
+        by_host = {address.host: address.service.name for address in self.addresses}
+        names = {name: (by_host[host], host) for name, host in list_hosts(self.spec).items() if name not in resolved}
         plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self.context)
         self.parts.push_async_callback(plane.close)
 

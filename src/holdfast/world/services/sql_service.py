@@ -72,6 +72,8 @@ class StatementLog(ABC, Generic[AgentSession]):
 
     entry: ClassVar[re.Pattern[bytes]]
     """Matches the start of an entry; its group `session` is the number of the session."""
+    continuation: ClassVar[re.Pattern[bytes]]
+    """Matches a line that belongs to the entry before it; its group `more` is the text that the line adds."""
 
     def __init__(self, remember: Callable[[], AgentSession]) -> None:
         self.tally = WriteTally()
@@ -85,9 +87,9 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._ours.add(number)
 
     def add_line(self, line: bytes) -> None:
-        more = self.read_continuation(line)
+        more = self.continuation.match(line)
         if more is not None and self._pending:
-            self._pending += (b"\n" + more)[: LINE_LIMIT - len(self._pending)]
+            self._pending += (b"\n" + more["more"])[: LINE_LIMIT - len(self._pending)]
             return
         self.flush()
         self._pending += line
@@ -98,10 +100,6 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._pending.clear()
         if entry is not None and int(entry["session"]) not in self._ours:
             self.read_entry(self._get_session(int(entry["session"])), entry)
-
-    @abstractmethod
-    def read_continuation(self, line: bytes) -> bytes | None:
-        """Return the text that the line adds to the entry before it; None if it begins a new one."""
 
     @abstractmethod
     def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:

@@ -80,13 +80,11 @@ class MyLog(StatementLog[_MysqlAgentSession]):
     """
 
     entry = _ENTRY
+    continuation = re.compile(rb"(?!%b)(?P<more>.*)" % _ENTRY.pattern, re.DOTALL)
 
     def __init__(self, database: str) -> None:
         super().__init__(_MysqlAgentSession)
         self._database = database
-
-    def read_continuation(self, line: bytes) -> bytes | None:
-        return line if _ENTRY.match(line) is None else None
 
     def read_entry(self, session: _MysqlAgentSession, entry: re.Match[bytes]) -> None:
         text = entry[3].decode("utf-8", "replace")

@@ -104,14 +104,12 @@ class PgLog(StatementLog[_PgAgentSession]):
     """Reads PostgreSQL's log."""
 
     entry = _ENTRY
+    continuation = re.compile(rb"\t(?P<more>.*)", re.DOTALL)
 
     def __init__(self) -> None:
         super().__init__(_PgAgentSession)
         self.default = "public"
         """The schema whose tables are named without it."""
-
-    def read_continuation(self, line: bytes) -> bytes | None:
-        return line[1:] if line.startswith(b"\t") else None
 
     def read_entry(self, session: _PgAgentSession, entry: re.Match[bytes]) -> None:
         if entry[3] != b"LOG":  # the session's last statement failed
