@@ -35,6 +35,8 @@ def fill_command(command: str) -> str:
 
     The shell expands the variable and does not execute its value as code.
     """
+    # A value is never pasted into the command, where the shell would run it. Its variable is, quoted so that the shell
+    # neither splits nor expands the value, whatever quotes surround the placeholder.
     walk = _ShellScanner(command)
     parts: list[str] = []
     while walk.at < len(command):

@@ -194,6 +194,7 @@ def _get_program_word(agent: AgentSpec) -> str:
 
 
 def _build_lookup(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
+    # Looking is done on paths alone: no sandbox is opened, so this also works where none can be.
     there = system.find_shared()
     same = {path: path for path in (*there.folders, *there.links, *links)}
     return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in shown.items()}})

@@ -79,6 +79,7 @@ async def open_site(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
         (root / "model.yaml").write_text(_SCRIPT, encoding="utf-8")
         # Bound but never listening: a client that bypasses the proxy is refused.
         nobody.bind(("127.0.0.1", 0))
+        # The address without a server proves that a fault itself answered: a real reply cannot come from there.
         server = await serve(_answer)
         try:
             plain = f"http://127.0.0.1:{server.port}/"

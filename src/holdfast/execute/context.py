@@ -65,6 +65,8 @@ class LiveInjector:
 
     def add_fault(self, fault: FaultMet) -> None:
         sink = self._sink
+        # A plane may report a fault when the observation is already complete: a late thread, or a client that stays
+        # connected. It belongs to no trial then.
         if sink.closed:
             return
         fault = sink.make_storable(sink.limit_reply(fault))
@@ -76,6 +78,7 @@ class LiveInjector:
     def amend_fault(self, fault: FaultMet) -> None:
         if self._sink.closed:
             return
+        # A call that is retried may have several entries of one injection; the outcome is that of the newest.
         for at in reversed(self._entries.get((fault.plane, fault.target, fault.call), ())):
             if self.ledger[at].index == fault.index:
                 if fault.delayed and self.ledger[at].effect != "met":

@@ -61,6 +61,8 @@ class _SiteOpening:
             return await self.open_agent(self.resolve_section({}))
         if not has_param_references(spec.agent):
             return await self.open_agent(self.resolve_section(spec.params[0]))
+        # Each combination of parameters has its own agent, because its section refers to them. The first site holds the
+        # others: callers see one site, and close one.
         first: Site | None = None
         try:
             for params in spec.params:

@@ -32,6 +32,8 @@ class RefusedCalls:
     def merge_repeat(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
         """Count the call in an equal one of the trace; return False if there is none, and reserve its position."""
         host = urlsplit(event.tool.partition(" ")[2]).netloc
+        # Equal calls are one entry with a count, and from some number on all calls to one host are. An agent that
+        # retries a blocked call forever must not fill the trace.
         key = f"{event.tool} {event.digest}"
         if key not in self._places and self._at_host[host] >= EACH_HOST:
             key = host

@@ -145,6 +145,7 @@ class RayExecutor:
     def _assign_batches(self, feed: Iterator[Trial], started: OnStart | None) -> None:
         """Give a batch to every worker with room; none gets a second one while another has none."""
         deep, workers = (1, self._pool.workers[:1]) if self._single else (AHEAD, self._pool.workers)
+        # Breadth first: every worker gets a batch before any of them gets its next one.
         for ahead in range(1, deep + 1):
             for worker in workers:
                 if len(worker.batches) < ahead:
@@ -225,6 +226,8 @@ class RayExecutor:
 
     def _update_costs(self, batch: Batch, size: int) -> None:
         """Update the expected cost of a trial, to size the next batches."""
+        # The time is a moving average. The size follows a larger result immediately and a smaller one slowly, because
+        # results that are too large fill the memory of the cluster.
         many = len(batch.trials)
         took = (perf_counter() - batch.begun) / AHEAD / many
         self._trial_s = took if not self._trial_s else 0.7 * self._trial_s + 0.3 * took
@@ -250,6 +253,9 @@ class RayExecutor:
         for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
             del self._under_way[future]
             future.add_done_callback(_mark_handled)
+        # A worker runs its first batch, and any trial of that batch may have killed it. They are repeated one by one,
+        # which shows which one it was. The other batches had not begun: they are innocent, and are simply handed out
+        # again.
         at_work, *waiting = worker.batches
         worker.batches.clear()
         self._lost += 1

@@ -161,6 +161,8 @@ class WorkerPool:
         self.refused.setdefault((masked.machine, masked.refused), masked)
         if report.node:
             self._barred.add(report.node)
+        # Another machine may do better, unless the spec itself is the cause. The budget keeps a cluster of unfit
+        # machines from opening workers forever.
         if not report.config and self._elsewhere > 0 and self._list_other_nodes():
             self._elsewhere -= 1
             self.open_another()

@@ -100,6 +100,8 @@ def add_position(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
 
 def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
     """Return the world of one trial with its references resolved."""
+    # References are replaced in plain values, which are then converted: so a filled-in value is checked like a written
+    # one.
     plain = msgspec.to_builtins(world)
 
     def fill(trial: Trial) -> WorldSpec:

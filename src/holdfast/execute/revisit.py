@@ -52,6 +52,7 @@ async def revisit(
     tell: TellText,
 ) -> int:
     """Run a shell or a command in the world; return its exit code. `tell` receives what is missing."""
+    # The shell shares this terminal, so a hang-up reaches Holdfast, too: it must still close the world.
     _end_on_signals()
     for note in kept_world.notes:
         tell(note)

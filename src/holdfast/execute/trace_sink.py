@@ -90,6 +90,7 @@ class LiveSink:
             self.limit = self._meter.find_exceeded_limit(event, [*self.trace, event])
             if self.limit and self.on_limit is not None:
                 self.on_limit()
+        # The limits above count every call; only what is stored is bounded.
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return

@@ -149,6 +149,8 @@ async def _observe_trial(
     attempt = 0
     while True:
         attempt += 1
+        # Each attempt has its own context, so that nothing of a failed one is judged. Only an attempt in which the
+        # agent did nothing wrong itself is repeated: its failures are results, and repeating would hide them.
         context = LiveContext(trial, on_fault, on_call, site.limits)
         try:
             answer = await _run_agent(site, trial, context)

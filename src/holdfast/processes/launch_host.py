@@ -35,6 +35,8 @@ def spawn(fds: list[int]) -> int:
     """
     written, *stdio = fds
     argv, env, cwd = unpack_program(os.pread(written, os.fstat(written).st_size, 0))
+    # posix_spawnp takes no working folder and searches the PATH of this process, so both are set here. A keeper runs
+    # one program at a time and has no threads: nobody else sees the change.
     os.chdir(cwd)
     os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp searches
     return os.posix_spawnp(
@@ -74,6 +76,7 @@ def receive_order(control: socket.socket) -> tuple[int, list[int]] | None:
         ticket, fds, _, _ = socket.recv_fds(control, TICKET, 4)
     except OSError:
         return None
+    # recv_fds drops the close-on-exec flag. Without it, every later program would inherit the descriptors of this one.
     for fd in fds:
         os.set_inheritable(fd, False)
     return (int.from_bytes(ticket, "big"), list(fds)) if ticket else None
@@ -131,6 +134,8 @@ class LaunchHost(SpareChild):
 
     def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
         """Remove the keeper; if it was killed, kill its program here."""
+        # A keeper that was killed could not clean up after its program. This process is the next subreaper above it, so
+        # the program and its daemons are its own children by now.
         ticket = self._keepers.pop(pid, 0)
         spare = spare or pid in self._free
         self._free.discard(pid)
@@ -235,6 +240,8 @@ def rehearse() -> None:
 
 def linger(group: int) -> None:
     """Give the rest of a group time to end: if a shell started the agent, the shell has ended first."""
+    # A group lives as long as one of its processes does, and signal 0 tells whether it lives. Dead members are reaped,
+    # because a zombie counts as a member, too.
     until = time.monotonic() + LINGER_S
     while time.monotonic() < until:
         try:
@@ -250,6 +257,8 @@ def main() -> None:
     """Run until the control socket closes."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)  # no agent may inherit it
+    # Daemons become children of the nearest subreaper when their parent ends. If that were init, nobody could find
+    # them.
     keep_orphans()
     gc.collect()
     gc.freeze()  # keepers share these pages; a garbage collection would copy them

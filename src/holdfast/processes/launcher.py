@@ -59,12 +59,15 @@ class Launcher:
         program, begun = Program(None, self.listen, memory_end), self._loop.create_future()
         self._tickets += 1
         ticket = self._tickets
+        # Registered before the order is sent, because the report of the start may arrive before this task runs again.
         self._programs[ticket], self._starting[ticket] = program, begun
         try:
             with _write_to_file(order) as written:
                 await self._send_order(ticket, (written.fileno(), *stdio))
             async with asyncio.timeout(KILL_S):
                 refused = await begun
+        # An interrupted start may still happen in the host. A program that is known by now is killed here; one that is
+        # reported later has no entry any more, and is killed by the handler of that report.
         except BaseException as interrupted:
             if self._programs.pop(ticket, None) is not None:  # if it starts nevertheless, it is killed then
                 kill_group(program.pid, signal.SIGKILL)
@@ -163,6 +166,8 @@ class Launcher:
         self._gone.set()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.5)  # the socket closes slightly before the process is gone
+        # A host that was killed left its daemons to init. Only the mark in their environment still tells that they are
+        # ours.
         left: set[int] = set()
         if process.poll() != 0:
             kill_group(process.pid, signal.SIGKILL)
@@ -196,6 +201,7 @@ def spawn_own_program(
 
 def _write_to_file(data: bytes) -> IO[bytes]:
     """Return the data as a file, in memory if possible: an order of any size fits into one message."""
+    # A message has a maximum size, which arguments and environment may exceed. A descriptor of a file has none.
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
     else:

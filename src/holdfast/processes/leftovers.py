@@ -88,6 +88,7 @@ def end_orphans(spared: set[int]) -> set[int]:
 def end_marked(name: str, value: str) -> set[int]:
     """Kill every process whose environment has this variable; return the survivors."""
     mark = f"{name}={value}".encode()
+    # A process may fork between the look at it and its end. So this repeats until a round finds nobody with the mark.
     killed: set[int] = set()
     for _ in range(ROUNDS):
         killed = {pid for pid in _list_processes() if _is_marked(pid, mark)}

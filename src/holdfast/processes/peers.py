@@ -65,6 +65,7 @@ def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
 
 def _read_shut_directions(answer: bytes) -> int:
     """Return the directions that its own process has shut; if the kernel does not say, it reads no more."""
+    # A netlink attribute begins with its size and kind, and is padded to a multiple of four bytes.
     at = _INODE_AT + 4
     while at + _ATTRIBUTE.size < len(answer):
         size, kind = _ATTRIBUTE.unpack_from(answer, at)

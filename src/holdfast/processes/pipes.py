@@ -56,6 +56,7 @@ class Tail:
             return
         if self.watch is not None:
             self.watch(data)
+        # Cut only at twice the size: then each byte is moved at most once, however small the pieces are.
         self._data += data
         if len(self._data) > 2 * self._size:
             del self._data[: len(self._data) - self._size]
@@ -105,6 +106,8 @@ class Tail:
 
 def _unbox(text: str) -> list[str]:
     """Return the lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
+    # `box` collects the rows of an open box. The first line that is not one of its rows closes it: its lower border, or
+    # text after a box that was cut off.
     lines: list[str] = []
     box: list[str] | None = None
     for line in text.splitlines():
@@ -201,6 +204,7 @@ class Inlet:
         self.child_end, self._ours = os.pipe()
         self._closed = False
         os.set_blocking(self._ours, False)
+        # Most inputs fit into the pipe and are written immediately; only a longer one needs the loop.
         self._write()
         if not self._closed:
             self._loop.add_writer(self._ours, self._write)

@@ -81,6 +81,7 @@ class Program:
         grace_s = GRACE_S if grace_s is None else grace_s
         if self.ended:
             return
+        # A polite end first: an agent may have children of its own to stop, or a file to finish.
         if grace_s:
             self._send(signal.SIGTERM)
             if await self.wait_for_end(grace_s):
@@ -170,6 +171,7 @@ async def run_to_end(
             in_time = await program.wait_for_end(timeout_s)
         finally:
             await program.end(0.0)
+        # The report of the end may overtake the last output: what is in the pipes by now was printed before it.
         pipes.drain()
     finally:
         pipes.close()

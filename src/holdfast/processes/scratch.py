@@ -31,6 +31,8 @@ def make(kind: str, *, in_memory: bool = False) -> Path:
 
     fast = in_memory and os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK | os.X_OK)
     path = Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-{os.getpid()}-", dir=_MEMORY if fast else None))
+    # The process id in the name may be reused, or may be that of another container. The kernel releases the lock with
+    # its last holder, so a lock that can be taken belongs to nobody.
     fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     _held[path] = fd

@@ -120,6 +120,7 @@ class Terminal:
 
     def _type_replies(self) -> None:
         """Type all due replies: each expected text is searched after the one before."""
+        # The text up to an expected one is used up, so that the same words on the screen do not trigger two replies.
         while self._lines and (at := self._unread.find(self._lines[0].expect)) >= 0:
             line = self._lines.pop(0)
             self._unread = self._unread[at + len(line.expect) :]
@@ -145,6 +146,8 @@ class PlainScreen:
 
     def strip_codes(self, data: bytes) -> bytes:
         """Return the text of these bytes and of those held back before."""
+        # A control code may be split between two reads. What may be the beginning of one is held back until the rest
+        # arrives; what is longer than any code is text after all.
         data = self._pending + data
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()

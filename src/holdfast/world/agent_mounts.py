@@ -34,6 +34,7 @@ class Mounts(Struct, frozen=True):
 
         A backend that cannot mount files keeps the original paths.
         """
+        # Longest first: a file within another visible folder must not be replaced by that folder's path.
         moved = {path: sandbox.inside(path) for path in sorted(self.visible, key=len, reverse=True)}
         if all(path == there for path, there in moved.items()):
             return agent

@@ -214,6 +214,8 @@ class SecretSearch:
         """Add output; a secret may begin in earlier output."""
         if not self._unsaid:
             return
+        # A secret may be split between two pieces of output, in any encoding: so the end of the last piece is searched
+        # again, as long as the longest encoded form of any secret.
         window = self._end + data
         text = window.decode("utf-8", "surrogateescape")
         leaked = {name for name, ways in self._unsaid.items() if any(way.is_in(text) for way in ways)}

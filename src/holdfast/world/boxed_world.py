@@ -222,6 +222,9 @@ class BoxedWorld:
 
     async def settle(self, began: float) -> None:
         """Stop the agent's processes, close the audit and freeze the workspace."""
+        # The order matters. First nobody can reach the agent any more, then all its processes end, and only then do the
+        # faults on services stop: none of its late calls may pass unharmed. The log is closed last, with everything in
+        # it.
         await self.ingress.close()
         await self.sandbox.freeze()
         self.service_planes.stop_faults()

@@ -108,6 +108,7 @@ class Disturbances:
     async def stop(self) -> None:
         """Stop starting faults and undo those that can be undone; call it when the agent has ended."""
         world, self._world = self._world, None
+        # Only faults that act right now are awaited; those that wait for their time or event are cancelled.
         if acting := self._tasks & self._acting:  # a fault that was interrupted halfway could not be undone
             await asyncio.wait(acting, timeout=HEAL_S)
         for task in self._tasks:

@@ -95,6 +95,8 @@ class WorldKeeper:
         target.mkdir(mode=0o700)
         (target / "services").mkdir()
         notes, of_services = list(world.notes), dict(world.service_notes)
+        # Secrets are removed from copies, never from the world itself: checks have read that already, but services may
+        # still run.
         hidden = HiddenValues({*self._values, *secrets}, self._mask)
         if sandbox is None:
             notes.append("there is no workspace: the sandbox never opened")

@@ -174,6 +174,8 @@ def _ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, 
 def _read_output(process: Popen[bytes]) -> bytes:
     """Return the output of the command, if it succeeds in time and is short; the process is killed in any case."""
     assert process.stdout is not None, "it has a pipe"
+    # The manager is the user's own program and may ask the network, or wait for input. It gets a moment, and its whole
+    # group is killed afterwards.
     output, until = b"", monotonic() + _ASKED_S
     try:
         while len(output) <= _MOST and select.select([process.stdout], [], [], max(0.0, until - monotonic()))[0]:

@@ -130,6 +130,8 @@ def _find_setsid() -> list[str]:
 async def _attach(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) -> int:
     if not sys.stdin.isatty():
         return await _run_program(sandbox, argv, env, Stdio(0, 1, 2))
+    # The program inside gets a terminal of its own, because the user's own one would connect it to processes outside,
+    # and let it type commands into their shell.
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8))
     loop = asyncio.get_running_loop()

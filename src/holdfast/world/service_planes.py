@@ -211,6 +211,8 @@ class ServicePlanes:
             if not isinstance(service, Mock):
                 upstream = service.upstream_of(port) if isinstance(service, ManyPorts) else service.upstream
                 await self._open_tcp_plane(sock, upstream, address)
+            # A mock is served by the HTTP plane itself. If its connections are slow or faulty, a TCP plane takes its
+            # address, and the mock moves to a port behind it.
             elif self.spec.determinism.network_latency_ms or self.disturbed(address.service.name):
                 behind = socket(AF_INET, SOCK_STREAM)
                 behind.bind(("127.0.0.1", 0))

@@ -91,6 +91,8 @@ class ProgramFiles:
         if depth > _DEPTH or not os.path.isfile(path):
             return
         places = [os.path.abspath(path)]
+        # Programs find their package by following links to themselves, so the links must exist inside, with the same
+        # targets.
         for at, says, beyond in list_links(path):
             if not is_in_system(at):
                 self._links[at] = says

@@ -197,6 +197,8 @@ class WorldClock:
         clock = self._clock = Clock(self._folder / _CONTROL)
         with suppress(OSError):  # this file system has no pipes: readings will not be observed
             self._readings = ClockReadings(self._folder / f"{_CONTROL}{SUFFIX}")
+        # The shift is in the environment as well as in the file: programs that cannot map the file still start at the
+        # right time.
         moment = datetime.now(UTC) if starts is None else _parse_moment(starts)
         clock_variables = build_clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
         if starts is not None:

@@ -175,6 +175,8 @@ class _WorldOpening:
         patterns = {name: service.variables for name, service in world.services.items()}
         routed = self._route_calls()
         world.leads = frozenset(routed)
+        # Later entries override earlier ones: what the spec sets overrides the services' variables, the routes to the
+        # planes override both, and the agent's own section has the last word on everything but the trial's identity.
         world.environ = {
             **_SYSTEM,
             "HOME": world.sandbox.home,

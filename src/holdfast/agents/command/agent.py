@@ -204,6 +204,8 @@ class CommandTurns:
         last command is missing: that is a result.
         """
         status, is_silent = ran.program.status, not ran.left.data
+        # A command that ran once is written correctly, and one that printed an answer did start: whatever fails then is
+        # the agent's doing, and a result.
         if self.ran or status == 0 or ran.program.out_of_memory or not (is_silent or status == _SYNTAX_ERROR):
             return
         calls = find_readable_calls(agent.command or shlex.join([agent.binary or "", *agent.args]))

@@ -62,6 +62,7 @@ class OutputEnd:
 
     def find_question(self) -> str:
         """Return the line that waits for an answer; empty if none does, or if the agent made a call after it."""
+        # A call after the last output means that the agent went on working: its last line was no question.
         now = self._called()
         if now != self._then:
             return ""

@@ -50,6 +50,7 @@ class RawExchange:
 
         Raises NotConnected if there was no connection.
         """
+        # With a usual buffer the kernel would take the complete reply immediately, and the agent would notice nothing.
         room = 2_048 if self._slow == "reply" else None
         link = await _connect(place, deadline - self._loop.time(), room)
         sending = asyncio.create_task(self._send(link))

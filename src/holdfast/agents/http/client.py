@@ -249,6 +249,8 @@ class FixedHead:
         """Return a complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
         if method not in _WITH_BODY and not _METHOD.fullmatch(method):
             raise ValueError(f"not an HTTP method: {method[:80]!r}")
+        # One concatenation per request: everything that is the same for all of them was encoded when the agent was
+        # opened.
         first = f"{method} {target} HTTP/1.1\r\n".encode()
         cookies = b"Cookie: %b\r\n" % cookie.encode() if cookie else b""
         if body is None and method not in _WITH_BODY:

@@ -58,6 +58,7 @@ def check_port_free(host: str, port: int) -> None:
         return  # the agent's own start will show it
     for family, kind, protocol, _, address in addresses:
         with socket.socket(family, kind, protocol) as probe:
+            # Without this option, connections that an earlier agent has just closed would look like a listener.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(address)

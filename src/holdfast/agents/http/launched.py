@@ -160,6 +160,7 @@ class SpareInstances(Instances):
         await first
 
     async def acquire(self, world: World) -> Instance:
+        # The replacement starts before this trial waits for its own instance, so both starts overlap.
         spare = self._waiting.popleft() if self._waiting else None
         self._refill()
         ready = await self._await_spare(spare) if spare is not None else None
@@ -175,6 +176,7 @@ class SpareInstances(Instances):
 
     async def _await_spare(self, spare: asyncio.Task[Instance]) -> Instance | None:
         """Return the spare when it is ready; None if it could not be started or has ended since."""
+        # Cancelling this trial must not cancel the start: the instance goes back to the front, for the next trial.
         try:
             instance = await asyncio.shield(spare)
         except asyncio.CancelledError:

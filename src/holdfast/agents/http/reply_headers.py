@@ -62,6 +62,8 @@ def unpack_body(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> b
 
 def _inflate(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
     output = b""
+    # One byte more than the limit is produced, never more: that tells a body that is too long from one that fits, and a
+    # small body cannot unpack to gigabytes.
     while body and len(output) <= limit:
         inflating = zlib.decompressobj(wbits)
         try:

@@ -113,6 +113,8 @@ def normalize_key(name: str) -> str:
 
 def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
     """Return a template for a body: JSON if it is JSON apart from its placeholders, else text."""
+    # A template is JSON if it parses once every placeholder is replaced by a sample. Then values are escaped for their
+    # position, and no prompt can break the body.
     parts = _join(_split_json(text))
     sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:

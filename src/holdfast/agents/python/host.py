@@ -116,6 +116,8 @@ class Zygote(SpareChild):
 
     def run(self) -> None:
         with suppress(Exception):  # the agent's own event loop cannot be created: its trials will report it
+            # Whatever the interpreter warms up now, no trial has to: pages that a trial would write to, and copy, have
+            # their final content, and the bytecode of a trial is specialised.
             for _ in range(REHEARSALS):
                 rehearse(is_async=self._agent.is_async)
         clear_environment()
@@ -148,6 +150,7 @@ class Zygote(SpareChild):
             os.close(work.output)
 
     def prepare(self) -> None:
+        # Its own session makes a trial one process group, which can be killed as a whole.
         os.setsid()
         rehearse(is_async=False)  # creating and closing a loop takes longer than it saves
 
@@ -188,6 +191,8 @@ def main() -> None:
 
 def main_in_sandbox() -> None:
     """Run one trial in a sandbox; its line to Holdfast is its standard input, a socket."""
+    # Standard input was the only descriptor that a sandbox passes on. It is moved out of the agent's way and replaced,
+    # because an agent may read its input, and would take Holdfast's messages for it.
     line = move_high(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     agent = _import_agent(line, create_decoder(protocol.HostSetup).decode(read_frame(line)))
@@ -224,6 +229,7 @@ def _run_in_place(control: socket.socket, agent: CallableAgent) -> None:
         os.close(work.output)
         perform_work(line, agent)
         settle_streams()
+        # A thread that the agent left may print later: that output belongs to no trial.
         redirect(nowhere)
         os.close(line)
         send_message(control.fileno(), protocol.ChildExited(os.getpid(), 0))

@@ -211,6 +211,8 @@ class TrialSocket:
 
     def send(self, message: Message) -> None:
         """Send a message, or end the process: what cannot be reported must not happen."""
+        # Calls and faults of a process that the agent forked are its own. But a turn can only be ended by the process
+        # that began it: the child that returns here runs a copy of Holdfast's code by accident.
         if os.getpid() != self._owner and not isinstance(
             message, Fault | FunctionCalls | RecordingUsed | HarnessFailure
         ):
@@ -241,6 +243,8 @@ class MessageFrames:
 
     def feed(self, data: bytes) -> None:
         """Add bytes and return every complete message."""
+        # Complete messages are cut off the front in one step at the end: deleting each one would move the rest of the
+        # buffer every time.
         buffer = self._buffer
         buffer += data
         at = 0

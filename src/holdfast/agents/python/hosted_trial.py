@@ -166,6 +166,7 @@ class HostedTrial:
         return replace(met, effect="no_effect", note="after the answer")
 
     def _end_turn(self, message: protocol.TurnEnded) -> None:
+        # The agent's own clock decides whether the answer was in time: Holdfast may have read it late.
         self.late = self.late or message.turn.latency_ms > self.limit_ms
         if self.late:
             self.notes.append("an answer arrived after the timeout and was dropped")
@@ -306,6 +307,8 @@ class TrialPipes:
         data = read_now(fd)
         if data:
             hosted.frames.feed(data)
+            # An unfinished message of this size does not come from Holdfast's code in the agent's process: the agent
+            # writes to the line itself, and must not fill Holdfast's memory.
             if len(hosted.frames) <= MESSAGE_LIMIT:
                 return
             hosted.notes.append("the agent's process sent too much and was ended")

@@ -74,6 +74,8 @@ class MachineHosts:
         site_planes: SitePlanes | None = None,
     ) -> MachineHosts:
         """Import the agent in a separate process; raise AgentUnavailable if it cannot."""
+        # Only the forking thread survives in a child, and locks that the others held stay locked there forever. So an
+        # agent whose import starts threads is not forked.
         place = agent.isolation == "worker" or sys.platform != "linux"
         opened = cls(HostSetup(agent, str(root), scenarios, "place" if place else "fork"), environ, site_planes)
         try:
@@ -140,6 +142,8 @@ class MachineHosts:
             return self._idle.pop() if self._idle else await self._start()
         if self._zygote is not None and self._zygote.alive:
             return self._zygote
+        # Several trials notice together that the zygote is gone. The first one replaces it; the others find the new
+        # one.
         async with self._restart:
             if self._zygote is None or not self._zygote.alive:
                 if self._zygote is not None:

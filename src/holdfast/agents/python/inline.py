@@ -73,6 +73,8 @@ class Guard:
         loop = self._loop
 
         def call_guarded(prompt: str) -> Any:
+            # asyncio.run refuses to start inside a running loop, and an agent may use it. The flag lets Ctrl-C
+            # interrupt the call.
             self._asking = True
             _set_running_loop(None)
             try:

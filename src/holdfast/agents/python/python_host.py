@@ -105,6 +105,8 @@ class PythonHost:
         if begun is not None:
             self._begun[self._tickets] = begun
         try:
+            # The request is written before the order: the child that takes the order finds it already there and does
+            # not wait.
             rest = ends.send_some(hosted.write_request())
             await self._send_order(self._tickets, ends)
             ends.listen()
@@ -151,6 +153,7 @@ class PythonHost:
 
     async def _stop(self, hosted: HostedTrial) -> None:
         """Send SIGTERM to the trial's group, wait a grace period, then send SIGKILL."""
+        # The agent gets the chance to clean up, but not the last word: its group is killed if it is still there.
         for number in (signal.SIGTERM, signal.SIGKILL):
             kill_group(hosted.pid, number)
             if await hosted.wait(lambda: hosted.exited, GRACE_S):

@@ -262,6 +262,7 @@ def build_raised_turn(prompt: str, started: float, raised: BaseException, partia
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
     others = 0
+    # The text of a group only says how many exceptions it contains, so the first one inside is shown.
     while isinstance(raised, BaseExceptionGroup):  # its text only says how many exceptions it contains
         others += len(raised.exceptions) - 1
         raised = raised.exceptions[0]

@@ -71,6 +71,7 @@ class BubblewrapSandbox(OpenSandbox):
 
     async def connect(self, port: int) -> socket.socket:
         """Connect to a port inside; raise ConnectionRefusedError while nothing listens there."""
+        # A server may listen on one of the two loopback addresses only: `localhost` is ::1 for some.
         try:
             message = await self.programs.line.ask(wire.CONNECT, port, text=b"4")
             return await await_connected(message.fds[0])
@@ -127,6 +128,8 @@ class BubblewrapSandbox(OpenSandbox):
         return lambda: number in self._hits
 
     def changes(self) -> Iterator[FileChange]:
+        # This is a plain generator that checks iterate outside the loop, so it serves the supervisor's line itself
+        # while it waits. Otherwise a full line would block the supervisor, and this would wait for it forever.
         ours, theirs = os.pipe()
         with open(ours, "rb", buffering=0) as reader:
             try:

@@ -66,6 +66,8 @@ def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
     if len(os.fsencode(path)) < _AT_ONCE:
         yield path, None
         return
+    # Each step opens a folder relative to the one before, so no single call sees a path that is too long for the
+    # kernel.
     fd: int | None = None
     try:
         for part in (parts := list(_split_path(path)))[:-1]:
@@ -184,6 +186,7 @@ def _has_same_content(here: str, there: str) -> bool:
 
 def _make_sort_key(name: str, *paths: str) -> str:
     """Return the sort key of a name: a folder sorts like its contents."""
+    # In the order of complete paths `a-b` comes before `a/x`, because `-` sorts before `/`.
     folder = any(stat.S_ISDIR(status.st_mode) for path in paths if (status := _read_status(path)))
     return f"{name}/" if folder else name
 

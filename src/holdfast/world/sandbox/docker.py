@@ -131,6 +131,8 @@ class DockerSandbox(FolderSandbox):
     @contextlib.asynccontextmanager
     async def _open_starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
         """Start a throwaway command in a container of its own, with copies of the workspace and /tmp."""
+        # An engine has no layers that can be thrown away in a running container. So the command gets a second
+        # container, with copies of the folders and the network of the first.
         if throwaway:
             async with self._open_copy() as copy:
                 yield copy.start

@@ -83,6 +83,8 @@ class FileWatch:
         if call in self._writes:
             full = [one for one in self._watches if one.kind == "full"]
             return full if full and is_out_of_room(pid, self._writes[call], arguments) else []
+        # The caller is stopped, so the files are as the call will find them. Whether it fails is derived from that, and
+        # not observed: the filter runs before the call and cannot see its result.
         hits: list[WatchedFault] = []
         for use in list_uses(call, arguments):
             view = InsideView(pid)
@@ -250,6 +252,7 @@ def is_out_of_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
 
 def count_needed_pages(status: os.stat_result, begin: int, size: int) -> int:
     """Return how many pages a file needs for a write; pages in its holes are not counted."""
+    # A file system in memory gives pages to a file as they are written. Pages that the file has already cost nothing.
     allocated = max(status.st_blocks * 512 // _PAGE, _count_pages(status.st_size), begin // _PAGE)
     return _count_pages(begin + size) - allocated
 

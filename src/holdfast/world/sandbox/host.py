@@ -66,6 +66,7 @@ class SandboxHost(SpareChild):
 def drop_root(uid: int, gid: int) -> None:
     """Change from root to an unprivileged user; do nothing without root."""
     if os.getuid() == 0:
+        # Groups first: once the user is not root, the process may not change them any more.
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
@@ -74,6 +75,9 @@ def drop_root(uid: int, gid: int) -> None:
 
 def make_owner_namespace(uid: int, gid: int) -> int:
     """Return a user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
+    # A user namespace lives only while a process or a descriptor holds it, and only root outside may write arbitrary
+    # maps into it. So a child makes one and waits, this process writes the maps and opens it, and then the child is not
+    # needed any more.
     pipe, tell = os.pipe()
     try:
         pid = os.fork()

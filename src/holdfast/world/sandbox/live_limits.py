@@ -92,6 +92,8 @@ class LiveLimits:
                     self._group.limit(controller, self._usual[controller], self._list_limited)
                 else:
                     _limit_each(None, self._everybody)
+            # Pages of files that the agent wrote count as used memory and stay charged to the group. Checks get the
+            # usual limit on top of them.
             if (memory := self._usual["memory"]) is not None and (memory_in_use := self._group.measure_memory()):
                 self._group.limit("memory", memory + memory_in_use, tuple)
         self._now.clear()
@@ -128,6 +130,8 @@ def _limit_each(size: int | None, everybody: Everybody) -> None:
             f"Holdfast cannot create control groups here, and a single process needs at least {LEAST} bytes",
             code="limits-failed",
         )
+    # Children inherit the limit. So only processes that were forked before their parent got it are missed, and the next
+    # round finds those.
     there: set[int] = set()
     while new := set(everybody()) - there:
         for pid in new:

@@ -142,6 +142,7 @@ class ProcessSandbox(FolderSandbox):
     ) -> Program:
         stdio_fds = (stdio.stdin, stdio.stdout, stdio.stderr)
         program = await self._launcher.start(argv, env, self._root, stdio_fds, self._strain.make_memory_end())
+        # Ended programs are dropped here, so that a sandbox with thousands of short commands does not keep them all.
         self._programs = [*_filter_alive(self._programs), program]
         if agents:
             self._agents = [*_filter_alive(self._agents), program]

@@ -42,6 +42,8 @@ class ProgramLookup:
 
     def map_outside(self, path: str) -> str | None:
         """Return the path outside, links followed; None if unknown. Raises OSError if it does not exist."""
+        # The mounts exist only inside, so the kernel cannot resolve the path from here. Each link is read at its place
+        # outside, and its target is walked again from the top of the tree inside.
         left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         at, links = "/", 0
         while left:

@@ -277,6 +277,8 @@ def _list_names(root: str, at: str) -> Iterator[str]:
     except (PermissionError, FileNotFoundError):
         return
     modes = {name: lstat(f"{root}/{at}{name}").st_mode for name in names}
+    # Both lists must be in the order of complete paths, in which `a-b` comes before `a/x`, because `-` sorts before
+    # `/`. So a folder sorts by its name with a slash.
     keys = [(f"{name}/" if stat.S_ISDIR(mode) else name, name) for name, mode in modes.items()]
     yield from (f"{at}{name}" for _, name in sorted(keys, reverse=True))
 

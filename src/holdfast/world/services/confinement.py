@@ -104,6 +104,8 @@ class ServerConfinement:
 
     def wrap_command(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
         """Wrap a command so that it runs confined; it may write to `binds` and read `sees`."""
+        # Nothing of this machine is writable: not even the kernel's settings, which a root user inside could otherwise
+        # change. The data is a file system in memory of limited size, so that an agent cannot fill the machine.
         visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
         return [
             str(self.program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",

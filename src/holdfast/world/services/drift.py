@@ -144,6 +144,8 @@ async def damage_table(database: Database, table: str, rate: float, kinds: Seque
     chosen = sorted(rng.sample(range(len(content.rows)), wanted))
     statements = []
     for n, row in enumerate(chosen):
+        # Kinds take turns by row. One that the table's constraints forbid gives way to the next, so that the rate still
+        # holds.
         for kind in (*kinds[n % len(kinds) :], *kinds[: n % len(kinds)]):
             statement = DAMAGE[kind](content, row, rng)
             if statement and await _try(database, statement):

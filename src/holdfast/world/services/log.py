@@ -20,6 +20,8 @@ class LogLines:
         self._pending = bytearray()
 
     def add(self, data: bytes) -> None:
+        # A line may arrive in many pieces, and may be longer than memory allows. Its beginning is kept, which names the
+        # statement and the table.
         *whole, rest = data.split(b"\n")
         for part in whole:
             self._keep(part)

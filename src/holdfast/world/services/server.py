@@ -121,6 +121,7 @@ class Server:
 
     def end(self) -> None:
         """Remove the socket and end the server; `close` waits for that."""
+        # Immediately, and without waiting: whoever closes many servers ends all of them before waiting for one.
         kill_group(self._process.pid, self._stop)
         if self._stop == signal.SIGKILL:  # otherwise its data are next to the socket, and it still uses them
             shutil.rmtree(self.socket_folder, ignore_errors=True)

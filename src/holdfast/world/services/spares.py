@@ -112,6 +112,7 @@ class SpareKeeper(Generic[S]):
     async def provide(self, trial: Trial, *, alone: bool) -> S:
         while self._waiting:
             spare = self._waiting.popleft()
+            # A spare that is still starting shows that trials come faster than servers start: from now on two are kept.
             if not spare.done():
                 self._wanted = MOST
             try:

@@ -122,6 +122,8 @@ def build_events(service: str, tally: WriteTally, counters: Counters, now: float
         by_last_part.setdefault(table.rpartition(".")[2], []).append(table)
     logged: dict[tuple[str, str], WriteEntry] = {}
     for table, op, entry in tally.list_entries():
+        # A statement may name a table without its schema. If only one table has that name, it is meant; otherwise the
+        # bare name stays.
         namesakes = () if table in counters.tables or "." in table else by_last_part.get(table, ())
         full_name = namesakes[0] if len(namesakes) == 1 else table
         there = logged.setdefault((full_name, op), WriteEntry(entry.ts, 0, True))

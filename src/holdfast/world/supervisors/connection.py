@@ -102,6 +102,8 @@ class SupervisorConnection:
 
     async def await_reply(self, ticket: int) -> SupervisorMessage:
         """Wait for the reply to an order; raise OSError if it was refused, HarnessError if the supervisor is gone."""
+        # The reply may carry descriptors. If nobody waits for it any more they must be closed, or they would stay open
+        # until Holdfast ends.
         pending = self._pending[ticket]
         try:
             async with asyncio.timeout(KILL_S):

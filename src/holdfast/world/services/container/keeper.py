@@ -236,6 +236,7 @@ class Lifeline:
 
     def __init__(self) -> None:
         self.label = f"{KEEPER}={secrets.token_hex(8)}"
+        # The kernel closes the pipe with its last holder, however that dies, and the shell reads its end then.
         read, self.fd = os.pipe()
         try:
             self._shell = subprocess.Popen(  # noqa: S603

@@ -48,6 +48,7 @@ class ContainerPorts:
         """Close all connections, tasks and sockets."""
         for server in self._servers:
             server.close()
+        # A copy, because each task removes itself when it ends.
         carried = dict(self._open)
         for task, client in carried.items():
             task.cancel()

@@ -160,6 +160,7 @@ class MyCounters:
 
 def _wait_alone(cursor: Any, *, end: bool) -> None:
     """Wait until other sessions end, so that their counts are complete; `end` ends them."""
+    # MariaDB adds the rows of a session to the table's count only when the session ends.
     until = time.monotonic() + SETTLE_S
     while cursor.execute(_OTHERS):
         numbers = [row[0] for row in cursor.fetchall()]
@@ -204,6 +205,8 @@ def mark_emptied(
     """
     return {
         name: replace(now, file=(*now.file, "emptied"))
+        # Engines without numbers know a file only by the second of its creation. A table that was not empty, is empty
+        # now and had no row deleted was truncated within that second.
         if now.dated and now.empty and name not in changed and name in before and not before[name].empty
         else now
         for name, now in after.items()

@@ -111,6 +111,8 @@ class Mysql(SqlServerOfTrial):
             session.cursor() as cursor,
             _pause_events(cursor),
         ):
+            # The script replaces the accounts, also Holdfast's own: this session was opened before, stays valid, and
+            # sets the password again. Only then does root lose the privileges that the script needed.
             await self._dump.read(self._server.socket_folder, path, self._settings.root_password)
             for line in _write_account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
                 cursor.execute(line)

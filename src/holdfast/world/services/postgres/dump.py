@@ -71,6 +71,8 @@ def _leave_out_ours(path: Path) -> None:
     """Remove Holdfast's own account: every server has it, and its own session cannot replace it."""
     if not path.stat().st_size:
         return
+    # Overwritten in place with a comment of the same length: a dump may be too large to copy, and no later position
+    # moves.
     end = _find_globals_end(path)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as text:
         for span in [match.span() for match in _OUR_OWN.finditer(text, 0, end)]:

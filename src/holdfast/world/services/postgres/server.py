@@ -119,6 +119,8 @@ class Postgres(SqlServerOfTrial):
 
     async def restore(self, path: Path) -> None:
         """Restore everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
+        # Roles come first, since everything else belongs to them. Their privileges are noted, because functions in the
+        # rest of the script may run with Holdfast's rights and grant any. Afterwards they are reset to what was noted.
         socket_folder = self._server.socket_folder
         self._own_session.end()
         async with _convert_errors():
