@@ -191,11 +191,16 @@ def test_a_script_that_stands_alone_is_run_by_no_python_of_the_agent(tmp_path: P
     script(tmp_path, "#!/usr/bin/env -S python3 -I\nprint(1)")
     check = Custom("check.py", runs_in="sandbox")
     world = FakeWorld(tmp_path, FakeDatabase(lambda sql: rows()), ran=Ran(0, b'{"passed": true}'))
-    world.environ["PATH"] = "/workspace/bin:/usr/../tmp/x:bin::/home/agent/.local/bin:/usr/bin:/workspaces"
+    world.environ = {
+        "HOME": "/home/spec",
+        "PATH": "/workspace/bin:/usr/../tmp/x:bin::/home/agent/.local/bin:/home/spec/bin:"
+        "/home/ann/venv/bin:/usr/bin:/workspaces",
+    }
     gathered(check, world)
     ((argv, _),) = world.sandbox.orders
     assert '-I "$0"' in argv[2]
-    assert argv[3:] == ("/run/holdfast/check-check.py", "/usr/bin:/workspaces")
+    # Ann's activated environment is mounted read-only: only the home of the sandbox is the agent's.
+    assert argv[3:] == ("/run/holdfast/check-check.py", "/home/ann/venv/bin:/usr/bin:/workspaces")
 
 
 def test_in_the_sandbox_the_script_is_lent_and_its_paths_are_valid_there(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ _OWN = ("passed", "score", "reason", "details")
 
 _ALONE = re.compile(rb"#!.*\bpython3? -I\s")
 _FOUND = 'python=$(PATH="$1" command -v python3) || { echo "no python3 in $1" >&2; exit 127; }; exec "$python" -I "$0"'
-_WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S108
-"""Folders in which an agent may have put its own Python."""
+_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
+"""Folders, next to the workspace and the homes, in which an agent may have put its own Python."""
 
 
 class ScriptRun(Struct, frozen=True, omit_defaults=True):
@@ -140,7 +140,7 @@ class Custom:
         source = (world.root / self.script).read_bytes()
         path = world.lend(self._lent_name, source)
         return await world.sandbox.run(
-            ["/bin/sh", "-c", *_build_start_command(source, path, world.environ)],
+            ["/bin/sh", "-c", *_build_start_command(source, path, world)],
             world.environ,
             stdin=encode(replace(build_context(world), reference=reference)),
             timeout_s=limit_ms / 1000,
@@ -198,12 +198,13 @@ class Custom:
             yield "reference_timeout", "needs runs_in: sandbox"
 
 
-def _build_start_command(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
+def _build_start_command(source: bytes, path: str, world: World) -> list[str]:
     """Return the shell command, the script, and for a stand-alone script the PATH on which Python is searched."""
     if not _ALONE.match(source):
         return ['exec python3 "$0"', path]
-    own = (*_WRITABLE, environ.get("HOME") or "/home")
-    folders = map(posixpath.normpath, environ.get("PATH", os.defpath).split(":"))
+    # Not all of /home: the user's activated environment may be there, read-only, with the packages that tests need.
+    own = (*_WRITABLE, world.sandbox.workspace, world.sandbox.home, world.environ.get("HOME") or world.sandbox.home)
+    folders = map(posixpath.normpath, world.environ.get("PATH", os.defpath).split(":"))
     trusted = (one for one in folders if one.startswith("/") and not any(f"{one}/".startswith(f"{at}/") for at in own))
     return [_FOUND, path, ":".join(trusted)]
 
