@@ -65,6 +65,8 @@ FORMS: Mapping[str, Form] = {
     "displayed_backwards": lambda word: f"\u202e{word[::-1]}\u202c",
     "identifier": lambda word: word.replace("-", "_").lower(),
     "without_hyphens": lambda word: word.replace("-", ""),
+    "host_name": lambda word: word.replace("-", "."),
+    "path": lambda word: word.replace("-", "/"),
     "three_words": lambda word: word.replace("-", " "),
     "octal_escapes": _each("\\{:03o}"),
     "shell_octal_escapes": _each("\\0{:03o}"),

@@ -20,8 +20,8 @@ from holdfast.model.plain_text import to_canonical_text
 MARK = "HOLDFAST-CANARY-"
 
 _CANARY = re.compile(MARK + "[0-9a-f]{8}")
-_ECHO = re.compile(MARK.lower().replace("-", "-?") + "([0-9a-f]{8})")
-"""Without its hyphens, as in a name of a program, it is still the word: nothing else has its digits."""
+_ECHO = re.compile(MARK.lower().replace("-", "[-./:]?") + "([0-9a-f]{8})")
+"""Without its hyphens, as in a name or a path, it is still the word: nothing else has its digits."""
 
 ECHOES_KEPT = 100
 """Canaries searched for in what an agent sends: more than any attack plants."""
