@@ -70,6 +70,8 @@ class ClientConnection(SocketStream):
         self.on_data = self.requests.feed
         self._half = False
         """Whether the client sends no more requests, but still reads."""
+        self._is_plain = True
+        """Whether the connection has no TLS, which does not support half-open connections. A closed one cannot tell."""
 
     @property
     def is_idle(self) -> bool:
@@ -92,11 +94,6 @@ class ClientConnection(SocketStream):
             return True
         return has_left(self.raw.get_extra_info("socket"), half=self._is_plain)
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the connection has no TLS, which does not support half-open connections."""
-        return self.transport.get_extra_info("sslcontext") is None
-
     async def wait_closed(self) -> None:
         """Wait until the connection is gone."""
         await self.over.wait()
@@ -115,6 +112,7 @@ class ClientConnection(SocketStream):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         is_new = self.raw is None
         super().connection_made(transport)
+        self._is_plain = transport.get_extra_info("sslcontext") is None
         if is_new:
             address = transport.get_extra_info("peername")
             self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)

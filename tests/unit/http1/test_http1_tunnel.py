@@ -137,6 +137,34 @@ def test_cut_breaks_tls_without_a_farewell() -> None:
     run(test())
 
 
+@pytest.mark.parametrize("says_farewell", [True, False])
+def test_a_tls_client_may_leave_after_a_close_in_the_middle_of_a_reply(says_farewell: bool) -> None:
+    server, trusting = contexts()
+
+    async def closing(exchange: Exchange) -> None:
+        await exchange.start(200, (), 1000)
+        await exchange.write(b"half")
+        exchange.connection.close()
+
+    async def test() -> None:
+        async with serving(by_tls(server, closing)) as listener:
+            sock = await asyncio.to_thread(_connected, listener.port)
+            assert await asyncio.to_thread(_read_and_leave, sock) == b"half"
+            await asyncio.sleep(0.05)
+
+    def _read_and_leave(sock: socket.socket) -> bytes:
+        with trusting.wrap_socket(sock, server_hostname="localhost") as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            got = b""
+            while part := client.recv(1000):
+                got += part
+            if says_farewell:
+                client.unwrap()
+        return got.partition(b"\r\n\r\n")[2]
+
+    run(test())
+
+
 def test_close_ends_a_client_in_the_middle_of_its_handshake() -> None:
     server, _ = contexts()
 
