@@ -24,7 +24,7 @@ async def tunnel(client: Tunnel, host: str, port: int) -> None:
     try:
         await wire.connect(host, port, 10)
     except UpstreamFailed:
-        client.abort()
+        client.connection.abort()
         raise
     await join(client, wire)
 
