@@ -7,16 +7,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checks.state.judging import Vote, build_markers, find_median_vote, is_vote, parse_vote, truncate_input
+from holdfast.checks.state.judging import Vote, build_markers, find_median_vote, request_vote, truncate_input
 from holdfast.checks.state.recorded import NOT_RECORDED, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols.check import Advice, Ask, Exhibit
+from holdfast.protocols.check import Ask, Exhibit
 
-TRIES = 2
-"""Attempts per vote: an unreadable reply is requested once more."""
 SHOWN = 65_536
 """Maximum number of bytes of each text that the model gets."""
 SYSTEM = """\
@@ -73,21 +71,13 @@ async def compare_turns(
 async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
     """Ask in both directions for each vote and take the lower score: additions count as much as omissions."""
     questions = (build_question(*pair), build_question(*reversed(pair)))
-    scores = [[await _request_vote(message, ask, model, n) for message in questions] for n in range(votes)]
+    scores = [
+        [await request_vote(ask, model, SYSTEM, message, n, role="model") for message in questions]
+        for n in range(votes)
+    ]
     lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in scores)
     notes = tuple(dict.fromkeys(note for both in scores for advice, _ in both for note in advice.notes))
     return ModelOpinion(lower, scores[0][0][0].model, notes)
-
-
-async def _request_vote(message: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]:
-    why = ""
-    for _ in range(TRIES):
-        advice = await ask(model, SYSTEM, message, temperature=None, vote=n, fits=is_vote)
-        try:
-            return advice, parse_vote(advice.text)
-        except ValueError as malformed:
-            why = str(malformed)
-    raise HarnessError(f"the model {model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
 
 def decide(exhibit: Exhibit, about: Sequence[Any], what: str, threshold: float) -> Finding:

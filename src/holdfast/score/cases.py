@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +21,9 @@ from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.composite import SLACK, UNMET, OpenRule, discount_unproven, explain_unproven, score_trial
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
-_Key = tuple[str, Task, int]
+CaseId = tuple[str, Task, int]
+"""Scenario, task and the index of the params."""
+Judged = TypeVar("Judged")
 
 
 class _JudgedReplica(Struct, frozen=True):
@@ -33,42 +35,70 @@ class _JudgedReplica(Struct, frozen=True):
     """Rules that are unproven for reasons other than the agent: they count as passed until it matters."""
 
 
-class Cases:
-    """Collects the trials that serve every rule, in any order."""
+class CaseCollector(Generic[Judged]):
+    """Collects the judged trials of cases in any order, each case by its scenario, task and params."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
         self._spec = spec
         self._plan = plan
-        self._judged: dict[_Key, dict[int, _JudgedReplica]] = {}
-        self._met: defaultdict[_Key, set[int]] = defaultdict(set)
+        self._judged: dict[CaseId, dict[int, Judged]] = {}
+        self._met: defaultdict[CaseId, set[int]] = defaultdict(set)
         """By case: the met faults, by their index in the scenario."""
-        self._rules: dict[str, list[Invariant]] = {}
-        """By scenario."""
         self._needs: dict[str, dict[str, frozenset[int]]] = {}
         """By scenario and rule: the faults of which one must be met; calm scenarios need none."""
-        self._whole = plan.decides_cases
-        self._scenarios = {scenario.name: scenario for scenario in plan.scenarios}
         self.lost = False
         """Whether a case has failed, whatever the remaining trials do."""
+
+    def _identify(self, trial: Trial) -> CaseId:
+        return trial.scenario.name, trial.task, self._plan.get_params_index(trial.params)
+
+    def _store(self, key: CaseId, trial: Trial, observation: Observation, one: Judged) -> None:
+        self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
+        self._judged.setdefault(key, {})[trial.replica] = one
+
+    def _list_trials(self, key: CaseId) -> list[Judged]:
+        """Return the judged trials of a case by their replicas: they may end in any order."""
+        return [one for _, one in sorted(self._judged.get(key, {}).items())]
+
+    def _sort_ids(self, keys: Iterable[CaseId]) -> list[CaseId]:
+        """Return the cases in plan order."""
+        scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
+        tasks = {task: n for n, task in enumerate(self._spec.tasks)}
+        return sorted(keys, key=lambda key: (scenarios[key[0]], tasks.get(key[1], 0), key[2]))
+
+    def _find_unmet_rules(self, key: CaseId) -> tuple[str, ...]:
+        """Return the rules for which no trial of the case met a needed fault."""
+        needs, met = self._needs.get(key[0], {}), self._met[key]
+        return tuple(rule for rule, faults in needs.items() if faults and not faults & met)
+
+
+class Cases(CaseCollector[_JudgedReplica]):
+    """Collects the trials that serve every rule, in any order."""
+
+    def __init__(self, spec: Spec, plan: Plan) -> None:
+        super().__init__(spec, plan)
+        self._rules: dict[str, list[Invariant]] = {}
+        """By scenario."""
+        self._decides = plan.decides_cases
+        self._scenarios = {scenario.name: scenario for scenario in plan.scenarios}
 
     def add(self, trial: Trial, observation: Observation, verdicts: Iterable[Verdict]) -> None:
         """Add a judged trial; one that serves a single rule is not part of a case.
 
         If some of its rules are left out it has no composite, but a forbidden action still fails it.
         """
-        if not self._whole and not any(one.violated or one.error for one in observation.forbidden):
+        if not self._decides and not any(one.violated or one.error for one in observation.forbidden):
             return
         own = self._spec.cell_rules
         rules = [rule for rule in self._plan.get_rules(trial) if rule.id not in own and not rule.probes]
         if trial.kind != "contract" or trial.invariant != "*" or not rules:
             return
-        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
+        key = self._identify(trial)
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
         undecided = {
             rule: OpenRule(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
-        self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
         if trial.scenario.name not in self._needs:
             weather = self._scenarios[trial.scenario.name]
             needs = {rule.id: find_needed_injections(rule.when, weather) for rule in rules}
@@ -77,14 +107,11 @@ class Cases:
         one = score_trial(trial, rules, by_rule, observation.forbidden, self._spec.scoring)
         decides = bool(self._needs[trial.scenario.name] or undecided)
         slim = {rule: _trim_verdict(one) for rule, one in by_rule.items()} if decides else {}
-        judged = self._judged.setdefault(key, {})
-        judged[trial.replica] = _JudgedReplica(one, slim, undecided)
-        if one.status != "pass" or len(judged) > 1:
-            self.lost = self.lost or self._has_failed(key, judged)
-
-    def _has_failed(self, key: _Key, judged: dict[int, _JudgedReplica]) -> bool:
-        replicas = [one.replica for _, one in sorted(judged.items())]
-        return self._decide_replicas(replicas, self._count_expected(key, len(replicas))).status == "fail"
+        self._store(key, trial, observation, _JudgedReplica(one, slim, undecided))
+        if not self.lost and (one.status != "pass" or len(self._judged[key]) > 1):
+            replicas = [judged.replica for judged in self._list_trials(key)]
+            result = self._decide_replicas(replicas, self._count_expected(key, len(replicas)))
+            self.lost = result.status == "fail"
 
     def _decide_replicas(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
         """Return the result of the replicas: those up to the deciding one, if a sequential test stops them."""
@@ -104,21 +131,18 @@ class Cases:
 
     def needs_replica(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would help to decide."""
-        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
-        judged = self._judged.get(key)
-        if judged is None:
+        key = self._identify(trial)
+        if key not in self._judged:
             return False  # it is not part of a case
-        replicas = [one.replica for _, one in sorted(judged.items())]
+        replicas = [one.replica for one in self._list_trials(key)]
         expected = self._count_expected(key, len(replicas))
         return len(replicas) < expected and self._decide_replicas(replicas, expected).status == "error"
 
     def iter_cases(self) -> Iterator[Case]:
         """Yield every case with a trial, in plan order."""
-        scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
-        tasks = {task: n for n, task in enumerate(self._spec.tasks)}
-        for key in sorted(self._judged, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
+        for key in self._sort_ids(self._judged):
             scenario, task, params = key
-            judged = [one for _, one in sorted(self._judged[key].items())]
+            judged = self._list_trials(key)
             plain = Case(
                 scenario, "error", task.prompt, dict(self._spec.params[params]), unmet=self._find_unmet_rules(key)
             )
@@ -145,12 +169,7 @@ class Cases:
         """Whether none of its rules met a fault that it needs: no threshold makes that a pass."""
         return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
 
-    def _find_unmet_rules(self, key: _Key) -> tuple[str, ...]:
-        """Return the rules for which no trial of the case met a needed fault."""
-        met = self._met[key]
-        return tuple(rule for rule, needs in self._needs[key[0]].items() if not needs & met)
-
-    def _count_expected(self, key: _Key, there: int) -> int:
+    def _count_expected(self, key: CaseId, there: int) -> int:
         """Return how many replicas a case expects; with a selection, those selected."""
         if self._plan.whole:
             return max(there, self._spec.replicas)

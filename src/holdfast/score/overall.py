@@ -16,12 +16,13 @@ from holdfast.score.resilience import (
     BROKEN,
     HELD,
     INTERRUPTED,
-    PRECEDENCE,
     UNPROVEN,
     VIOLATED,
     Reason,
     ScoreOptions,
+    decide,
     report_below_minimum,
+    report_interruption,
     report_left_out,
 )
 
@@ -53,10 +54,8 @@ def compute_overall_score(
     reasons = [*iter_part_reasons(shared), *findings, *report_below_minimum(value, best, least, "overall")]
     if value is None and not any(part.ran and part.passed for part in shared):
         reasons.append(Reason(UNPROVEN, "no part has a score", "no-score"))
-    reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
-    code = reasons[0].exit_code if reasons else HELD
-    texts = tuple(one.text for one in reasons) or (_format_held(shared),)
-    return OverallScore(shared, None if value is None else round(value, 2), code, texts)
+    ruling = decide(reasons, (_format_held(shared),))
+    return OverallScore(shared, None if value is None else round(value, 2), ruling.exit_code, ruling.reasons)
 
 
 def add_shares(parts: Sequence[PartResult]) -> tuple[PartResult, ...]:
@@ -117,10 +116,8 @@ def score_shard(score: Score, options: ScoreOptions) -> Score:
 def combine_shard_parts(parts: Sequence[PartResult], shard: str) -> OverallScore:
     """Combine one shard of every part: a failure is final; it has no score, and passes nothing by itself."""
     shared = add_shares([replace(part, passed=False) for part in parts])
-    reasons = sorted(iter_part_reasons(shared), key=lambda one: PRECEDENCE.index(one.exit_code))
-    if not reasons:
-        return OverallScore(shared, None, HELD, (_format_stored(shard, sum(part.trials for part in parts)),))
-    return OverallScore(shared, None, reasons[0].exit_code, tuple(one.text for one in reasons))
+    ruling = decide(iter_part_reasons(shared), (_format_stored(shard, sum(part.trials for part in parts)),))
+    return OverallScore(shared, None, ruling.exit_code, ruling.reasons)
 
 
 def _decide_shard(score: Score, options: ScoreOptions) -> tuple[int, str]:
@@ -154,25 +151,20 @@ def combine_with_cases(
     `matrix` is what the contract decides; None: there is no matrix, and so there are no such numbers.
     """
     unproven = contract.counts.get("unproven", 0)
-    reasons = list(_iter_reasons(cases, options, unproven if matrix is None else 0))
+    reasons = [*_iter_reasons(cases, options, unproven if matrix is None else 0)]
     reasons += () if options.interrupted else matrix or ()
-    reasons += report_left_out(options)
-    reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
-    code = reasons[0].exit_code if reasons else HELD
     held = (_describe_pass(cases), *(_iter_other_results(contract) if matrix is not None else ()))
-    texts, codes = tuple(one.text for one in reasons) or held, tuple(one.code for one in reasons)
+    ruling = decide([*reasons, *report_left_out(options)], held)
     if matrix is not None:
-        return replace(contract, passed=code == HELD, exit_code=code, reasons=texts, reason_codes=codes)
+        return replace(contract, **ruling.fields)
     # A scenario without a matrix has rules but no cells: only spending and counts remain.
     return Score(
         value=None,
-        passed=code == HELD,
-        exit_code=code,
+        **ruling.fields,
         counts=contract.counts,
         trials=contract.trials,
         replicas=contract.replicas,
         unasked=contract.unasked,
-        reasons=texts,
         attacks=contract.attacks,
         spent=contract.spent,
     )
@@ -189,16 +181,7 @@ def combine_with_forbidden(contract: Score, cases: Sequence[Case], options: Scor
     if contract.exit_code != HELD:
         coded = zip(contract.reasons, contract.reason_codes, strict=True)
         reasons += [Reason(contract.exit_code, text, code) for text, code in coded]
-    reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
-    if not reasons:
-        return contract
-    return replace(
-        contract,
-        passed=False,
-        exit_code=reasons[0].exit_code,
-        reasons=tuple(one.text for one in reasons),
-        reason_codes=tuple(one.code for one in reasons),
-    )
+    return replace(contract, **decide(reasons, ()).fields) if reasons else contract
 
 
 def has_passed(cases: Sequence[Case]) -> bool:
@@ -208,8 +191,7 @@ def has_passed(cases: Sequence[Case]) -> bool:
 
 def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
     """Yield the reasons of the cases; `unproven` is the number of unproven rules that no matrix counts."""
-    if options.interrupted:
-        yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
+    yield from report_interruption(options)
     failed = sum(case.status == "fail" for case in cases)
     broken = sum(_is_broken(case, options) for case in cases)
     if failed:

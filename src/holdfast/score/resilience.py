@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import fsum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -65,37 +65,35 @@ class Ruling(NamedTuple):
     exit_code: int
     reasons: tuple[str, ...]
     reason_codes: tuple[str, ...]
-    critical: tuple[str, ...]
-    tolerated: tuple[str, ...]
-    beside_cases: tuple[Reason, ...] = ()
-    """The reasons that still decide when cases have the verdict: not those of ordinary cells."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a Score that it decides."""
+        return {"passed": self.exit_code == HELD, **self._asdict()}
 
 
-def decide_contract(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
-    """Return the verdict on all cells. `least` is the minimum, if there is one."""
-    critical = [cell for cell in summary.failed if cell.critical]
-    others = [cell for cell in summary.failed if not cell.critical]
+def decide(reasons: Iterable[Reason], held: Sequence[str]) -> Ruling:
+    """Return the verdict that these reasons add up to; `held` says why it is a pass if there are none."""
+    # The sort is stable: the first reason of the highest precedence decides the exit code and is named first.
+    ordered = sorted(reasons, key=lambda one: PRECEDENCE.index(one.exit_code))
+    texts, codes = tuple(one.text for one in ordered), tuple(one.code for one in ordered)
+    return Ruling(ordered[0].exit_code if ordered else HELD, texts or tuple(held), codes)
+
+
+def _iter_cell_reasons(
+    summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions
+) -> Iterator[Reason]:
+    """Yield the reasons that decide a contract, even if cases have the verdict: not those of ordinary cells."""
     sums = summary.sum_weights()
-    tolerated = others if least is not None and not _is_below(sums.score, least) else []
-    plain = [] if least is not None else list(_report_other_failures(others, len(critical), summary.outside_scenarios))
-    deciding = [
-        *_report_critical_failures(critical, summary.outside_scenarios),
-        *_report_errors(summary.count("error") + summary.outside_errors, options),
-        *(report_below_minimum(sums.score, sums.best, least, "score") if sums.score is not None else ()),
-        *_report_unproven(summary, vacuous, options),
-    ]
-    # In order of precedence: the first decides the exit code.
-    reasons = sorted(
-        (*_report_interruption(options), *deciding, *plain, *report_left_out(options)),
-        key=lambda one: PRECEDENCE.index(one.exit_code),
-    )
-    words = tuple(one.text for one in reasons) or _explain_pass(len(tolerated), summary.count("error"), least, options)
-    code = reasons[0].exit_code if reasons else HELD
-    codes = tuple(one.code for one in reasons)
-    return Ruling(code, words, codes, _list_cell_names(critical), _list_cell_names(tolerated), tuple(deciding))
+    yield from _report_critical_failures(summary.critical, summary.outside_scenarios)
+    yield from _report_errors(summary.count("error") + summary.outside_errors, options)
+    if sums.score is not None:
+        yield from report_below_minimum(sums.score, sums.best, least, "score")
+    yield from _report_unproven(summary, vacuous, options)
 
 
-def _report_interruption(options: ScoreOptions) -> Iterator[Reason]:
+def report_interruption(options: ScoreOptions) -> Iterator[Reason]:
+    """Yield the reason that the run was interrupted."""
     if options.interrupted:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
 
@@ -126,10 +124,10 @@ def report_below_minimum(value: float | None, best: float | None, least: float |
         yield Reason(VIOLATED, short, "below-minimum")
 
 
-def _report_other_failures(others: Sequence[Cell], critical: int, outside: Collection[str]) -> Iterator[Reason]:
-    if others:
-        which = _count_cells(len(others), "other" if critical else "")
-        yield Reason(VIOLATED, f"{which} failed{_note_outside(others, outside)}", "cells-failed")
+def _report_other_failures(summary: Summary) -> Iterator[Reason]:
+    if others := summary.ordinary:
+        which = _count_cells(len(others), "other" if summary.critical else "")
+        yield Reason(VIOLATED, f"{which} failed{_note_outside(others, summary.outside_scenarios)}", "cells-failed")
 
 
 def _report_critical_failures(critical: Sequence[Cell], outside: Collection[str]) -> Iterator[Reason]:
@@ -181,10 +179,6 @@ def _count_cells(n: int, kind: str) -> str:
     return f"{n} {kind} cell{'' if n == 1 else 's'}".replace("  ", " ")
 
 
-def _list_cell_names(cells: Iterable[Cell]) -> tuple[str, ...]:
-    return tuple(map(format_cell_name, cells))
-
-
 def format_cell_name(cell: Cell) -> str:
     """Return the name of a cell in the verdict: `rule in scenario (region=eu)`."""
     return f"{cell.invariant} in {cell.scenario}{_format_params(cell)}"
@@ -206,13 +200,17 @@ def compute_resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
 def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
     """Return the same, and the reasons that still decide when cases have the verdict."""
     summary, replicas = Summary(tally), tally.spec.replicas
+    sums = summary.sum_weights()
     vacuous = tally.find_vacuous_scenarios(unasked=options.unasked > 0)
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
-    ruling = decide_contract(summary, vacuous, least, options)
+    deciding = tuple(_iter_cell_reasons(summary, vacuous, least, options))
+    tolerated = summary.ordinary if least is not None and not _is_below(sums.score, least) else []
+    others = [] if least is not None else list(_report_other_failures(summary))
+    reasons = (*report_interruption(options), *deciding, *others, *report_left_out(options))
+    ruling = decide(reasons, _explain_pass(len(tolerated), summary.count("error"), least, options))
     score = Score(
-        value=_round_score(summary.sum_weights().score),
-        passed=ruling.exit_code == 0,
-        exit_code=ruling.exit_code,
+        **ruling.fields,
+        value=_round_score(sums.score),
         interval=_compute_interval(tally, summary),
         calm=_round_score((summary.outside if tally.spec.beside else summary.sum_weights(chaos=False)).score),
         chaos=_round_score(summary.sum_weights(chaos=True).score),
@@ -224,19 +222,17 @@ def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Re
         trials=tally.trials,
         replicas=replicas,
         unasked=options.unasked,
-        critical_failed=ruling.critical,
-        tolerated=ruling.tolerated,
+        critical_failed=tuple(map(format_cell_name, summary.critical)),
+        tolerated=tuple(map(format_cell_name, tolerated)),
         vacuous=vacuous,
         flaky=summary.flaky,
         pass_hat=_compute_pass_hats(summary.tries, replicas) if summary.tries else {},
-        reasons=ruling.reasons,
-        reason_codes=ruling.reason_codes,
         min_score=least,
-        best=_round_score(summary.sum_weights().best) if summary.count("error") else None,
+        best=_round_score(sums.best) if summary.count("error") else None,
         attacks=tally.attacks.build_result(),
         spent=tally.spending.build_result(),
     )
-    return score, ruling.beside_cases
+    return score, deciding
 
 
 def _round_score(score: float | None) -> float | None:

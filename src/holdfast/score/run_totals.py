@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from holdfast import plugins
+from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested
 from holdfast.model.observation import Observation
 from holdfast.model.score import CostEstimate, Spent
 from holdfast.model.spec import Invariant
@@ -28,8 +29,6 @@ class SpendingTally:
 
     def add(self, trace: Iterable[TraceEvent]) -> None:
         """Add all calls of one trial."""
-        from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested
-
         own_calls = find_calls(trace)
         made, _ = split_requested(find_outermost_calls(own_calls))
         for event in made:

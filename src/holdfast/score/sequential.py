@@ -150,9 +150,6 @@ def warn_too_few_replicas(spec: Spec) -> Iterator[str]:
 
 
 # -- sequential cell -------------------------------------------------------------------------------
-_OUTCOMES = ("pass", "fail", "error", "unproven")
-
-
 class SequentialCount(CellCount):
     """Verdicts after the deciding one change nothing: others that share the trials may need more of them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from math import ceil, floor, fsum, sqrt
 from typing import NamedTuple
 
@@ -221,9 +222,15 @@ class Summary:
         """For the cells that only serve as a comparison."""
         return Sums(*(self._outside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
 
-    def list_weights(self) -> list[tuple[float, int]]:
-        """Return the weights of counted cells, each with its number of cells."""
-        return [(weight, n) for (outcome, _, weight), n in self._kinds.items() if outcome in ("pass", "fail")]
+    @cached_property
+    def critical(self) -> list[Cell]:
+        """The failed cells of critical rules."""
+        return [cell for cell in self.failed if cell.critical]
+
+    @cached_property
+    def ordinary(self) -> list[Cell]:
+        """The other failed cells, which a minimum score may tolerate."""
+        return [cell for cell in self.failed if not cell.critical]
 
 
 def _build_calm_comparison(tally: Tally) -> CalmComparison | None:

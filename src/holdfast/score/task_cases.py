@@ -19,10 +19,10 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.plan import Plan
 from holdfast.score.attacks import Success
+from holdfast.score.cases import CaseCollector, CaseId
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.composite import UNMET, explain_unproven, find_forbidden_actions, find_unknown_actions, join_causes
 
-_Key = tuple[str, Task, int]
 _Outcome: TypeAlias = Literal["pass", "fail", "error", "unproven"]
 _STATUS: dict[_Outcome, Status] = {"pass": "pass", "fail": "fail", "error": "error", "unproven": "error"}
 OBEYED = "attack-obeyed"
@@ -52,51 +52,37 @@ class _JudgedTrial(Struct, frozen=True):
     obeyed: bool
 
 
-class TaskCases:
+class TaskCases(CaseCollector[_JudgedTrial]):
     """Collects the trials of a mutation run or a replay, in any order."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
-        self._spec = spec
-        self._plan = plan
-        self._judged: dict[_Key, dict[int, _JudgedTrial]] = {}
-        self._met: defaultdict[_Key, set[int]] = defaultdict(set)
+        super().__init__(spec, plan)
         self._needs = {
             scenario.name: {rule.id: find_needed_injections(_get_when(rule), scenario) for rule in plan.invariants}
             for scenario in plan.scenarios
             if not scenario.calm
         }
-        """By chaos scenario and rule: the faults of which one must be met."""
-        self.lost = False
-        """Whether a case has failed, whatever the remaining trials do."""
 
     def add(self, trial: Trial, observation: Observation, verdicts: Iterable[Verdict]) -> None:
         """Add a judged trial."""
         if trial.kind != "contract":
             return
-        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
-        one = _judge_trial(trial, observation, tuple(verdicts))
-        self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
-        self._judged.setdefault(key, {})[trial.replica] = one
+        key, one = self._identify(trial), _judge_trial(trial, observation, tuple(verdicts))
+        self._store(key, trial, observation, one)
         if one.outcome == "fail":
             self.lost = self.lost or self._decide_trials(self._list_trials(key)) == "fail"
 
     def needs_replica(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would help to decide."""
-        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
+        key = self._identify(trial)
         if key not in self._judged:
             return False
         judged = self._list_trials(key)
         return len(judged) < self._count_expected(len(judged)) and self._decide_trials(judged) not in ("pass", "fail")
 
-    def _list_trials(self, key: _Key) -> list[_JudgedTrial]:
-        return [one for _, one in sorted(self._judged.get(key, {}).items())]
-
     def iter_cases(self) -> Iterator[Case]:
         """Yield every case of the plan, in order; cases without a trial are unproven."""
-        scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
-        tasks = {task: n for n, task in enumerate(self._spec.tasks)}
-        begun = {**dict.fromkeys(self._iter_planned(), ()), **self._judged}
-        for key in sorted(begun, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
+        for key in self._sort_ids(dict.fromkeys((*self._iter_planned(), *self._judged))):
             yield self._build_case(key, self._list_trials(key))
 
     def find_uncounted_rules(self) -> tuple[str, ...]:
@@ -111,13 +97,13 @@ class TaskCases:
                 counted |= {*one.failed, *(rule for rule in one.passed if rule not in unmet)}
         return tuple(rule.id for rule in critical if rule.id not in counted)
 
-    def _iter_planned(self) -> Iterator[_Key]:
+    def _iter_planned(self) -> Iterator[CaseId]:
         """Yield the planned cases, whether or not they ran; none for a selection."""
         for trial in self._plan.trials if self._plan.whole else ():
             if trial.replica == 0:
                 yield trial.scenario.name, trial.task, self._plan.get_params_index(trial.params)
 
-    def _build_case(self, key: _Key, judged: Sequence[_JudgedTrial]) -> Case:
+    def _build_case(self, key: CaseId, judged: Sequence[_JudgedTrial]) -> Case:
         scenario, task, params = key
         unmet = self._find_unmet_rules(key)
         counted = [_discount_unmet(one, unmet) for one in judged]
@@ -157,12 +143,6 @@ class TaskCases:
             if counted
             else "it was not asked"
         )
-
-    def _find_unmet_rules(self, key: _Key) -> tuple[str, ...]:
-        """Return the rules for which no trial of the case met a needed fault."""
-        needs = self._needs.get(key[0], {})
-        met = self._met[key]
-        return tuple(rule for rule, faults in needs.items() if faults and not faults & met)
 
     def _decide_trials(self, counted: Sequence[_JudgedTrial]) -> _Outcome:
         """Return the status that no undecided or missing replica could change, otherwise what is missing."""

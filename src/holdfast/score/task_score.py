@@ -9,14 +9,13 @@ from holdfast.model.spec import Spec
 from holdfast.score.intervals import PromptSum, compute_score_interval, compute_wilson
 from holdfast.score.resilience import (
     BROKEN,
-    HELD,
-    INTERRUPTED,
-    PRECEDENCE,
     UNPROVEN,
     VIOLATED,
     Reason,
     ScoreOptions,
+    decide,
     report_below_minimum,
+    report_interruption,
     report_left_out,
 )
 from holdfast.score.tally import Tally
@@ -32,16 +31,12 @@ def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreO
     value, best = _compute_value(scored), _compute_value(scored, errors_pass=True)
     least = options.min_score if options.min_score is not None else spec.scoring.min_score
     vacuous = tally.find_vacuous_scenarios(unasked=options.unasked > 0)
-    reasons = sorted(
-        _iter_reasons(spec, cases, _find_uncounted_rules(tally), vacuous, (value, best, least), options, noun),
-        key=lambda one: PRECEDENCE.index(one.exit_code),
-    )
-    code = reasons[0].exit_code if reasons else HELD
+    uncounted = tally.cases.find_uncounted_rules() if isinstance(tally.cases, TaskCases) else ()
+    reasons = _iter_reasons(spec, cases, uncounted, vacuous, (value, best, least), options, noun)
     decided = [case for case in cases if case.status in ("pass", "fail")]
     return Score(
+        **decide(reasons, (_explain_pass(cases, least, noun),)).fields,
         value=None if value is None else round(value, 2),
-        passed=code == HELD,
-        exit_code=code,
         interval=_compute_interval(scored),
         judged=len(decided),
         total=len(cases),
@@ -52,18 +47,12 @@ def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreO
         tolerated=_list_tolerated(cases, value, least),
         vacuous=vacuous,
         flaky=sum(case.flaky for case in cases),
-        reasons=tuple(one.text for one in reasons) or (_explain_pass(cases, least, noun),),
-        reason_codes=tuple(one.code for one in reasons),
         min_score=least,
         best=None if best is None or not _count_outcomes(cases)["error"] else round(best, 2),
         attacks=tally.attacks.build_result(),
         spent=tally.spending.build_result(),
         mutation=_score_mutations(scored) if spec.part == "mutation" else None,
     )
-
-
-def _find_uncounted_rules(tally: Tally) -> Sequence[str]:
-    return tally.cases.find_uncounted_rules() if isinstance(tally.cases, TaskCases) else ()
 
 
 def _compute_value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
@@ -112,8 +101,7 @@ def _iter_reasons(
 ) -> Iterator[Reason]:
     value, best, least = values
     counts = _count_outcomes(cases)
-    if options.interrupted:
-        yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
+    yield from report_interruption(options)
     grave = {rule.id for rule in spec.invariants if rule.critical}
     critical = sum(case.status == "fail" and not grave.isdisjoint(case.failed) for case in cases)
     if critical:
@@ -162,7 +150,7 @@ def _list_tolerated(cases: Iterable[Case], value: float | None, least: float | N
 def _explain_pass(cases: Sequence[Case], least: float | None, noun: str) -> str:
     tried = [(_count_outcomes(group)["fail"], what) for group, what in _split_probes(cases, noun)]
     failed = " and ".join(_format_count(count, what) for count, what in tried if count)
-    if failed:
+    if failed and least is not None:
         return f"{failed} failed, none by a critical rule, and the minimum {least:g} is reached"
     return f"every {noun} that was decided passed"
 

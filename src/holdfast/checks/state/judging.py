@@ -15,6 +15,7 @@ from holdfast.checks.values import to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import digest, make_encodable
+from holdfast.protocols.check import Advice, Ask
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
@@ -179,6 +180,24 @@ def parse_vote(text: str) -> Vote:
         passed if isinstance(passed, bool) else None,
         make_encodable(reason)[:REASON_KEPT] if isinstance(reason, str) else "",
     )
+
+
+TRIES = 2
+"""Attempts per vote: an unreadable reply is requested once more."""
+
+
+async def request_vote(
+    ask: Ask, model: str, system: str, message: str, n: int, *, role: str, temperature: float | None = None
+) -> tuple[Advice, Vote]:
+    """Return vote number n of a model with its reply; raises HarnessError, naming its role, if it gives no rating."""
+    why = ""
+    for _ in range(TRIES):
+        advice = await ask(model, system, message, temperature=temperature, vote=n, fits=is_vote)
+        try:
+            return advice, parse_vote(advice.text)
+        except ValueError as malformed:
+            why = str(malformed)
+    raise HarnessError(f"the {role} {model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
 
 def is_vote(text: str) -> bool:

@@ -16,11 +16,10 @@ from holdfast.checks.state.judging import (
     Vote,
     build_prompt,
     find_median_vote,
-    is_vote,
     join_replies,
-    parse_vote,
     read_mock_input,
     read_workspace_input,
+    request_vote,
     truncate_input,
 )
 from holdfast.checks.state.mock_requests import FIELD, find_field_error
@@ -32,14 +31,12 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols.check import Advice, Ask, Exhibit
+from holdfast.protocols.check import Ask, Exhibit
 from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 
 NOTHING = "nothing to judge"
-TRIES = 2
-"""Attempts per vote: an unreadable reply is requested once more."""
 _SAID = ("agent_output", "replies", "stdout")
 """Inputs that every observation has, with or without a world."""
 _SLACK = 1e-9
@@ -123,7 +120,10 @@ class LlmAsJudge:
         several = self.input_from == "replies" and len(observation.turns) > 1
         shown = ("the beginning of each reply" if several else "its beginning") if judge_input.cut else ""
         message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown)
-        replies = [await self._request_vote(ask, message, n) for n in range(self.votes)]
+        replies = [
+            await request_vote(ask, self.model, SYSTEM, message, n, role="judge", temperature=self.temperature)
+            for n in range(self.votes)
+        ]
         part = f"{self.max_input} bytes of the input were shown"
         notes = [f"only {part}, {shown}" if several else f"only the first {part}"] if shown else []
         notes += [note for advice, _ in replies for note in advice.notes]
@@ -160,16 +160,6 @@ class LlmAsJudge:
             yield "input_from", f"unknown field {name[:60]!r}: expected request_count, last_request…, requests[N]…"
         elif fault := find_field_error(name):
             yield "input_from", fault
-
-    async def _request_vote(self, ask: Ask, message: str, n: int) -> tuple[Advice, Vote]:
-        why = ""
-        for _ in range(TRIES):
-            advice = await ask(self.model, SYSTEM, message, temperature=self.temperature, vote=n, fits=is_vote)
-            try:
-                return advice, parse_vote(advice.text)
-            except ValueError as malformed:
-                why = str(malformed)
-        raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
     def _read_input(self, observation: Observation, evidence: Evidence) -> JudgeInput:
         if self.input_from == "agent_output":

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from holdfast.checks.state.recorded import KEPT
+from holdfast.checks.state.recorded import KEPT, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import OutsideError
+from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols.check import Exhibit
 from holdfast.protocols.sandbox import Sandbox
+from holdfast.protocols.world import World
+from holdfast.reading.file import find_path_problem
 
 
 class PathState(Struct, frozen=True, omit_defaults=True):
@@ -77,6 +84,29 @@ def find_unreadable_path(place: PathState) -> Finding | None:
     if place.kind == "out_of_reach":
         return Finding(False, shorten(place.why, 200), "path-unreadable", empty=True)
     return None
+
+
+@dataclass(frozen=True)
+class PathCheck:
+    """What the checks of a path's existence share: each says what the state of the path means."""
+
+    path: str
+
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+    codes: ClassVar[Mapping[str, str]] = PATH_CODES
+
+    async def gather(self, world: World, observation: Observation) -> Evidence:
+        return build_evidence([self.path], read_path(world.sandbox, self.path))
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        place = read_evidence(exhibit, [self.path], PathState)
+        return find_unreadable_path(place) or self.decide_place(place)
+
+    def decide_place(self, place: PathState) -> Finding:
+        raise NotImplementedError
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        return find_path_problem(self.path)
 
 
 _MARKS = (

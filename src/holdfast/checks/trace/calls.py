@@ -24,7 +24,10 @@ Glob = Annotated[str, Meta(min_length=1)]
 
 ANY_URL = ("*",)
 """The URLs of a check that reads every request."""
-NO_MODEL_CALL = Finding(None, "no model call was seen", "no-model-call")
+USAGE_TRAITS = CheckTraits(
+    polarity="negative", reads="trace", texts=(), deeds=False, reads_cost=True, standards=("LLM10:2025",)
+)
+"""The traits of checks that limit what the model calls used."""
 LISTED = 20
 """The number of calls listed as evidence."""
 
@@ -116,15 +119,27 @@ def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     return [e for e in model_calls if not e.in_process or not any(_is_made_inside(e, other) for other in model_calls)]
 
 
-def find_usage(trace: Iterable[TraceEvent]) -> tuple[list[Cost], str] | None:
-    """Return what the model calls used, and a sentence on calls that did not report it; None without a model call."""
+def judge_usage(
+    trace: Iterable[TraceEvent], unit: str, used: float, limit: float, words: str, limit_words: str
+) -> Finding:
+    """Judge what the model calls used against a limit, both also in words; `unit` begins the codes."""
     model_calls = find_model_calls(trace)
     if not model_calls:
-        return None
-    return [e.cost for e in model_calls if e.cost is not None], describe_unreported(model_calls)
+        return Finding(None, "no model call was seen", "no-model-call")
+    # Calls that reported nothing can only add to the sum, so above the limit it fails whatever is unknown.
+    if used > limit:
+        return Finding(False, f"{words}, more than {limit_words}", f"{unit}-above")
+    if silent := _describe_unreported(model_calls):
+        return Finding(None, f"{silent}; the others: {words}", f"{unit}-unknown")
+    return Finding(True, words, f"{unit}-within")
 
 
-def describe_unreported(model_calls: Iterable[TraceEvent]) -> str:
+def find_costs(trace: Iterable[TraceEvent]) -> list[Cost]:
+    """Return what the model calls used, as far as they reported it."""
+    return [event.cost for event in find_model_calls(trace) if event.cost is not None]
+
+
+def _describe_unreported(model_calls: Iterable[TraceEvent]) -> str:
     """Return a sentence on successful model calls that reported no token usage; empty if there are none."""
     silent = [e for e in model_calls if e.cost is None and not e.failed]
     if not silent:

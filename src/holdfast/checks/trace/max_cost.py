@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from holdfast.checks.trace.calls import NO_MODEL_CALL, find_usage
+from holdfast.checks.trace.calls import USAGE_TRAITS, find_costs, judge_usage
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Exhibit
@@ -25,15 +26,7 @@ class MaxCost:
 
     max_usd: Annotated[float, Meta(description="The limit in US dollars, estimated from tokens.", ge=0, examples=[0.5])]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(
-        polarity="negative",
-        reads="trace",
-        texts=(),
-        deeds=False,
-        reads_cost=True,
-        see=("invariants.max_tokens", "invariants.max_calls"),
-        standards=("LLM10:2025",),
-    )
+    traits: ClassVar[CheckTraits] = replace(USAGE_TRAITS, see=("invariants.max_tokens", "invariants.max_calls"))
     codes: ClassVar[Mapping[str, str]] = {
         "cost-above": "The calls cost more than allowed.",
         "cost-unknown": "A model did not say how many tokens it used.",
@@ -42,23 +35,18 @@ class MaxCost:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        usage = find_usage(exhibit.observation.trace)
-        if usage is None:
-            return NO_MODEL_CALL
-        costs, silent = usage
+        costs = find_costs(exhibit.observation.trace)
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
         about = f"about {format_dollars(known)}{_describe_unbilled(known, costs)}"
-        if known > self.max_usd + _SLACK:
-            return Finding(False, f"{about}, more than {format_dollars(self.max_usd)}", "cost-above")
+        limit = format_dollars(self.max_usd)
+        finding = judge_usage(exhibit.observation.trace, "cost", known - _SLACK, self.max_usd, about, limit)
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _is_unknown(cost))
-        if unpriced:
+        if unpriced and finding.passed is not False:
             names = shorten(", ".join(unpriced), 120)
             raise HarnessError(
                 f"the price of {names} is not known: set input_usd and output_usd under models", code="price-unknown"
             )
-        if silent:
-            return Finding(None, f"{silent}; the others: {about}", "cost-unknown")
-        return Finding(True, about, "cost-within")
+        return finding
 
 
 def _is_unknown(cost: Cost) -> bool:

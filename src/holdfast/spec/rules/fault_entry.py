@@ -10,14 +10,13 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from holdfast import plugins
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import INPUT, Injection, Plane, Schedule
 from holdfast.protocols.fault import TaskFault, WireFault
 from holdfast.reading.fields import list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.spec.rules.variants import Choice, ChosenVariant, Menu, choose, read_settings, report_misspelt_selector
+from holdfast.spec.rules.variants import ChosenVariant, Menu, choose, read_settings, report_misspelt_selector
 from holdfast.spec.sections.weather import (
     AttackKeys,
     HttpFaultKeys,
@@ -127,21 +126,6 @@ def _get_default_target(family: Family) -> object:
     return next(key.default for key in fields(family.keys) if key.name == family.target)
 
 
-@cache
-def build_menu(name: FamilyName) -> Menu:
-    """Return the modes of a family."""
-    family = FAMILIES[name]
-
-    def find(mode: str) -> Choice | None:
-        built = plugins.find(family.registry, mode)
-        return None if built is None else Choice(mode, built)
-
-    def list_names() -> Iterable[str]:
-        return plugins.list_names(family.registry)
-
-    return Menu(family.selector, find, list_names)
-
-
 def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntry, ...] | Bad:
     """Return the faults of one list; context attacks may also be a map of type to settings."""
     if name == "context_attacks" and node.kind == "map":
@@ -170,7 +154,7 @@ def _read_fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     common = reader.read_keys(family.keys, node)
     if not node.has(family.selector):
         report_misspelt_selector(reader, family.selector, node, list_key_names(family.keys))
-    choice = choose(reader, build_menu(family.name), node) if node.has(family.selector) else BAD
+    choice = choose(reader, Menu(family.selector, family.registry), node) if node.has(family.selector) else BAD
     if isinstance(choice, Bad):
         return BAD
     chosen = read_settings(reader, choice, node, list_key_names(family.keys))

@@ -72,16 +72,6 @@ def is_state_rule(rule: Invariant) -> bool:
     return check is not None and check.traits.reads == "state" and not check.traits.asks_model
 
 
-def find_check(name: str) -> Choice | None:
-    """Return the check of that name."""
-    found_check = plugins.find("checks", name)
-    return Choice(name, found_check) if found_check is not None else None
-
-
-def list_check_names() -> list[str]:
-    return plugins.list_names("checks")
-
-
 _ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(
         ("not_contains", "does_not_contain", "excludes"), "write excludes_pattern, or contains with negate: true"
@@ -91,7 +81,7 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 """Names of checks in other tools, and what to write here."""
 
-MENU = Menu("type", find_check, list_check_names, _ELSEWHERE)
+MENU = Menu("type", "checks", _ELSEWHERE)
 _KEY_SYNONYMS = {
     **dict.fromkeys(("after", "before"), "the order of calls is a rule of its own: type: only_after, tool, requires"),
     "level": "did you mean severity?",

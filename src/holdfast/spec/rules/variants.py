@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from msgspec import Struct
 
+from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.codec import to_builtins
 from holdfast.protocols.check import FastidiousPlugin
@@ -28,8 +29,8 @@ class Menu(Struct, frozen=True):
     """All kinds that a key allows."""
 
     selector: str
-    find: Callable[[str], Choice | None]
-    names: Callable[[], Iterable[str]]
+    registry: str
+    """The plug-in family."""
     elsewhere: Mapping[str, str] = {}
     """Names from other tools, and what to write here."""
 
@@ -46,18 +47,20 @@ def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
     """Return the kind that the map's selector names."""
     if not node.has(menu.selector):
         report_misspelt_selector(reader, menu.selector, node, ())
-        return reader.report_missing(node, menu.selector, hint=f"one of {join_names(menu.names())}")
+        return reader.report_missing(
+            node, menu.selector, hint=f"one of {join_names(plugins.list_names(menu.registry))}"
+        )
     value = node.get(menu.selector)
     if value.kind != "text":
         return reader.report_type(value, "a name")
     try:
-        choice = menu.find(value.text)
+        plugin = plugins.find(menu.registry, value.text)
     except PluginError as broken:
         return reader.report(value, str(broken), code="broken-plugin")
-    if choice is None:
-        hint = menu.elsewhere.get(value.text) or suggest_name(value.text, menu.names())
+    if plugin is None:
+        hint = menu.elsewhere.get(value.text) or suggest_name(value.text, plugins.list_names(menu.registry))
         return reader.report(value, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value")
-    return choice
+    return Choice(value.text, plugin)
 
 
 def report_misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable[str]) -> None:
