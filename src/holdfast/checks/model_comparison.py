@@ -70,6 +70,8 @@ async def compare_turns(
 
 async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
     """Ask in both directions for each vote and take the lower score: additions count as much as omissions."""
+    # Two answers say the same if each follows from the other. Asked for similarity in one question, models overlook
+    # additions and are lenient with omissions.
     questions = (build_question(*pair), build_question(*reversed(pair)))
     scores = [
         [await request_vote(ask, model, SYSTEM, message, n, role="model") for message in questions]

@@ -19,6 +19,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 def is_equal(actual: Any, wanted: Any) -> bool:
     """Whether two JSON values are equal; 1 equals 1.0, but neither true nor "1"."""
+    # In Python `True == 1`, but in JSON they are different values, and a rule that expects 1 must not accept true.
     if isinstance(actual, bool) or isinstance(wanted, bool):
         return actual is wanted
     if isinstance(actual, int | float) and isinstance(wanted, int | float):

@@ -174,6 +174,8 @@ def is_streamed(call: Call) -> bool:
 
 def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
     """Return the deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
+    # Counted in characters of the complete text, because a token may be split over two chunks and the chunks must stay
+    # as the model sent them.
     left = len(take_tokens(reply.text, tokens))
     deltas: list[Delta] = []
     for delta in reply.deltas:

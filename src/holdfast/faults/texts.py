@@ -66,6 +66,8 @@ def read_pairs(name: str) -> tuple[tuple[str, str], ...]:
 
 def rename_field(name: str, taken: Collection[str] = ()) -> str:
     """Turn `total_price` into `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
+    # The new name must be plausible, as in the next version of an API, and must not exist already: then the fault would
+    # overwrite a field instead of renaming one.
     other = _restyle(name)
     while other in taken or other == name:
         other += "_v2"

@@ -66,6 +66,8 @@ class AdviceCache:
             os.close(fd)
 
     def _is_trusted(self, status: os.stat_result) -> bool:
+        # An agent without a sandbox runs as the same user and could write a favourable verdict into the cache. It can
+        # set a file's mtime back, but not its ctime.
         own = S_ISREG(status.st_mode) and status.st_uid == os.getuid()
         return own and status.st_size <= SIZE_KEPT and status.st_ctime_ns < self._opened_ns
 
@@ -172,6 +174,8 @@ class Consultation:
         if temperature is None:
             temperature = (entry.temperature if entry is not None else None) or 0.0
         question = Question(judge.meaning.name, system, prompt, temperature, json=self._role.json)
+        # The cache key has everything that the reply depends on: who answers, the question, and which of several votes
+        # it is. Votes differ on purpose, so each has its own entry.
         key = digest(encode_canonical([judge.identity, question, vote]), 16)
         # A script counts the `times` of its rules over all votes of a judgement, so they share one conversation.
         conversation = digest(encode_canonical([judge.identity, question]), 16)

@@ -184,6 +184,8 @@ _ANY: dict[Judgement, int] = {"pass": 0, "error": 1, "unproven": 2, "fail": 3}
 _AGAIN = "it cannot be judged again"
 
 
+# Stored observations have secrets masked. A text rule may then see `***` instead of what the run itself saw, so an
+# outcome that hangs on it is not repeated as if it were certain.
 def explain_masking(rule: RuleJudge, observation: Observation, control: Observation | None, outcome: Judgement) -> str:
     """Return why this outcome may differ from that of the run itself; empty if it does not."""
     if outcome not in ("pass", "fail"):

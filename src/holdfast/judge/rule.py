@@ -119,6 +119,8 @@ class RuleJudge:
         first = self._to_outcome(self.decide(exhibit))
         if self.verbatim or first[0] == (decides := "fail" if self.negative else "pass"):
             return first
+        # Other readings (without formatting, entities resolved) may only add evidence: a forbidden text found in one of
+        # them fails, a required text found in one of them passes. They never take back what the plain text shows.
         judged = (self._to_outcome(finding) for finding in self._find_in_readings(exhibit))
         return next((one for one in judged if one[0] == decides), first)
 
@@ -186,6 +188,8 @@ class RuleJudge:
             finding = replace(finding, code="check-said", key=(compute_fingerprint(finding.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
             return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1", "bad-score")
+        # Silence is no proof that something forbidden was not done, so an empty text leaves a negative rule unproven.
+        # This is decided before `negate` swaps pass and fail, because the swap must not turn silence into a pass.
         if passed is None or (finding.empty and self.negative):
             return "unproven", finding
         if self.negate and not finding.either_way:

@@ -191,6 +191,8 @@ def _join_wrapped(lines: Sequence[str]) -> Iterator[str]:
     pending = ""
     for line in lines:
         starts = not line.strip() or _BULLET.match(line) or _STEP.match(line) or _HEADING.match(line)
+        # A line that ends without punctuation before one that begins with a small letter was only wrapped. Anything
+        # else may be an entry of its own, and two joined entries would be compared as one sentence.
         goes_on = (
             pending.strip() and not starts and not pending.rstrip(" *_").endswith((".", "!", "?", ":", "。", "："))
         )
@@ -210,6 +212,8 @@ def _join_wrapped(lines: Sequence[str]) -> Iterator[str]:
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a line; one that does not end is cut at the maximum length."""
     parts: list[str] = []
+    # A full stop after an abbreviation or an ordinal ("am 5. Mai") does not end a sentence, which only the text on
+    # both of its sides can show.
     for part in _SENTENCE_END.split(text):
         if (
             parts

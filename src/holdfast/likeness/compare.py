@@ -118,6 +118,8 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
     lang = detect_language(f"{expected}\n{actual}")
     one, other = read_blocks(expected), read_blocks(actual)
     plain = not any((*one[1:], *other[1:]))
+    # Blocks that were compared as data, code or tables are removed there. What could not be paired, such as a table in
+    # one text and prose in the other, is turned into lines and compared as statements.
     conflicts = list(_compare_blocks(one, other))
     ours, theirs = (read_statements(_iter_lines(blocks), lang) for blocks in (one, other))
     if plain and not ours and not theirs and _list_small_words(expected) != _list_small_words(actual):
@@ -189,6 +191,8 @@ def _compare_statements(
     pair = _align(ours, theirs)
     if any([drop_polite(ours, pair.one_covered, lang), drop_polite(theirs, pair.other_covered, lang)]):
         pair = _align(ours, theirs)
+    # A score says how much of the texts is the same, and a conflict that they contradict each other. The lower of the
+    # two coverages counts, because leaving something out is as bad as adding something.
     conflicts = [conflict for rule in RULES for conflict in rule(pair)]
     share = min(compute_covered_share(ours, pair.one_covered), compute_covered_share(theirs, pair.other_covered))
     return max(0.01, 1 - _STEEP * (1 - share)), conflicts
@@ -236,6 +240,8 @@ def compare_code(expected: str, actual: str) -> Iterator[Conflict]:
 
 def compare_tables(expected: TextTable, actual: TextTable, texts: TextComparison) -> Iterator[Conflict] | None:
     """Compare tables by cells: rows by their first cell or in order, columns by header; None if the headers differ."""
+    # Columns may be reordered, and rows, if the first cell identifies them. If the headers or these cells differ, the
+    # comparison of cells would be arbitrary, and the tables are read as lines instead.
     columns = {_normalize_cell(head): n for n, head in enumerate(actual.header)}
     if {_normalize_cell(head) for head in expected.header} != columns.keys() or len(columns) != len(expected.header):
         return None

@@ -84,6 +84,9 @@ def _compute_dice(one: dict[str, float], other: dict[str, float]) -> float:
 
 def _classify_reversal(one: ClauseSpan, other: ClauseSpan) -> str:
     """Return the kind of conflict between two otherwise equal clauses; empty if there is none."""
+    # The clauses are known to match apart from the words that turn a statement. So the marks of those words are
+    # compared in order of weight: negation and opposites first, then certainty, and at last obligation, tense and
+    # quantity.
     ours, theirs = one.clause.marks, other.clause.marks
     negated = not one.negated & other.negated
     if negated and one.negations == other.negations and not _has_same_words(one.clause, other.clause):
@@ -106,6 +109,8 @@ def _classify_reversal(one: ClauseSpan, other: ClauseSpan) -> str:
 
 def find_dropped_negations(pair: TextPair) -> Iterator[Conflict]:
     """Find matching statements where only one is negated, if the other text has that negation nowhere else."""
+    # A negation may move to another clause or become a word like "without". Only if one text has more of them than the
+    # other in total can one have been dropped.
     if _count_negated(pair.one) <= _count_negated(pair.other):
         return
     for at, covered in enumerate(pair.one_covered):
@@ -157,6 +162,8 @@ def _has_opposite(one: Clause, other: Clause) -> bool:
 
 def find_replaced_words(pair: TextPair) -> Iterator[Conflict]:
     """Find one or two replaced words in otherwise equal texts; more changes make a paraphrase."""
+    # One replaced word in a frame that is otherwise word for word the same is a replacement: "the lid is red", "the lid
+    # is green". With more changes the frame is no evidence, because a paraphrase changes many words, too.
     lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
     changed = max(len(lost), len(new))
     if not 0 < changed <= _REPLACED_WORDS or len({n for _, n in lost}) > 1 or len({n for _, n in new}) > 1:
@@ -235,6 +242,8 @@ def find_reordered_steps(pair: TextPair) -> Iterator[Conflict]:
             for one, (likeness, n) in steps
             if likeness >= _SAME_STEP and pair.other.statements[n].line.kind == "step"
         ]
+        # Steps that the other text does not have as steps are skipped: only two steps that both lists have can be in
+        # another order.
         for (first, at), (second, after) in pairwise(matched):
             if after < at:
                 yield Conflict("order", first.line.text, second.line.text)
@@ -247,6 +256,8 @@ def find_dropped_conditions(pair: TextPair) -> Iterator[Conflict]:
         if not near or any("if" in token.marks for one in near for token in one.tokens):
             continue
         for clause in statement.clauses:
+            # Only the words after `if` are looked for. A condition that the other text words differently keeps most of
+            # them; one that was dropped loses at least half of their weight.
             tail = _get_condition_tokens(clause)
             lost = sum(token.weight for token in tail if token in covered.left)
             if lost and lost >= _DROPPED * sum(token.weight for token in tail):

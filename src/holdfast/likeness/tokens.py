@@ -97,12 +97,16 @@ class Clause:
 def read_clauses(text: str, lang: Language) -> list[Clause]:
     """Return the clauses of a line. A clause of a single word joins the next one, or else the previous one."""
     tokens = _read_tokens(text, lang)
+    # "Not covered: the washing machine" negates its items, but a sentence with a colon later on does not. Few words
+    # before the colon make a label.
     colon = next((n for n, token in enumerate(tokens) if token.text == ":"), 0)
     if sum(bool(token.key) for token in tokens[:colon]) <= _LABEL:
         for token in tokens[:colon]:
             token.label = True
     clauses, current = list[Clause](), Clause()
     for token in tokens:
+        # A clause is the reach of a negation. A comma does not always end one ("a, b and c"), so a piece without enough
+        # content joins its neighbour.
         if (token.kind == "sign" and token.text in _CLAUSE_ENDS) or token.marks & _JOINTS:
             strong = token.text in ";." or "if" in token.marks
             if current.is_substantial or (strong and "not" in current.marks):
@@ -214,6 +218,7 @@ def _build_word(text: str, folded: str, lang: Language) -> TextToken:
 
 def _find_phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
     """Return the number of words of the table phrase that begins here, and its effect."""
+    # The longest phrase wins: "no longer" and "not only" mean something else than their first words.
     for size in range(lang.longest.get(words[at], 0), 0, -1):
         marks = lang.marks.get(" ".join(words[at : at + size]))
         if marks:
@@ -239,6 +244,8 @@ def name_words(clauses: list[Clause], lang: Language) -> None:
     if lang.name in _NO_NAMES:
         return
     tokens = [token for clause in clauses for token in clause.tokens]
+    # A capital marks a name only if the same word never occurs without one, in either text. At the beginning of a
+    # sentence it says nothing.
     small = {fold(token.text) for token in tokens if token.text[:1].islower()}
     names = {
         fold(token.text) for token in tokens if token.kind == "word" and not token.initial and token.text[:1].isupper()

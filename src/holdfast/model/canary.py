@@ -79,6 +79,8 @@ def find_echoes(text: str) -> tuple[str, ...]:
 
 def _iter_readings(text: str) -> Iterator[str]:
     """Yield the text itself, and the text after each encoding that can be undone."""
+    # An agent may repeat a canary in JSON in a URL in Markdown. Each step undoes one layer of everything that can be
+    # undone, and every stage is searched, because a step may also destroy what was legible before it.
     for _ in range(_STEPS):
         yield text
         if "\u202e" in text:
@@ -147,6 +149,8 @@ class CanaryReader:
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes."""
+        # Only part of a stream may be unpacked: a small answer can expand to gigabytes. Whatever was not read makes the
+        # stream illegible, so a missing canary proves nothing.
         if self._unpacker is not None:
             try:
                 data = self._unpacker.decompress(data, _UNPACKED)  # a header alone yields nothing
@@ -166,6 +170,8 @@ class CanaryReader:
         """Decode the bytes: UTF-16 or UTF-32 by their byte order mark, otherwise UTF-8."""
         if self._decoder is None:
             self._head, data = b"", self._head + data
+            # The first bytes may be the beginning of a longer byte order mark, so they are held back until that is
+            # decided.
             name = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
             if len(data) < _MARK_SIZE and any(mark.startswith(data) for mark, _ in _MARKS):
                 self._head = data

@@ -50,6 +50,8 @@ def compute_fingerprint(text: str) -> str:
 
     It is a digest because the masker would not recognise a secret that lost only its digits.
     """
+    # The order matters: times first, because their parts look like numbers, and labelled values before ids, because the
+    # label shows that a plain word is a value. Numbers come last, when only those outside of ids are left.
     text = re.sub(_TIME, "#", text[:READ])
     text = re.sub(_LABELLED, r"\1 #", text)
     text = re.sub(_QUOTED, _shorten_quote, text, flags=re.DOTALL)
@@ -78,6 +80,8 @@ def followed_values(text: str) -> dict[str, str]:
 
     No keys of JSON.
     """
+    # One value has many spellings: `1,219.50` in prose, `1219.5` in JSON. Values are followed from one text to another
+    # by a normal form, and shown as they were written.
     if "\\u" in text:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
     text = normalize("NFKC", _KEY.sub(" ", text))

@@ -112,6 +112,8 @@ def _strip_marks(text: str, *, by_line: bool = False) -> str:
 
 def _iter_blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
     """Yield each paragraph, heading and list item on one line, unless `by_line`, and each line of code as it is."""
+    # Renderers join the lines of a paragraph, so a phrase that is split over two lines is one phrase for a reader. Code
+    # is different: its lines stay, and marks in it are literal.
     fence, wrapped = "", list[str]()
     for line in text.splitlines():
         mark = _FENCE.match(line)

@@ -108,6 +108,8 @@ PLANES: Mapping[str, frozenset[str]] = {
 
 def find_needed_injections(when: When, scenario: Scenario) -> frozenset[int]:
     """Return the indexes of the injections that must be met for a rule with this `when` to count under chaos."""
+    # A rule that is judged only under tool faults proves something only if a tool fault was met. Any other `when`
+    # accepts every fault of the scenario.
     planes = PLANES.get(when)
     return frozenset(i for i, x in enumerate(scenario.injections) if planes is None or x.plane in planes)
 

@@ -13,6 +13,8 @@ def shorten(text: str, limit: int = LIMIT) -> str:
     """Return the text, without its middle if it is too long."""
     if len(text) <= limit:
         return text
+    # The middle is left out, because both ends are informative: messages begin with their kind and end with their
+    # cause.
     half = (limit - 3) // 2
     return f"{text[:half]} … {text[-half:]}"
 

@@ -129,6 +129,8 @@ class CorpusAttacks:
         if not prompt.strip():
             return None
         entries = read_corpus(self._type)
+        # Where a prompt starts in the corpus depends only on its text. So a file with few mutations per prompt still
+        # tries different attacks, and adding a prompt does not change those of the others.
         first = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         entry = entries[(int.from_bytes(first, "big") + n) % len(entries)]
         canary = draw_canary(rng)

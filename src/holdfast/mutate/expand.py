@@ -154,6 +154,8 @@ def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mut
     prompt = draft.task.turns[0]
     n = missed = 0
     while len(draft.made.get(type, ())) < share and missed < DRAWS:
+        # Nobody knows how many different mutations a type has for a prompt. After many consecutive draws without a new
+        # one, it is taken to have no more.
         one = mutator.mutate(prompt, n, create_random(seed, prompt, type, n))
         missed = 0 if one is not None and draft.add_if_new(type, one) else missed + 1
         n += 1

@@ -54,6 +54,8 @@ class Techniques:
         if not prompt.strip():
             return None
         for step in range(len(self._table)):
+            # A technique that does not apply to this prompt is skipped in favour of the next, so that every n gives a
+            # mutation while one technique still applies. Duplicates are the caller's business.
             name, technique = self._table[(n + step) % len(self._table)]
             made = technique(prompt, rng)
             if made.strip() and made != prompt:

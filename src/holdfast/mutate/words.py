@@ -92,6 +92,7 @@ def find_exact_parts(text: str) -> list[str]:
 
 def ends_in_literal(text: str) -> bool:
     """Whether the prompt ends in a command, path, URL or file, to which appended text would belong."""
+    # Only a literal that reaches the end of the prompt counts, apart from closing quotes and punctuation.
     size = len(text.rstrip(_TRIMMED + " "))
     last = next((match[0] for match in _EXACT.finditer(text) if match.end() >= size), "")
     return re.search(r"[ /\\.`]", last.strip(_TRIMMED)) is not None

@@ -98,6 +98,8 @@ def _build_assignments(source: WrittenSource, n: int) -> list[Assignment]:
     """Requests for what is missing, in as many replies as needed."""
     if source.base is not None:
         return [_build_assignment(source, n, 0, 1)]
+    # Models stop in the middle of a long list. So much is asked for at once as fits into one reply, and the rest in
+    # further questions.
     each = max(1, REPLY_SIZE // (len(source.text.encode("utf-8", "replace")) + 1))
     return [
         _build_assignment(source, n, start, min(each, source.missing - start))

@@ -242,6 +242,8 @@ class RoundsPlanner:
         while self._round < len(self._rounds) and not (self._fail_fast and judged.failed):
             places = self._rounds[self._round]
             self._round += 1
+            # Which trials are wanted is decided for the round as a whole, before any of them runs. Otherwise the set of
+            # trials would depend on which of them ended first.
             wanted = array("L", (place for place in places if self._wants(self._trials[place])))
             if wanted:
                 return LazySequence(self._trials.__getitem__, wanted)

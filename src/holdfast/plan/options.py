@@ -118,6 +118,8 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
 
         What to run is fixed. What counts as passed stays unless it is given again. The rest is taken from the resume.
         """
+        # A resumed run must ask the same questions as before, or its cells would mix two plans. What counts as passed
+        # may change, because it is computed from stored verdicts.
         stays = {name: getattr(self, name) for name in SETTLED}
         stays |= {name: getattr(self, name) for name in (*VERDICT, "strict_world") if not now.has_option(name)}
         return replace(now, **stays)

@@ -218,6 +218,7 @@ def select_names(patterns: Sequence[str], names: Sequence[str], what: str) -> tu
 
 def find_positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
     """Return the indexes in `ids` of the wanted trials; each must identify exactly one."""
+    # All prefixes are searched in one pass: the ids of a large plan are computed one by one and never stored.
     begins = tuple(dict.fromkeys(w.lower() for w in wanted))
     for begin in begins:
         if len(begin) < SHORTEST:

@@ -41,6 +41,8 @@ class ShellScan:
         here: list[tuple[str, bool]] = []
         while at < len(text):
             sign = text[at]
+            # Character by character with the same stack that a shell has: quotes, substitutions, here-documents that
+            # begin on the next line, and `case`, whose patterns end in a parenthesis that closes nothing.
             if sign == closing and not depth and not cases:
                 return bare, at + 1
             start = not bare or bare[-1] in " \t\n;&|()"

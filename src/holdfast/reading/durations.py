@@ -34,6 +34,8 @@ def parse_duration(text: str) -> float | None:
     compact = text.strip()
     if len(compact) > _LONGEST:
         return None
+    # All parts together must be the complete text: whatever is left after removing them shows that it is not a
+    # duration.
     parts = re.findall(_DURATION, compact)
     if not parts or re.sub(_DURATION, "", compact).strip():
         return None

@@ -106,6 +106,7 @@ def _find_annotation(kind: type, name: str) -> tuple[type, Any]:
 
 
 def _has_node(kind: type, name: str) -> bool:
+    # Nearly all annotations are text and do not contain the word Node: only the few that do are evaluated.
     written = _find_annotation(kind, name)[1]
     return written is Node or (isinstance(written, str) and "Node" in written and _evaluate_hint(kind, name) is Node)
 

@@ -65,6 +65,8 @@ def describe_hint(peeled: Hint) -> str:
 
 def find_limit_error(limit: msgspec.Meta, value: Any) -> str:
     """Return what the limit requires, if the value is beyond it."""
+    # msgspec checks limits only when it converts, and reports the first one without a position. Here the value is
+    # already converted, and the message must name all of the range.
     if isinstance(value, int | float) and not isinstance(value, bool):
         low = (limit.ge is not None and value < limit.ge) or (limit.gt is not None and value <= limit.gt)
         high = (limit.le is not None and value > limit.le) or (limit.lt is not None and value >= limit.lt)

@@ -25,6 +25,8 @@ def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
 
 def _parse_iteratively(text: str, decoder: json.JSONDecoder) -> Any:
     """Parse without recursion: a stack holds the open values, an object as its pairs, the last without its value."""
+    # The decoder of the standard library recurses and gives up at about a thousand levels, and an agent may return
+    # deeper JSON. This parser is slower and runs only after the other has failed.
     opened: list[tuple[str, list[Any]]] = []
     at = _skip_space(text, 0)
     while True:

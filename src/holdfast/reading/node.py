@@ -31,6 +31,8 @@ def parse_plain(text: str) -> tuple[NodeKind, Any]:
         return "null", None
     if text in _BOOL:
         return "bool", _BOOL[text]
+    # Close to the core schema of YAML 1.2, not 1.1: `yes`, `no`, `on` and `off` are text, `010` is not octal, and
+    # `12:30:45` is not a number of seconds. Users do not expect any of these conversions.
     if text[0] in "+-.0123456789" and len(text) <= _MAX_DIGITS:
         if re.fullmatch(_INT, text) or re.fullmatch(_BASED, text):
             value = int(text, 10 if re.fullmatch(_INT, text) else 0)
@@ -188,6 +190,8 @@ def set_paths(node: Node, path: str = "") -> Node:
 
 def build_node(value: Any, at: Node, path: str | None = None) -> Node:
     """Return a node tree for a value from elsewhere, with the position of `at`."""
+    # Profiles and defaults are not in the user's file. Their nodes take the position where the file names them, so a
+    # problem in one is shown at a line that the user can change.
     path = at.path if path is None else path
     node = Node("null", at.line, at.column, at.length, path=path)
     if isinstance(value, dict):

@@ -109,6 +109,8 @@ def find_program_calls(command: str) -> list[ProgramCall]:
 
     A program that only starts another one, such as `sudo`, comes after that one.
     """
+    # An alias or an `eval` can turn any word into another program. Then nothing is claimed: a missing program that is
+    # not one would turn a failure of the agent into an error of the world.
     if _UNREADABLE.search(command):
         return []
     calls = list[ProgramCall]()
@@ -204,6 +206,7 @@ def _find_program(words: Sequence[str]) -> tuple[int, list[str]]:
             if before == "command" and word in _LOOKS_UP:
                 return len(words), []
             at += 2 if word in _PREFIXES[before] else 1
+        # Every other prefix is followed by the program, but `timeout` first takes a duration.
         elif before == "timeout":
             at, before = at + 1, "env"  # how long the program may take
         elif name in _PREFIXES:

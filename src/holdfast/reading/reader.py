@@ -167,6 +167,8 @@ class Reader:
         fits = [m for m in members if node.kind in get_node_kinds(m)] or list(members)
         if len(fits) == 1 and (len(members) == 1 or node.kind in get_node_kinds(fits[0])):
             return self.read(fits[0], node)
+        # Each member is tried by a reader of its own, whose problems are discarded: the user is told about one union,
+        # not about every way in which it does not fit.
         for member in fits:
             attempt = Reader(self.value_of)
             value = attempt.read(member, node)

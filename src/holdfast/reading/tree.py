@@ -217,6 +217,8 @@ class _Builder:
         if node is None:
             self._stop(event, f"the alias *{event.anchor} is inside its own anchor")
         assert node is not None
+        # An alias repeats a complete tree, so the nesting that it adds is the depth of that tree, known when it was
+        # closed. Without this check, aliases inside aliases nest deeper than any written line.
         if len(self._open) + node.depth - 1 > MAX_NESTING:
             self._stop(event, f"nested deeper than {MAX_NESTING} levels")
         # Ten aliases of ten aliases of … make a small file mean millions of values: count what they expand to.
@@ -245,6 +247,8 @@ class _Builder:
             self._report_error(key, "a key must be a word, not a list or a map")
         elif key.text == "<<" and not key.style:
             self._merge(parent, value)
+        # A merged key has the style `<<`, which no written key can have. It distinguishes a key that is written twice
+        # from one that overrides a merged one, in whichever order they come.
         elif key.text in parent.pairs and parent.pairs[key.text][0].style != "<<":
             first = parent.pairs[key.text][0]
             message = f"written twice: first on line {first.line}"

@@ -39,6 +39,7 @@ def describe(node: Node) -> str:
 
 def find_near_name(word: str, known: Iterable[str]) -> str | None:
     """Return the known name that was probably meant: a misspelt one, or one with a word more or less."""
+    # Reversed, so that of two names that fold to the same the first one of the list is suggested.
     names = {_fold(name): name for name in reversed(list(known))}
     if meant := find_misspelt(word, names.values()):
         return meant

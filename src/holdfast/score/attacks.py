@@ -199,5 +199,7 @@ def _compute_interval(won: int, tries: int, asks: Set[int]) -> Interval:
     """Return the interval of the rate. Rules that ask the same prompt in the same weather meet the same attack: they
     are one try.
     """
+    # Ten rules with their own trials that ask one prompt meet the same attack ten times: that is one try and not ten.
+    # So the rate stays, and the number of tries is cut to the number of different prompts and replicas.
     count = min(len(asks), tries)
     return compute_wilson(won / tries * count if tries else 0.0, count)

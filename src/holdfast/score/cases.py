@@ -87,6 +87,8 @@ class Cases(CaseCollector[_JudgedReplica]):
 
         If some of its rules are left out it has no composite, but a forbidden action still fails it.
         """
+        # With only some of the rules selected there is no composite. A forbidden action still counts: it sets any
+        # composite to 0, whatever the other rules would have said.
         if not self._decides and not any(one.violated or one.error for one in observation.forbidden):
             return
         own = self._spec.cell_rules
@@ -95,6 +97,8 @@ class Cases(CaseCollector[_JudgedReplica]):
             return
         key = self._identify(trial)
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
+        # Some rules are unproven through no fault of the agent, such as a program that this world lacks. They count as
+        # passed here, so the trial still has a composite, and are taken out again when the case is built.
         undecided = {
             rule: OpenRule(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
@@ -158,6 +162,9 @@ class Cases(CaseCollector[_JudgedReplica]):
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
+        # The case is decided twice: with the rules as they were judged, and with rules that prove nothing counted as
+        # zero. A case that passes only the first way is unproven, not failed; one that fails either way has failed by
+        # rules that do count.
         as_judged, result = self._decide_replicas(whole, expected), self._decide_replicas(counted, expected)
         if as_judged.status == "pass" and (result.status != "pass" or vacuous):
             return _mark_unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
@@ -245,6 +252,8 @@ def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) ->
 def _decide_by_mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
     """Return the mean composite against the threshold; an unknown composite leaves it open if it could matter."""
     known = [one.composite for one in replicas if one.composite is not None]
+    # The mean lies between two bounds, in which every unknown composite is 0 or 1. Only if the threshold is outside
+    # both can no missing or undecided replica change the result.
     low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
     if low >= threshold - SLACK:
         return CaseResult("pass")

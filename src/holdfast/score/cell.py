@@ -55,6 +55,8 @@ def count_needed(how: Aggregation, n: int) -> int:
 
 def decide_prompt(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
     """Return the outcome of one prompt with n expected verdicts, of which `need` must pass."""
+    # An undecided replica may still turn out either way, so it counts for neither side: the prompt is decided only when
+    # the passes suffice without it, or when even all missing and undecided replicas together could not reach the need.
     if passes >= need:
         return "pass"
     if n - fails < need:
@@ -127,6 +129,8 @@ class CellCount:
             # An ending is a cause of its own, whichever code the rule gave it; the variable part of its text is left
             # out.
             ended = verdict.ended_by
+            # Two replicas have one cause if code and key are equal. The replica with the lowest number gives the
+            # sentence, because trials end in any order and a report must not depend on that order.
             values: CauseValues = ("", (), compute_fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
             why = Why(verdict.reason, verdict.code, verdict.key, ended)
             first, known, trials = self.causes.get((outcome, place, values), (replica, why, 0))
@@ -144,6 +148,9 @@ class CellCount:
 
     def note_faults(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
         """Note whether a needed injection was met in this trial, and if not, how close it came."""
+        # One met fault proves the cell, so the rest is only explanation. The explanation keeps the closest approach
+        # over all trials: broken, then hidden by another fault, then without effect, then called, then not called. Ties
+        # are broken by the text itself (max), never by which trial came first.
         for fault in observation.ledger:
             if fault.index in needs:
                 if fault.effect == "met":
@@ -182,6 +189,8 @@ class CellCount:
             return Decision("pass", NO_REASON, 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._decide_prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
+        # A single failed prompt fails the cell, and an error outranks a prompt that is merely unproven: somebody has to
+        # repair the former, while the latter may only need more trials.
         decisive = failed if outcome == "fail" else undecided
         why = self._find_reason(outcome, decisive)
         causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
@@ -224,6 +233,8 @@ class CellCount:
             broken |= outcome == "error"
             flaky |= bool(passes and fails)
             if n > 1:
+                # Only the counts are kept, not the verdicts: pass^k needs no more, and a matrix of a million cells has
+                # few different pairs, which `decide` stores once.
                 pairs[passes, passes + fails] += 1
         return failed, undecided, broken, flaky, pairs
 

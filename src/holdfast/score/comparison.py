@@ -108,6 +108,9 @@ def adjust_by_holm(ps: Sequence[float]) -> list[float]:
     """Adjust each p so that at most one run in twenty has a false result below 5 %."""
     adjusted = [1.0] * len(ps)
     least = 0.0
+    # Holm's step-down: the smallest p is multiplied by the number of tests, the next by one less, and so on. A later p
+    # must not become smaller than an earlier one, hence the running maximum. It controls false alarms as Bonferroni
+    # does, and finds more.
     for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         least = max(least, min(1.0, ps[place] * (len(ps) - rank)))
         adjusted[place] = least
@@ -167,6 +170,8 @@ def estimate_prompts(one: PairCounts, alpha: float) -> int | None:
     lost, gained = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     if lost == gained:
         return None
+    # The usual sample size of a sign test: how many changed prompts are needed so that a share this far from a half is
+    # detected with 80 % power at the corrected level. It is then scaled from changed prompts to all prompts.
     share = (max(lost, gained) + 0.5) / (lost + gained + 1)
     z, power = NormalDist().inv_cdf(1 - alpha / 2), NormalDist().inv_cdf(POWER)
     wanted = ((z + 2 * power * sqrt(share * (1 - share))) / (2 * share - 1)) ** 2

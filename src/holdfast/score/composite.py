@@ -89,6 +89,9 @@ def discount_unproven(
     idle = [rule.id for rule in rules if rule.id in unproven and verdicts[rule.id].outcome == "pass"]
     if not idle:
         return judged
+    # The composite is computed again with these rules at 0. If the trial then no longer passes, it owed its pass to
+    # rules that prove nothing, and the result is an error instead of a failure: nobody has shown that the agent did
+    # wrong.
     counted = {**verdicts, **{rule: replace(verdicts[rule], outcome="unproven", score=0.0) for rule in idle}}
     closed = any(_find_closed_gate(rule, counted[rule.id], scoring) for rule in rules)
     value = 0.0 if closed or not judged.composite else _compute_mean(rules, counted)
@@ -128,6 +131,8 @@ def _find_closed_gate(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tu
         if verdict.outcome == "pass":
             return None
         return f"gate {rule.id} did not pass: {verdict.reason}", verdict.cause
+    # With `gate_on: score` a gate needs a full score. A script may print `passed: false` with a score of 1.0; such a
+    # contradiction closes the gate, because a gate must not open on doubtful evidence.
     scored = _get_score(verdict)
     if verdict.outcome == "fail" and scored >= 1.0 - SLACK:  # a script may contradict itself
         return f"gate {rule.id} failed, although it scored {scored:g}: {verdict.reason}", verdict.cause

@@ -24,6 +24,8 @@ def compute_wilson(c: float, n: float) -> Interval:
     """Return Wilson's interval for c successes in n tries, 0 to 1; its width is never zero."""
     if n <= 0:
         return Interval(0.0, 1.0)
+    # Wilson's interval inverts the score test instead of assuming a normal distribution around p. It stays inside 0 to
+    # 1 and is honest for few tries, where the textbook formula gives zero width at 0 and 100 %.
     p, z2 = c / n, Z * Z
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
@@ -33,6 +35,8 @@ def compute_wilson(c: float, n: float) -> Interval:
 
 def compute_effective_n(weights: Sequence[tuple[float, int]]) -> float:
     """Return Kish's effective n: how many equal weights carry as much information as these."""
+    # Kish: unequal weights carry less information than their number suggests. A critical cell of weight 3 among ones of
+    # weight 1 dominates the variance of the mean.
     squares = fsum(n * w * w for w, n in weights)
     return fsum(n * w for w, n in weights) ** 2 / squares if squares else 0.0
 
@@ -140,6 +144,8 @@ def compute_next_run_interval(rate: float, n: float) -> tuple[float, float]:
 
     The limits are the rates that a test of two proportions at 5 % would not distinguish from this one.
     """
+    # Solves (x - rate)² = z² · (2 / n) · m (1 - m) with m, the mean of both rates, for x: the test of two proportions
+    # pools both runs, so the variance depends on the unknown rate as well, and the limits are the roots of a quadratic.
     a = 2 * _WIDER * _WIDER / n
     b = a * (1 - 2 * rate) / 2
     root = sqrt(b * b + (4 + a) * a * rate * (1 - rate))

@@ -51,6 +51,8 @@ def compute_overall_score(
     """
     shared = add_shares(parts)
     value, best = _compute_mean(shared), _compute_best(shared)
+    # A part that broke keeps its weight in the best case: if the minimum could still be reached with all its errors
+    # passed, the harness is the reason, and the exit code says so.
     reasons = [*iter_part_reasons(shared), *findings, *report_below_minimum(value, best, least, "overall")]
     if value is None and not any(part.ran and part.passed for part in shared):
         reasons.append(Reason(UNPROVEN, "no part has a score", "no-score"))

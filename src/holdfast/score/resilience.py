@@ -247,6 +247,9 @@ def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
     score, plan = summary.sum_weights().score, tally.plan
     if score is None:
         return None
+    # The unit of independence is a group of cells that share trials, because one bad trial may fail them all. From
+    # eight prompts on the interval says what a new run would give; below that there are too few different prompts for
+    # it, and the exact limits for a few cells are wider.
     n = compute_effective_n(list(Counter(summary.group_weights).items()))
     prompts = len({task for rule in summary.rules for task in plan.get_tasks(rule)})
     if prompts >= PROMPTS_FOR_BOOTSTRAP and plan.whole:
@@ -259,6 +262,9 @@ def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
 def _compute_pass_hats(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
     """Return pass^k for every k: the mean over a cell's prompts, then over the cells that have k tries."""
     tried = [pair for tries in alike for pair, _ in tries]
+    # pass^k is the probability that k replicas in a row pass. Per prompt it is unbiased over all ways to choose k of
+    # its n replicas; prompts are averaged within a cell first, so a cell with many prompts does not outweigh the
+    # others.
     if all(c == n for c, n in tried):
         return {str(k): 1.0 for k in range(1, min(replicas, max((n for _, n in tried), default=0)) + 1)}
     by_k = {}

@@ -127,6 +127,8 @@ class SequentialTest:
             passes += outcome == "pass"
             fails += outcome == "fail"
             errors += outcome == "error"
+            # A tested rate may decide at any replica. Without one, a decision by the very last allowed replica is
+            # reported as one at the limit, as is a count that the test left open.
             held = self.decide(passes, fails)
             if held is not None and (self._rule is not None or used < self.limit):
                 return StopResult("pass" if held else "fail", used, passes, fails)

@@ -107,6 +107,8 @@ def compute_paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | N
     n = sum(count for _, count in known)
     if not n:
         return None
+    # Bonett and Price add two pseudo prompts, one for each direction, before they compute the variance. Kish's n
+    # replaces the number of prompts, because a prompt with many rules weighs more than one with few.
     mean = fsum(change for change, _ in known) / n
     square = fsum(change * change / count for change, count in known) / n
     low, high = _compute_limits(mean, square, n * n / sum(count * count for _, count in known))
@@ -160,6 +162,8 @@ class Summary:
         self.beside = _build_calm_comparison(tally)
         self._count_cells(tally)
 
+    # Rules with their own trials are a group each. The others share the trials of their scenario and params, so all of
+    # them map to one negative number, which cannot collide with a position.
     def _count_cells(self, tally: Tally) -> None:
         rules, open_, kinds = set(), {}, self._kinds
         own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)

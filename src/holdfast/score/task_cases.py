@@ -199,6 +199,9 @@ def _judge_trial(trial: Trial, observation: Observation, verdicts: Sequence[Verd
     other = unknown or _find_deviation(trial.task, observation)
     if other:
         by["unproven"].append(_build_cause(other))
+    # A failure is certain whatever else is open. An error outranks unproven, because it may hide a failure. A replay
+    # whose recording had no reply for a call has no failures at all: without its tools the agent's behaviour says
+    # nothing.
     order: tuple[_Outcome, ...] = ("fail", "error", "unproven")
     outcome: _Outcome = next((kind for kind in order if by[kind]), "pass")
     failed = tuple(v.invariant for v in verdicts if v.outcome == "fail" and by["fail"])

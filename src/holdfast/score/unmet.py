@@ -43,6 +43,8 @@ def explain_unmet(
     placed = [scenario.injections[i] for i in sorted(indexes)]
     waiting = [injection for injection in placed if _get_target_kind(injection)]
     names = list(dict.fromkeys(map(_describe_target, waiting)))
+    # The code names the nearest miss. How near the agent came decides the advice: a fault without effect needs another
+    # fault, a fault that was not due another schedule, a target that was never called another prompt.
     if near == ERASED:
         code, why = "fault-erased", "it fired, but another fault on the same call hid it"
     elif near == NO_EFFECT:

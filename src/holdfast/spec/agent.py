@@ -127,6 +127,7 @@ def _get_isolation(section: AgentSection) -> AgentIsolation:
     """Return the isolation: a started HTTP agent with a reset is reused between trials, unless the file says
     otherwise.
     """
+    # Starting a server for each trial is slow. If the file says how to reset it, one server is reused between trials.
     is_reused = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
     return "worker" if is_reused and not section.at.has("isolation") else section.isolation
 

@@ -128,6 +128,8 @@ def _explain_problem(file: str, lines: list[str], problem: Problem, color: bool)
     head = "  ".join(part for part in parts if part) + note + code + "\n"
     if not 0 < problem.line <= len(lines):
         return head + (f"      {make_visible(problem.hint)}\n" if problem.hint else "")
+    # The caret must stand below the marked text on the screen, so its distance is measured in columns of a terminal:
+    # wide characters take two, combining ones none, and control characters are shown as something visible first.
     line, column = _cut_window(lines[problem.line - 1], problem.column)
     before = make_visible(line[: column - 1])
     marked = make_visible(line[column - 1 : column - 1 + problem.length])

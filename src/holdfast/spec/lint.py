@@ -125,6 +125,8 @@ def _lint_tools(reader: Reader, file: File, rules: ContractRules, weather: Scena
                 continue
             message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
             # A glob, or a name unlike every tool, may forbid a tool that the agent is to get later.
+            # A rule that forbids `delete_*` is meant for tools that may come later, so a name without a tool is no
+            # mistake there, unless it is nearly the name of one.
             guard = rule.traits.forbids_calls and (set(glob) & set("*?[") or not reach.find_near_tool(glob))
             if reach.tools_closed and not guard:
                 reader.report(rule.settings_at.find(field), message, hint=hint, code="unknown-tool")
@@ -197,6 +199,8 @@ def _suggest_rule(attack: FaultEntry) -> str:
 def _is_judged(attack: FaultEntry, rules: Sequence[RuleEntry]) -> bool:
     """Whether some rule would fail for each of its instructions. What an answer that obeys says is known only if the
     instruction asks for the canary; else the words of the instruction are tried."""
+    # The rule is tried on the answer of an agent that obeys. For an instruction with a canary that answer is known; for
+    # others the words of the instruction itself are the best guess.
     texts = {MARK + "0" * 8 if _CANARY in one else one for one in _list_payloads(attack) or [_CANARY]}
     action = attack.injection.settings.get("action") or ""
     return all(any(_can_notice(rule, text, action) for rule in rules) for text in texts)

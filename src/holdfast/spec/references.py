@@ -133,6 +133,8 @@ def warn_unmasked_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWar
 def find_variables(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
     """Return the variables that provide the values of these texts."""
     variables: dict[str, None] = {}
+    # Used to find what must be masked, so a variable counts only if it really provides the value: with a default that
+    # is in use, nothing secret is in the text.
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
         name = match["variable"]
         if name is not None and (match["default"] is None or environ.get(name)):
@@ -183,6 +185,7 @@ class SettledValues:
         self.variables: dict[str, None] = {}
 
     def __call__(self, path: str, text: str) -> str | None:
+        # A resumed or rejudged run must see the values that the run itself used, not those of the environment today.
         if self._kept is not None and path in self._kept:
             self.found[path] = self._kept[path]
             return self._kept[path]

@@ -69,6 +69,8 @@ def iter_scalars(node: Node) -> Iterator[Node]:
         yield node
 
 
+# Three kinds of places: values of a type that the reader has resolved already, sections in which every reference is
+# resolved at the run, and prompts or patterns, in which a dollar is a dollar and a reference probably a mistake.
 def collect_references(
     reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues
 ) -> FileReferences:
@@ -239,6 +241,7 @@ def mask_source(source: str) -> str:
     # of its scalars: a changed value replaces its own span, and the rest can only hide a key in a comment or an anchor.
     parts, at = [], 0
     for start, end in sorted(set(_iter_spans(root))):
+        # A span begins with the anchor and the tag of its value, which must stay: an alias elsewhere may refer to them.
         body = re.sub(_PROPERTIES, "", source[start:end], count=1)
         parts += [_mask_between(source[at : end - len(body)], static), _replace_value(body, changed.get((start, end)))]
         at = end
@@ -273,6 +276,7 @@ def mask_keys(part: Any, path: str) -> Any:
         return {key: mask_keys(inner, f"{path}.{key}") for key, inner in part.items()}
     if isinstance(part, list):
         return [mask_keys(inner, f"{path}[{index}]") for index, inner in enumerate(part)]
+    # A number may be a key, too, so it is masked by its text; only if that changes it does it become a text.
     if part is None or isinstance(part, bool):
         return part
     masked = _mask_text(str(part), path)

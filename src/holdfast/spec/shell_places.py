@@ -97,6 +97,8 @@ class _ShellScan:
                 self._escaped = False
                 self._before = self._before if sign == "\n" else "x"  # a continued line
                 continue
+            # Doubt is never taken back: once the scan may have lost count of the quotes, every later position is
+            # refused. A wrong guess would let a parameter run as a command.
             self._unsure = self._unsure or self._is_unreadable(text, at)
             self._read_character(sign)
             self._before = self._before if self._escaped else sign
@@ -162,5 +164,7 @@ def fill_command(command: str, params: Mapping[str, Any]) -> str:
 def _quote_value(value: str, quote: str) -> str:
     if quote == '"':
         return _SPECIAL.sub(r"\\\1", value)
+    # In single quotes nothing is special except the quote itself, which must be closed, escaped outside and opened
+    # again.
     inside = value.replace("'", "'\\''")
     return inside if quote else f"'{inside}'"

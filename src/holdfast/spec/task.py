@@ -69,6 +69,7 @@ def _report_user_problems(reader: Reader, user: UserSection, written: int) -> No
         reader.report_missing(at, "goal", hint="what the user wants from the agent")
     if user.model is None and user.script is not None and user.goal is not None:
         reader.report(at.get_key("goal"), "a goal is for a model, not for a script", hint="remove it", code="conflict")
+    # The limit counts all turns. With as many written turns as allowed, the simulated user would never be asked.
     if user.max_turns <= written:
         message = (
             f"the task already has {written} written turn{'' if written == 1 else 's'}, so the user would never speak"

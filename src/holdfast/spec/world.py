@@ -235,6 +235,8 @@ _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
 
 def report_database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
     """Report tables without a database name if the service has no default database."""
+    # MySQL without a default database rejects unqualified table names, but only at the run, after the services have
+    # started. The file alone shows it, so it is reported before.
     bare = {service.name: (n, service) for n, service in enumerate(file.services) if _is_without_database(service)}
     if not bare or reader.has_error("services", "fixtures"):
         return

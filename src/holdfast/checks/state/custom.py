@@ -202,6 +202,8 @@ def _build_start_command(source: bytes, path: str, world: World) -> list[str]:
     """Return the shell command, the script, and for a stand-alone script the PATH on which Python is searched."""
     if not _ALONE.match(source):
         return ['exec python3 "$0"', path]
+    # The agent may have put a `python3` of its own into any folder that it can write, so only the others of its PATH
+    # are searched for the script's interpreter.
     # Not all of /home: the user's activated environment may be there, read-only, with the packages that tests need.
     own = (*_WRITABLE, world.sandbox.workspace, world.sandbox.home, world.environ.get("HOME") or world.sandbox.home)
     folders = map(posixpath.normpath, world.environ.get("PATH", os.defpath).split(":"))

@@ -175,6 +175,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
         pipes.close()
     took_ms = (time.monotonic() - began) * 1000
     code = process.returncode
+    # A script that a signal ended has no exit code. After a timeout the signal is Holdfast's own and says nothing.
     killed = code is not None and code < 0
     return Ran(
         exit_code=None if killed or not in_time else code,

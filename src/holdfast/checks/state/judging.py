@@ -50,6 +50,8 @@ def join_replies(replies: Sequence[str], limit: int) -> JudgeInput:
     room = max(0, limit - len("\n\n".join(heads)))
     shown = dict[int, JudgeInput]()
     # The shortest first: a short reply leaves the rest of its share to longer ones.
+    # A fair share of the room for each reply, computed from the shortest on: what a short one does not need is divided
+    # among those that are left.
     by_size = sorted(range(len(replies)), key=lambda n: len(replies[n].encode("utf-8", "replace")))
     for done, n in enumerate(by_size):
         shown[n] = truncate_input(replies[n], room // (len(replies) - done))

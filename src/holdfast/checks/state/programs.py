@@ -199,6 +199,8 @@ def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> 
 
     Only `||` offers another way. After a `;` or in a pipe, a program may only read what the missing one was to write.
     """
+    # A command such as `pytest || python -m unittest` still decides when pytest is missing, and its exit code then
+    # counts. So every statement with a missing program needs another program behind its `||` that does work of its own.
     present = [strip_changes(name) for name in list_programs(command) if name not in missing]
     workers = [name for name in present if name not in _NO_WORK]
     if not all(_is_named(strip_changes(name), command) for name in missing):

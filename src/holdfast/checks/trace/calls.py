@@ -120,18 +120,22 @@ def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def judge_usage(
-    trace: Iterable[TraceEvent], unit: str, used: float, limit: float, words: str, limit_words: str
+    trace: Iterable[TraceEvent], used: float, limit: float, words: str, limit_words: str, codes: tuple[str, str, str]
 ) -> Finding:
-    """Judge what the model calls used against a limit, both also in words; `unit` begins the codes."""
+    """Judge what the model calls used against a limit, both also in words.
+
+    `codes` are those of a sum above the limit, of one that may be, and of one within it.
+    """
+    above, unknown, within = codes
     model_calls = find_model_calls(trace)
     if not model_calls:
         return Finding(None, "no model call was seen", "no-model-call")
     # Calls that reported nothing can only add to the sum, so above the limit it fails whatever is unknown.
     if used > limit:
-        return Finding(False, f"{words}, more than {limit_words}", f"{unit}-above")
+        return Finding(False, f"{words}, more than {limit_words}", above)
     if silent := _describe_unreported(model_calls):
-        return Finding(None, f"{silent}; the others: {words}", f"{unit}-unknown")
-    return Finding(True, words, f"{unit}-within")
+        return Finding(None, f"{silent}; the others: {words}", unknown)
+    return Finding(True, words, within)
 
 
 def find_costs(trace: Iterable[TraceEvent]) -> list[Cost]:
@@ -217,6 +221,8 @@ def is_carried_out(event: TraceEvent) -> bool | None:
         return None
     if event.plane == "tool_result":
         return True  # the tool has run: a fault changed only what the model read
+    # The ledger knows which faults the call met, and each fault declares whether its call still reaches the other side.
+    # With several faults, one that stops the call decides.
     ends = {get_delivery(mode) for mode in fault_modes}
     if "never" in ends:
         return False
@@ -231,6 +237,8 @@ def is_carried_out(event: TraceEvent) -> bool | None:
 
 def get_delivery(mode: str) -> str:
     """Return whether a call that met the fault reached the other side."""
+    # A trace has the mode of a fault but not its family, and one mode may exist in several. If they disagree, it is
+    # unknown.
     outcomes = {traits.reached for traits in _find_fault_traits(mode, _WRITES)}
     return outcomes.pop() if len(outcomes) == 1 else "maybe"
 

@@ -18,6 +18,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 _SLACK = 1e-12
+_CODES = ("cost-above", "cost-unknown", "cost-within")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class MaxCost:
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
         about = f"about {format_dollars(known)}{_describe_unbilled(known, costs)}"
         limit = format_dollars(self.max_usd)
-        finding = judge_usage(exhibit.observation.trace, "cost", known - _SLACK, self.max_usd, about, limit)
+        finding = judge_usage(exhibit.observation.trace, known - _SLACK, self.max_usd, about, limit, _CODES)
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _is_unknown(cost))
         if unpriced and finding.passed is not False:
             names = shorten(", ".join(unpriced), 120)

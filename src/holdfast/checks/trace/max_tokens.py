@@ -15,6 +15,8 @@ from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
+_CODES = ("tokens-above", "tokens-unknown", "tokens-within")
+
 
 @dataclass(frozen=True)
 class MaxTokens:
@@ -35,7 +37,7 @@ class MaxTokens:
         trace = exhibit.observation.trace
         used = sum(map(self._count_tokens, find_costs(trace)))
         words = f"{used} tokens" if self.count == "total" else f"{used} {self.count} tokens"
-        return judge_usage(trace, "tokens", used, self.max, words, str(self.max))
+        return judge_usage(trace, used, self.max, words, str(self.max), _CODES)
 
     def _count_tokens(self, cost: Cost) -> int:
         return (self.count != "output") * cost.input_tokens + (self.count != "input") * cost.output_tokens

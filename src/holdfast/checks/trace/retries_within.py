@@ -64,6 +64,7 @@ class RetriesWithin:
 
 def _find_most_repeated(events: Sequence[TraceEvent]) -> tuple[int, str]:
     """Return the highest number of consecutive repeats of a failed request, and the request."""
+    # Retries of a client library and of the agent itself count alike: the service sees no difference.
     rows = count_repetitions(events)
     most = max(rows, default=0)
     return most, get_call_name(events[rows.index(most)]) if most else ""

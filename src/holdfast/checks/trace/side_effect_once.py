@@ -114,6 +114,8 @@ class SideEffectOnce:
 
 def _count_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
     """Return how often a write was certainly done, and at most. Calls with the same key count once."""
+    # A call whose reply was lost has been carried out, and one that a fault answered has not. Where nobody knows, the
+    # call counts as possible only, and two possible ones leave the rule unproven.
     certain: set[str] = set()
     possible: set[str] = set()
     for at, (event, key) in enumerate(group):

@@ -130,6 +130,8 @@ def build_json_schema() -> Schema:
 
 def find_sections(kind: type) -> dict[type, str]:
     """Return the type and every section type reachable from it, each with its place in the file."""
+    # Breadth first, so that each section is listed at its shortest place in the file, and a section that occurs in
+    # several places is described once.
     places: dict[type, str] = {kind: ""}
     waiting = [kind]
     while waiting:

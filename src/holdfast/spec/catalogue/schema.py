@@ -38,6 +38,8 @@ def build_hint_schema(hint: Hint) -> Schema:
     schema = dict(hint.form.schema()) if hint.form else _build_base_schema(hint.base)
     for limit in hint.limits:
         target = schema
+        # JSON Schema ignores a limit that does not fit the type next to it: a minimum beside `anyOf: [integer, null]`
+        # would apply to nothing, so it moves into the members it fits.
         if "anyOf" in schema and list_limits(limit):  # an optional value: the limits are those of the value
             schema["anyOf"] = [{**member, **_select_limits(member, limit)} for member in schema["anyOf"]]
         else:

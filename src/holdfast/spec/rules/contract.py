@@ -80,6 +80,9 @@ def read_contract_rules(reader: Reader, file: File) -> ContractRules:
     report_duplicate_rules(reader, ordered)
     report_duplicate_rules(reader, file.run_rules)
     _check_contract_keys(reader, file, bool(mapped))
+    # A trial that serves all rules is cheaper, but its rules are not independent. So rules of a `contract` list have
+    # their own trials unless `isolation: scenario` says otherwise, rules of a map share them, and probes always ask
+    # something of their own.
     alone = {rule.at.path for rule in ordered if rule.invariant.probes or isolation == "cell"}
     alone |= {rule.at.path for rule in listed if isolation is None}
     return ContractRules(ordered, tuple(rule.invariant.id for rule in ordered if rule.at.path in alone))
@@ -235,6 +238,7 @@ def _check_weights(reader: Reader, section: ScoringSection) -> None:
         return
     weights = section.weights or section
     total = weights.mutation + weights.chaos + weights.contract + weights.replay
+    # People write 0.333 three times: a thousandth off is accepted, and the weights are normalised later anyway.
     if abs(total - 1.0) > 0.001 + 1e-9 and not reader.has_error("scoring"):
         node = (
             section.at.get_key("weights") if section.weights else replace(section.at.get_key(flat[0]), path="scoring")

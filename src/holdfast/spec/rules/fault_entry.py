@@ -220,9 +220,12 @@ def _build_entry(
         schedule["probability"] = common["trigger_probability"]
     target: str | Bad = common.get(family.target, "*") if family.target else "*"
     if family.name == "context_attacks":
+        # An attack is the one family without a fixed kind of target: it changes the input, the results of tools, or the
+        # replies of a URL, depending on the plug-in and its keys.
         target = _get_attack_target(reader, common, chosen, node)
     if isinstance(target, Bad):
         return BAD
+    # A fault of the world has no calls to count. When it begins is one of its settings, not a schedule.
     own = dict(chosen.settings)
     own |= {key: common[key] for key in _BEGINS if family.name == "world_faults" and common.get(key) is not None}
     injection = Injection(

@@ -63,6 +63,7 @@ def iter_parts(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterat
     prompts = bool(file.golden_prompts)
     if file.task is not None and file.mapped:
         yield "scenario"
+    # A contract needs something to ask. Probes are enough, because each rule then brings its own prompts.
     only_probes = all(rule.invariant.probes for rule in rules.all)
     if rules.all and weather.at is not None and (prompts or file.task is not None or only_probes):
         yield "contract"

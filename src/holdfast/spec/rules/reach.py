@@ -68,6 +68,8 @@ class Reach:
         """Whether faults reach a Python agent's tools in its model traffic, because a framework declares them."""
         agent, tools = self.agent, self._tools
         declared = bool(agent.tools or agent.tool_registry or tools.names)
+        # Tools of a framework cannot be wrapped as functions, but their calls and results pass in the model's traffic.
+        # That works only if the agent runs in a process of its own and its model is not a function in it.
         is_candidate = agent.is_python and agent.isolation != "inline" and not agent.llm
         return is_candidate and not declared and tools.asks and (tools.certain or self._world is None)
 
@@ -137,6 +139,8 @@ class Reach:
     def check_tool(self, glob: str) -> str | None:
         """Return a hint for a glob that matches no declared tool; None if it matches, or if that is not certain."""
         known = self._tools.names
+        # An unknown name is reported only if the list of tools is complete for certain: a program, an MCP server or a
+        # registry that is filled at runtime may add tools that nobody can see here.
         if self.agent.is_started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None
         if any(fnmatchcase(name, glob) for name in known):

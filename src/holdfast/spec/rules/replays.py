@@ -148,6 +148,8 @@ def _check_session_file(reader: Reader, session: ReplaySession, folder: Path) ->
 
 def _build_session(entry: ReplaySession, file: str) -> RecordedSession:
     turns: tuple[DialogueMessage, ...] = entry.input
+    # A recorded input may be a conversation. Its last run of user messages is what is asked now, turn by turn;
+    # everything before the last answer is context that the agent gets unchanged.
     first = next((len(turns) - n for n, one in enumerate(reversed(turns)) if one.role != "user"), 0)
     before: tuple[DialogueMessage, ...] = (*entry.context, *turns[:first])
     return convert(
@@ -200,6 +202,8 @@ def _read_contract_section(reader: Reader, root: Node) -> ContractSection | None
         reader.report_missing(root, "contract", "there is no contract in it", hint=hint)
         return None
     node = root.get("contract")
+    # Sessions bring their own scenarios, so the matrix of the contract has no meaning here and is not even read: an
+    # error in it must not stop a replay.
     rules = replace(node, pairs={key: pair for key, pair in node.pairs.items() if key != "chaos_matrix"})
     section: ContractSection | Bad = reader.read_section(ContractSection, rules)
     if isinstance(section, Bad):

@@ -44,6 +44,8 @@ def find_tools(agent: AgentSection, root: Path) -> Tools:
         name = ref.name or _find_function_name(ref, root)
         names.add(name or "")
         certain = certain and name is not None
+    # Two questions that differ: whether there are tools at all (a registry is enough to say yes), and whether their
+    # names are all known (a registry makes that uncertain).
     declared = bool(agent.tools) or agent.tool_registry is not None or marked.declared
     return Tools(frozenset(names - {""}), declared, certain, marked.asks)
 

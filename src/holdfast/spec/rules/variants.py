@@ -65,6 +65,8 @@ def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
 
 def report_misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable[str]) -> None:
     """Report the key that was probably meant to be the selector."""
+    # Only keys that nothing else explains are suspects: `modes` is one for `mode`, but a known key that looks similar
+    # is not.
     for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
         hint = f"did you mean {selector}?"
         reader.report(node.get_key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
