@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from holdfast.http1.heads import RawFields, find_header
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.http1.reply_parser import ReplyParser
@@ -121,7 +123,7 @@ class UpstreamConnection(SocketStream):
     # -- called by the parser of replies --------------------------------------------------------
     def on_reply_head(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         answer, self._answer = self._answer, None
-        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._on_abort)
+        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length, self._on_abort)
         self._incoming = incoming
         if answer is not None and not answer.done():
             answer.set_result(incoming)
@@ -193,28 +195,16 @@ class UpstreamConnection(SocketStream):
             self._timer = self.loop.call_at(soon, self._check_deadline)
 
 
-class UpstreamReply:
+class UpstreamReply(Struct, eq=False):
     """A reply, available as soon as its head is. Read it to the end, or `abort` it: its connection waits for that."""
 
-    __slots__ = ("_abort", "headers", "inflow", "length", "reason", "status")
-
-    def __init__(
-        self,
-        status: int,
-        reason: str,
-        headers: RawFields,
-        inflow: BodyBuffer,
-        *,
-        length: int | None,
-        abort: Callable[[UpstreamReply], None],
-    ) -> None:
-        self.status = status
-        self.reason = reason
-        self.headers = headers
-        self.inflow = inflow
-        self.length = length
-        """The declared length; None if the body is chunked or ends with the connection."""
-        self._abort = abort
+    status: int
+    reason: str
+    headers: RawFields
+    inflow: BodyBuffer
+    length: int | None
+    """The declared length; None if the body is chunked or ends with the connection."""
+    _abort: Callable[[UpstreamReply], None]
 
     def get(self, name: str) -> str | None:
         """Return the first header with that name, in any case."""

@@ -204,13 +204,12 @@ class Standby:
             await self._stand_by()
 
 
-class TakenSocket:
+class TakenSocket(Struct, eq=False):
     """A gateway's socket, for the duration of one run."""
 
-    def __init__(self, connection: socket.socket, listening: socket.socket, handed: HandedSocket) -> None:
-        self._connection = connection
-        self.listening = listening
-        self.handed = handed
+    _connection: socket.socket
+    listening: socket.socket
+    handed: HandedSocket
 
     def give_back(self) -> None:
         self.listening.close()

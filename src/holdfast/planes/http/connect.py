@@ -6,6 +6,8 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from holdfast.errors import HarnessError
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
@@ -30,23 +32,21 @@ _AT_ONCE_S = 1.0
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
-class ConnectRequest:
+class ConnectRequest(Struct, eq=False):
     """One CONNECT."""
 
-    def __init__(
-        self, rules: ProxyRules, exchange: Exchange, context: TrialContext, origin: Origin, request: Request
-    ) -> None:
-        self._rules = rules
-        self._answer = request
-        self._exchange = exchange
-        self.context = context
-        self._origin = origin
-        self._requests = 0
-        self._certified_at: float | None = None
-        """When the client received Holdfast's certificate."""
-        self._trace: RequestTrace | None = None
-        self._unheard = False
-        """Whether a fault waits for the client's TLS hello."""
+    _rules: ProxyRules
+    _exchange: Exchange
+    context: TrialContext
+    _origin: Origin
+    _answer: Request
+    _requests: int = 0
+    """Number of requests inside the connection so far."""
+    _certified_at: float | None = None
+    """When the client received Holdfast's certificate."""
+    _trace: RequestTrace | None = None
+    _unheard: bool = False
+    """Whether a fault waits for the client's TLS hello."""
 
     async def run(self) -> None:
         """Answer, and return when the connection has ended."""

@@ -1,67 +1,61 @@
-"""One call through the faults that fire on it, and the decision which of them were met.
+"""A call, or a prompt, through the faults that fire on it, and the decision which of them were met.
 
 A fault is met if removing it alone would have changed what arrived. If one fault fired, comparing its reply with its
 input decides. If several fired, Holdfast leaves out each fault once and replays the others on the stored reply: the
-other side is never called a second time.
+other side is never called a second time. Attacks on the agent's input each rewrite the prompt, and are decided alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, format_error_place
+from holdfast.model.canary import find_canaries
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
-from holdfast.planes.describe import render_value
+from holdfast.model.scenario import Injection
+from holdfast.planes.describe import describe, format_exception, render_value
 from holdfast.planes.injection.firing import Firing, FiringLedger
-from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, read_end_text
-from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
+from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, describe_change, read_end_text
+from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Receives, Reply, Sleep
 
 _ERASED = "another fault on this call removed its effect"
 _GIVEN_UP = "the call was given up"
 _OTHER = "something else"
 
 
-class FaultedCall:
+class FaultedCall(Struct, eq=False):
     """A call in progress: how it is forwarded, which faults fired on it, and what the other side replied."""
 
-    def __init__(
-        self,
-        forward: Forward,
-        untouched: Forward,
-        sleep: Sleep,
-        ledger: FiringLedger,
-        retry: int,
-        modes: dict[int, str] | None,
-        sent: Callable[[], None] | None,
-        fits: Fits | None,
-        receives: Receives | None = None,
-    ) -> None:
-        self.forward = forward
-        self.untouched = untouched
-        self.sleep = sleep
-        self.retry = retry
-        self.seen = False
-        """Whether a fault fired or watches, and must be able to read the reply."""
-        self.modes = modes
-        """The modes of the faults that were met, by index of the injection, for the caller."""
-        self.sent = sent
-        self.fired: list[Firing] = []
-        """The firings, outermost first."""
-        self.came: CallEnd | None = None
-        """The other side's reply, if several faults fired; None if the call did not get there."""
-        self._witness = ""
-        self._ledger = ledger
-        self.fits = fits
-        self._receives = receives
+    forward: Forward
+    untouched: Forward
+    sleep: Sleep
+    ledger: FiringLedger
+    retry: int
+    modes: dict[int, str] | None
+    """The modes of the faults that were met, by index of the injection, for the caller."""
+    sent: Callable[[], None] | None
+    fits: Fits | None
+    receives: Receives | None = None
+    seen: bool = False
+    """Whether a fault fired or watches, and must be able to read the reply."""
+    fired: list[Firing] = field(default_factory=list)
+    """The firings, outermost first."""
+    came: CallEnd | None = None
+    """The other side's reply, if several faults fired; None if the call did not get there."""
+    witness: str = ""
+    """The reply as text, before a fault could change it in place."""
 
     def record(self, met: FaultMet) -> None:
         """Record a firing."""
         if self.modes is not None and met.effect == "met":
             self.modes[met.index] = met.mode
-        self._ledger.record(met)
+        self.ledger.record(met)
 
     def amend(self, met: FaultMet) -> None:
         """Record the outcome of a firing."""
@@ -69,7 +63,7 @@ class FaultedCall:
             self.modes.pop(met.index, None)
             if met.effect == "met":
                 self.modes[met.index] = met.mode
-        self._ledger.amend(met)
+        self.ledger.amend(met)
 
     async def pass_on(self, call: Call) -> Reply:
         """Forward the call to the other side."""
@@ -83,7 +77,7 @@ class FaultedCall:
         except BaseException as raised:
             self.came = raised
             raise
-        self.came, self._witness = reply, _render_reply(reply)
+        self.came, self.witness = reply, _render_reply(reply)
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
@@ -99,7 +93,7 @@ class FaultedCall:
             return
         # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
         # would have been another one without it.
-        text = read_end_text(arrived, self._receives)
+        text = read_end_text(arrived, self.receives)
         left = [firing for firing in self.fired if firing.has_left_trace(text)]
         met = [firing for firing in left if await self._is_met(firing, arrived, call)]
         # The reply differs from the faultless one and no single fault explains it, because each alone would have been
@@ -120,9 +114,9 @@ class FaultedCall:
         """Return whether the agent's side received what the other side replied."""
         came = self.came
         assert came is not None
-        if isinstance(came, Reply) and _render_reply(came) != self._witness:
+        if isinstance(came, Reply) and _render_reply(came) != self.witness:
             return False  # a fault changed the value in place
-        return are_alike(arrived, came, call, self._receives)
+        return are_alike(arrived, came, call, self.receives)
 
     async def _is_met(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Return whether something else would have arrived without this fault."""
@@ -137,14 +131,14 @@ class FaultedCall:
         if base is None:
             return False
         without = await _replay([one for one in outer if one is not firing], base, call)
-        return without is not None and not are_alike(arrived, without, call, self._receives)
+        return without is not None and not are_alike(arrived, without, call, self.receives)
 
     async def _find_outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
         """Return the first fault that changes the reply even alone."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in left:
             alone = await _replay([firing], base, call) if base is not None else None
-            if base is not None and alone is not None and not are_alike(alone, base, call, self._receives):
+            if base is not None and alone is not None and not are_alike(alone, base, call, self.receives):
                 return [firing]
         return [firing for firing in left if firing.effect == "met"][:1]
 
@@ -186,3 +180,68 @@ def _make_other_outcome(outcome: CallEnd) -> CallEnd:
 
 def _render_reply(reply: Reply) -> str:
     return "" if isinstance(reply.value, Completion) else render_value(reply.value)
+
+
+ERASED = "another attack on the input removed its effect"
+
+
+class InputAttack(Struct, eq=False):
+    """One firing. It can be repeated with the same random state, number and memory."""
+
+    index: int
+    injection: Injection
+    fault: Any
+    create_rng: Callable[[], Random]
+    n: int
+    memory: dict[str, Any]
+    """The fault's memory as it was before it acted."""
+
+    def apply(self, text: str, memory: dict[str, Any] | None = None) -> str:
+        """Return the rewritten text; raise HarnessError if the attack is broken."""
+        mode = self.injection.mode
+        ctx = FaultContext(self.create_rng(), _refuse_sleep, self.n, dict(self.memory) if memory is None else memory)
+        try:
+            changed = self.fault.rewrite(text, ctx)
+        except Exception as broken:
+            raise HarnessError(
+                f"fault {mode} broke: {format_exception(broken)}{format_error_place(broken)}", code="fault-broken"
+            ) from broken
+        if not isinstance(changed, str):
+            raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text", code="fault-broken")
+        return changed
+
+    def build_entry(self, text: str, changed: str, turn: int) -> FaultMet:
+        """Return its entry in the ledger."""
+        planted = tuple(word for word in find_canaries(changed) if word not in text)
+        what = (self.index, self.injection.plane, "input", self.injection.mode, turn)
+        effect: Any = "no_effect" if changed == text else "met"
+        nth = turn if self.injection.schedule.probability < 1.0 else 0
+        change = describe_change(text, changed)
+        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted, nth=nth, change=change)
+
+
+def decide_met(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
+    """Return the changed ledger entries of several attacks on one text, once the agent's text is known."""
+    met_attacks = [attack for attack in attacks if read != text and _rewrite_without(attack, attacks, text) != read]
+    acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
+    if not met_attacks and read != text:
+        met_attacks = acted[-1:]
+    now = []
+    for attack, entry in zip(attacks, entries, strict=True):
+        left = tuple(word for word in entry.canaries if word in read)
+        if entry.effect == "met" and attack not in met_attacks:
+            now.append(replace(entry, effect="erased", note=ERASED, canaries=()))
+        elif left != entry.canaries:
+            now.append(replace(entry, canaries=left))
+    return now
+
+
+def _rewrite_without(left_out: InputAttack, attacks: Sequence[InputAttack], text: str) -> str:
+    for attack in attacks:
+        if attack is not left_out:
+            text = attack.apply(text)
+    return text
+
+
+async def _refuse_sleep(ms: float) -> None:
+    raise HarnessError("an attack on the input cannot wait", code="fault-broken")

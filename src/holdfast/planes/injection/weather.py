@@ -23,7 +23,7 @@ from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, digest_arguments, shorten_target
 from holdfast.planes.injection.active_injection import STEP, ActiveInjection, Luck
-from holdfast.planes.injection.faulted_call import FaultedCall
+from holdfast.planes.injection.faulted_call import FaultedCall, InputAttack, decide_met
 from holdfast.planes.injection.firing import Firing
 from holdfast.planes.injection.outcome_comparison import CallEnd
 from holdfast.planes.traced_call import CallTrace
@@ -193,7 +193,6 @@ class Weather:
         facing = self.find_facing("context", "input")
         if not facing:
             return text
-        from holdfast.planes.injection.input_attack import InputAttack, decide_met
 
         attacks: list[InputAttack] = []
         entries: list[FaultMet] = []
@@ -202,8 +201,10 @@ class Weather:
             placed.seen += 1
             key = f"input:{placed.seen}"
             if self._decide_firing(placed, placed.seen, key):
-                dice = partial(self._luck.create_rng, placed.index, key)
-                attack = InputAttack(placed.index, placed.injection, placed.fault, dice, placed.fired, placed.memory)
+                create_rng = partial(self._luck.create_rng, placed.index, key)
+                attack = InputAttack(
+                    placed.index, placed.injection, placed.fault, create_rng, placed.fired, {**placed.memory}
+                )
                 before, text = text, attack.apply(text, placed.memory)
                 attacks.append(attack)
                 entries.append(attack.build_entry(before, text, placed.seen))

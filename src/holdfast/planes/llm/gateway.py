@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
@@ -38,18 +39,15 @@ if TYPE_CHECKING:
 PLANE = "llm"
 
 
-class Gateway:
+class Gateway(Struct, frozen=True):
     """The settings that the model calls of all trials share."""
 
-    def __init__(
-        self, router: Router, models: Mapping[str, ModelSpec], *, on_calls: bool = True, on_results: bool = True
-    ) -> None:
-        self.router = router
-        self.models = models
-        self.on_calls = on_calls
-        """Whether faults of the model act here; false if the agent's own model functions are wrapped."""
-        self.on_results = on_results
-        """Whether faults of tools act on tool results here; false if the agent's own tools are wrapped."""
+    router: Router
+    models: Mapping[str, ModelSpec]
+    on_calls: bool = True
+    """Whether faults of the model act here; false if the agent's own model functions are wrapped."""
+    on_results: bool = True
+    """Whether faults of tools act on tool results here; false if the agent's own tools are wrapped."""
 
 
 class TrialGateway:

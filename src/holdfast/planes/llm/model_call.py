@@ -77,7 +77,7 @@ class ModelCall:
     @cached_property
     def _reply(self) -> ProviderReply:
         """Created when upstream has answered or failed."""
-        return ProviderReply(self._context, self._query, self.record, expected=bool(self._service))
+        return ProviderReply(self._context, self._query, self.record, bool(self._service), self._query.codec)
 
     @property
     def is_read(self) -> bool:

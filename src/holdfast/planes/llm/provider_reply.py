@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from holdfast.http1.heads import drop_hop_by_hop, read_content_length
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion
@@ -26,12 +28,11 @@ KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
 
 
-class PassingReply:
+class PassingReply(Struct, eq=False):
     """A provider's reply that passes to the agent as bytes; the trace keeps it, up to a limit."""
 
-    def __init__(self, answered: PassedReply) -> None:
-        self.answered = answered
-        self.kept: bytes | bytearray = b""
+    answered: PassedReply
+    kept: bytes | bytearray = b""
 
     def read_so_far(self, reply: ProviderReply) -> Completion | None:
         """Return the reply so far, in neutral form."""
@@ -79,23 +80,22 @@ class PassingReply:
         await finish_reply(exchange)
 
 
-class ProviderReply:
+class ProviderReply(Struct, eq=False):
     """The reply to one request. A failure of the provider is not the agent's fault."""
 
-    def __init__(self, context: TrialContext, query: Query, record: CallRecord, *, expected: bool) -> None:
-        self._context = context
-        self._query = query
-        self._record = record
-        self._expected = expected
-        """Whether a model was called, and a model's reply must come back."""
-        self.aside = False
-        """Whether no model is called: a library sends telemetry to its provider's host. Its failure decides nothing."""
-        self.like: Any = None
-        """The provider's own reply, as a base for writing a changed one."""
-        self.codec: Codec | None = query.codec
-        """The reader of the reply; None if it cannot be read."""
-        self._kind = ""
-        """The content type of the reply."""
+    _context: TrialContext
+    _query: Query
+    _record: CallRecord
+    _expected: bool
+    """Whether a model was called, and a model's reply must come back."""
+    codec: Codec | None
+    """The reader of the reply; None if it cannot be read."""
+    aside: bool = False
+    """Whether no model is called: a library sends telemetry to its provider's host. Its failure decides nothing."""
+    like: Any = None
+    """The provider's own reply, as a base for writing a changed one."""
+    _kind: str = ""
+    """The content type of the reply."""
 
     def read_completion(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
         """Return the reply in neutral form; `keep`: it may be written again."""

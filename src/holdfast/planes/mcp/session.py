@@ -43,26 +43,19 @@ class NotAToolResult(Failed):
     """The server's answer is not a tool result: an error, or a question to the client. Faults see a failed call."""
 
 
-class _ServerRequest:
+class _ServerRequest(Struct, eq=False):
     """A request that goes to the server if a fault lets it through."""
 
-    def __init__(
-        self,
-        request: RpcRequest,
-        ask: AskServer,
-        value_of: Callable[[results.Result], tuple[Any, results.Put]],
-        schema: DeclaredSchema | UnsetType | None = None,
-    ) -> None:
-        self._request = request
-        self._ask = ask
-        self._value_of = value_of
-        self._schema = schema
-        """The result schema that the tool declares; UNSET if it was never listed."""
-        self._structured: Any = UNSET
-        self.answer: RpcAnswer | None = None
-        self.value: Any = UNSET
-        self.put: results.Put | None = None
-        self._witness: str | None = None
+    _request: RpcRequest
+    _ask: AskServer
+    _value_of: Callable[[results.Result], tuple[Any, results.Put]]
+    _schema: DeclaredSchema | UnsetType | None = None
+    """The result schema that the tool declares; UNSET if it was never listed."""
+    answer: RpcAnswer | None = None
+    value: Any = UNSET
+    put: results.Put | None = None
+    _structured: Any = UNSET
+    _witness: str | None = None
 
     async def forward(self, call: Call) -> Reply:
         """Return the server's answer, which a fault may change, even in place."""
@@ -102,17 +95,14 @@ class _ServerRequest:
         return self._witness is None or render_value(reply.value) == self._witness
 
 
-class McpSession:
+class McpSession(Struct, eq=False):
     """Applies the faults of a trial to the requests to one server."""
 
-    def __init__(
-        self, server: str, context: TrialContext, visit: McpTrialState, left: Callable[[], bool] = bool
-    ) -> None:
-        """`left`: whether the client is gone and will receive no answer."""
-        self._server = server
-        self._context = context
-        self._visit = visit
-        self._left = left
+    _server: str
+    _context: TrialContext
+    _visit: McpTrialState
+    _left: Callable[[], bool] = bool
+    """Whether the client is gone and will receive no answer."""
 
     def can_answer(self, request: RpcRequest) -> bool:
         """Return whether a request is handled by `answer`; all others pass unchanged."""

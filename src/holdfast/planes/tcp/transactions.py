@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from holdfast.model.world import Wire
 from holdfast.planes.injection.active_injection import name_step_plane
 from holdfast.planes.tcp.exchanges import ConnectionExchanges
@@ -219,14 +221,13 @@ Send: TypeAlias = Callable[[bool], Awaitable[Reply]]
 """Sends a message to the server; with True it waits for the answer, which is held back."""
 
 
-class ConnectionFaults:
+class ConnectionFaults(Struct, eq=False):
     """Sends a connection's messages through the weather; `n` is the connection's number."""
 
-    def __init__(self, service: TrialService, n: int, exchanges: ConnectionExchanges) -> None:
-        self._service = service
-        self._n = n
-        self._exchanges = exchanges
-        self._met: TransactionStep | None = None
+    _service: TrialService
+    _n: int
+    _exchanges: ConnectionExchanges
+    _met: TransactionStep | None = None
 
     def begin(self) -> int:
         """Begin a transaction and return its number, from 1."""

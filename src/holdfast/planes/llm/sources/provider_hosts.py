@@ -139,15 +139,14 @@ _OURS_TO_SET = frozenset(
 _UNCOMPRESSED = (b"accept-encoding", b"identity")
 
 
-class AgentHeaders:
+class AgentHeaders(Struct, eq=False, dict=True):
     """The headers of a request, without those of its connection."""
 
-    def __init__(self, fields: RawFields) -> None:
-        self._raw = fields
+    raw: RawFields
 
     @cached_property
     def _fields(self) -> RawFields:
-        return drop_hop_by_hop(self._raw)
+        return drop_hop_by_hop(self.raw)
 
     @cached_property
     def key(self) -> str | None:

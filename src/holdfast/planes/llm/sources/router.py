@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
@@ -185,21 +186,20 @@ class Recorder:
         os.close(self._file)
 
 
-class _RecordedSource:
-    def __init__(self, source: ModelSource, recorder: Recorder) -> None:
-        self._source = source
-        self._recorder = recorder
+class _RecordedSource(Struct, frozen=True):
+    source: ModelSource
+    recorder: Recorder
 
     async def answer(self, query: Query) -> SourceReply:
         started = perf_counter()
-        answered = await self._source.answer(query)
+        answered = await self.source.answer(query)
         if isinstance(answered, WrittenReply):
             wire = write_reply(query, answered.completion)
-            self._recorder.store_reply(query, wire, [chunk async for chunk in wire.stream_body()], started)
+            self.recorder.store_reply(query, wire, [chunk async for chunk in wire.stream_body()], started)
             return answered
         if is_provider_failure(answered.wire.status, query, billed=answered.billed):
             return answered
-        return replace(answered, wire=_Tape(answered.wire, query, self._recorder, started))
+        return replace(answered, wire=_Tape(answered.wire, query, self.recorder, started))
 
 
 class _Tape(RawReply):
