@@ -93,7 +93,7 @@ class Upstreams:
             try:
                 return await connection.send_request(request, read_s)
             except UpstreamFailed as failed:
-                if failed.kind != "closed" or connection.heard or request.stream is not None:
+                if failed.kind != "closed" or connection.has_received or request.stream is not None:
                     raise  # otherwise the server had closed a connection that was considered open
         connection = await self._connect(key, place, connect_s)
         return await connection.send_request(request, read_s)
@@ -113,7 +113,7 @@ class Upstreams:
         connection = self._pop_idle(key)
         if connection is not None:
             await self._collect_reply(connection, request, deadline, limit, reply)
-            unheard = not connection.heard and reply.failure is not None and reply.failure.kind == "closed"
+            unheard = not connection.has_received and reply.failure is not None and reply.failure.kind == "closed"
             if not unheard or accepted():
                 return reply, False
             reply.failure = None

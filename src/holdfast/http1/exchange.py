@@ -271,6 +271,8 @@ class Exchange:
             return
         if self.upgrade:
             self._stay_in_http()
+        # The reply begins while the request is not read to its end. If the rest is large, or the client waits to be
+        # asked for it, reading it only to keep the connection is not worth it: it ends with this reply.
         if not self.inflow.ended and (self._expects_continue() or (self.body_framing.length or 0) > SPARE):
             self.keep_alive = False
         frame = build_frame(

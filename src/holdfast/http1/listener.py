@@ -139,6 +139,9 @@ class ClientConnection(SocketStream):
 
     def eof_received(self) -> bool:
         """Keep serving a client that has closed its own direction after its request: it may still read."""
+        # After an end of data a client may have closed, or only ended its own direction while it waits for the reply,
+        # as some tools do. The kernel can tell for clients on this machine; everywhere else the end is taken for a
+        # close.
         if not self._half and not self._expects_reply():
             return super().eof_received()
         if not self._half:

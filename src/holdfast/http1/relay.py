@@ -42,6 +42,8 @@ async def join(a: Tunnel, b: SocketStream) -> None:
     try:
         if early := a.take_early():
             b.send(early)
+        # From here on the two sockets feed each other directly, and a full one pauses the other. Reading is released
+        # last: what arrives earlier would go to a side that is not connected yet.
         client.other, b.other = b, client
         client.on_data, b.on_data = b.send, client.send
         client.release(UPGRADE)

@@ -57,7 +57,7 @@ class UpstreamConnection(SocketStream):
     def __init__(self, pool: ConnectionPool, key: ConnectionKey) -> None:
         super().__init__()
         self.key = key
-        self.heard = False
+        self.has_received = False
         """Whether anything has arrived since the last request."""
         self.on_data = self._on_data
         self._pool = pool
@@ -78,7 +78,7 @@ class UpstreamConnection(SocketStream):
         """
         answer: asyncio.Future[UpstreamReply] = self.loop.create_future()
         self._answer = answer
-        self.heard, self._read_s, self._limited = False, read_s, in_all
+        self.has_received, self._read_s, self._limited = False, read_s, in_all
         self._replies.expect(request.method)
         self._set_deadline(read_s)
         if request.stream is None:
@@ -136,6 +136,8 @@ class UpstreamConnection(SocketStream):
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.inflow.end()
+        # A server may answer before it has read the whole request. The connection is then in the middle of a body that
+        # nobody will finish, and cannot serve another request.
         if reusable and self._sending is None:  # if it is closed by now, it is not returned to the pool
             self._set_deadline(self._pool.idle_s)
             self._pool.give_back(self)
@@ -163,7 +165,7 @@ class UpstreamConnection(SocketStream):
         self._replies.on_disconnect(clean=exc is None)
 
     def _on_data(self, data: bytes) -> None:
-        self.heard = True
+        self.has_received = True
         if not self._limited:
             self._deadline = self.loop.time() + self._read_s
         self._replies.feed(data)

@@ -102,6 +102,8 @@ class Policy:
         resolved = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
         if self.is_declared(host, port):
             return resolved
+        # A name may resolve to good and bad addresses. Only good ones are used; if there is none, the reason names the
+        # first bad one, and says whether a loopback address was meant.
         reasons = {address: self._find_objection(address, port) for address in resolved}
         good = [address for address, why in reasons.items() if why is None]
         if not good:

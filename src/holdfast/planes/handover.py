@@ -146,6 +146,8 @@ class Standby:
         bound = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
+            # The mode of a Unix socket is set by bind(), so the mask must be right before: a chmod afterwards would
+            # leave a moment in which any user could connect.
             with open_socket_path(self._path.parent, self._path.name) as address:
                 bound.bind(address)
         finally:
@@ -185,6 +187,9 @@ class Standby:
         self._handing = asyncio.current_task()
         try:
             await listener.close()
+            # The socket is sent with its descriptor, for which asyncio has no call. Its own reading is paused
+            # meanwhile, and a duplicate is used, so that closing it here does not close the connection that the loop
+            # watches.
             writer.transport.pause_reading()  # type: ignore[attr-defined]  # a Unix transport has it
             fd = os.dup(connection.fileno())
             with socket.socket(fileno=fd) as own:

@@ -27,11 +27,13 @@ class InstalledHooks:
         self.llm: list[str] = []
         self._wrapped: dict[tuple[int, int], str] = {}
         self._undo: list[Callable[[], None]] = []
-        self._kept: list[DeclaredCallable] = []  # the ids above stay valid only while the objects live
+        self._declared: list[DeclaredCallable] = []  # the ids above stay valid only while the objects live
 
     def add(self, declared: DeclaredCallable) -> None:
         """Wrap one callable wherever it is referenced."""
         names = self.tools if declared.plane == "tool" else self.llm
+        # A Python function is wrapped in place, by exchanging its code, and every reference to it follows. Anything
+        # else must be replaced wherever it is referenced, which is possible only if all places are known.
         pieces = list(_find_functions(declared.target))
         fresh = [piece for piece in pieces if not self._is_wrapped(piece, declared.name)]
         if pieces and not fresh:
@@ -41,7 +43,7 @@ class InstalledHooks:
                 f"two different {declared.plane} functions are called {declared.name!r}",
                 hint="name one: {name: x, callable: m:f}",
             )
-        self._kept.append(declared)
+        self._declared.append(declared)
         names.append(declared.name)
         if not fresh:
             fresh = [(replace_references(declared), None)]

@@ -116,6 +116,8 @@ class RecordedTools:
                 return None
             tool = self._left[at].response.tool
             fitting = [one for one in self._left if one.response.tool == tool]
+            # Tools may be called in another order than recorded, with other ids and times. The most similar call wins,
+            # and of equally similar ones the earliest, because max() keeps the first.
             best = max(fitting, key=lambda one: score_likeness(one.response.arguments, call.arguments))
             self._left.remove(best)
             return best
@@ -162,18 +164,20 @@ def score_likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
     An equal argument counts double, one that differs only in ids and times counts once, and any other difference is
     subtracted.
     """
-    had = decode_response(recorded) if recorded else {}
-    if not isinstance(had, dict):
+    recorded_arguments = decode_response(recorded) if recorded else {}
+    if not isinstance(recorded_arguments, dict):
         return 0
-    return sum(_score_argument(format_arguments({name: value}), arguments, name) for name, value in had.items())
+    return sum(
+        _score_argument(format_arguments({name: value}), arguments, name) for name, value in recorded_arguments.items()
+    )
 
 
 def _adapt_reply(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
     """Return the recorded reply, with ids, times and numbers of the recorded call replaced by those of this call."""
-    had = decode_response(response.arguments) if response.arguments else {}
+    recorded_arguments = decode_response(response.arguments) if response.arguments else {}
     now: dict[str, str] = {}
-    for name in had if isinstance(had, dict) else ():
-        recorded, current = (_find_repeatable(one) for one in (had[name], arguments.get(name)))
+    for name in recorded_arguments if isinstance(recorded_arguments, dict) else ():
+        recorded, current = (_find_repeatable(one) for one in (recorded_arguments[name], arguments.get(name)))
         now |= dict(zip(recorded, current, strict=True)) if len(recorded) == len(current) else {}
     now = {old: new for old, new in now.items() if old != new}
     if not now:

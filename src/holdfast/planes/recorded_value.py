@@ -188,6 +188,8 @@ def _write_leaf(value: Any, path: str) -> str | None:
 
 def _write_state(value: Any, kind: type) -> dict[str, Any]:
     """Return the state that `copy` would take; an object that only its class's constructor can create is not kept."""
+    # The protocol of `copy` and `pickle` says how an object is rebuilt. Only its simplest form is kept, a class and its
+    # state: anything else would call code of the agent with arguments that may mean something else by then.
     made, arguments, *rest = value.__reduce_ex__(2)
     state, items = (rest[0] if rest else None), rest[1:]
     if isinstance(value, BaseException) and made is kind:

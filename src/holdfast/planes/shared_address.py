@@ -76,6 +76,8 @@ class SharedAddress(LoopbackAddress):
         known = self._of.get(connection)
         if known is not None:
             return known[1] if self._served.get(known[0]) is known[1] else None
+        # The kernel tells which process holds the other end. A process that was just forked may connect before its
+        # parent has reported it here, so the question is asked again for a moment.
         for _ in range(10):
             pid = find_owner(connection.peer, self.port, list(self._served))
             if pid is not None:

@@ -195,13 +195,13 @@ def build_model_variables(url: str) -> dict[str, str]:
 def build_mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
     """Return the variables from which MCP relays and clients read their address; the client configuration is written
     to `path`."""
-    led = {"HOLDFAST_MCP": proxy_url}
+    relayed = {"HOLDFAST_MCP": proxy_url}
     config = _read_mcp_config(agent, root) if agent is not None else None
     if not config:
-        return led
-    rewritten, _ = rewrite_config(config, relay=build_relay_command(), environ=led, base_url=f"{url}/mcp")
+        return relayed
+    rewritten, _ = rewrite_config(config, relay=build_relay_command(), environ=relayed, base_url=f"{url}/mcp")
     write_config(path, rewritten)
-    return {**led, "HOLDFAST_MCP_CONFIG": str(path)}
+    return {**relayed, "HOLDFAST_MCP_CONFIG": str(path)}
 
 
 def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
@@ -297,10 +297,10 @@ class TrialPlanes:
         the configured provider, as for any other model call, instead of a host that the agent chooses."""
         host = origin.partition("://")[2].partition(":")[0]
         provider = find_provider(host) or "openai"
-        led = is_public(provider, host) and not self._shared.policy.is_permitted(host, _HTTPS)
+        is_replaced = is_public(provider, host) and not self._shared.policy.is_permitted(host, _HTTPS)
         target = exchange.head.target
         path = "/" + target.partition("://")[2].partition("/")[2] if "://" in target[:12] else target
-        await self._traffic.serve(exchange, provider, path, base_url=None if led else origin)
+        await self._traffic.serve(exchange, provider, path, base_url=None if is_replaced else origin)
 
     async def _serve_own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """Handle a call to Holdfast's own address that a client sent through the proxy."""

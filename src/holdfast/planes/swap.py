@@ -67,6 +67,8 @@ def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> Co
     lines = ["def outer():", *(f"    {name} = None" for name in code.co_freevars), f"    {word} inner({head}):"]
     if code.co_freevars:
         lines.append(f"        if 0: {', '.join(code.co_freevars)}")  # named but never read: a cell may be empty
+    # The trampoline is compiled from source, so that Python itself checks the parameters; the placeholder text in its
+    # constants is then replaced by the hook object, which no name in the function's globals could hide.
     inner = _compile("\n".join([*lines, f"        {body}", "    return inner"]))
     return inner.replace(
         co_consts=tuple(hook if const == _MARK else const for const in inner.co_consts),

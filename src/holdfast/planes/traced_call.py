@@ -192,7 +192,7 @@ class ReadValues:
 
     def __init__(self, value: Any) -> None:
         self.unread = False
-        self._found: dict[str, None] = {}
+        self._echoes: dict[str, None] = {}
         known: dict[int, Any] = {}  # by id, and kept alive, because an id may be reused
         waiting = [value]
         while waiting:
@@ -211,18 +211,18 @@ class ReadValues:
     @property
     def canaries(self) -> tuple[str, ...]:
         """In lower case, without duplicates."""
-        return tuple(self._found)
+        return tuple(self._echoes)
 
     def _read_parts(self, value: Any) -> list[Any]:
         """Return the values inside a value; the value itself is read here."""
         if isinstance(value, str):
-            self._found |= dict.fromkeys(find_echoes(value))
+            self._echoes |= dict.fromkeys(find_echoes(value))
             return []
         if isinstance(value, _BUFFERS):
             data = bytes(value)
             lookout = CanaryReader(packed=data[:2] == b"\x1f\x8b")
             lookout.feed(data)
-            self._found |= dict.fromkeys(lookout.canaries)
+            self._echoes |= dict.fromkeys(lookout.canaries)
             self.unread = self.unread or not lookout.is_legible
             return []
         if isinstance(value, Mapping):

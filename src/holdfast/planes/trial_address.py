@@ -214,6 +214,8 @@ class TrialAddress(LoopbackAddress):
         return True
 
     def _find_trial(self, connection: ClientConnection) -> TrialServer | None:
+        # A connection that an agent keeps open from one trial to the next would let its late calls count for the wrong
+        # trial. Each trial begins a new epoch, and only connections of this epoch are served.
         return self._served if connection.born == self.listener.epoch else None
 
 

@@ -57,6 +57,8 @@ class Masker:
     def _is_cut(self, text: str) -> bool:
         """Whether a piece of a secret lies where the text may have been cut."""
         pieces = self._pieces
+        # A text that was cut to fit may begin or end in the middle of a secret. One look-up of its first and last
+        # characters shows that for all secrets and encodings, whatever their number.
         if text[:PIECE] in pieces or text[-PIECE:] in pieces:
             return True
         return _LEFT_OUT in text and self._mask_at_cuts(text) != text

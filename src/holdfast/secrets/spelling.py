@@ -95,6 +95,8 @@ def _list_char_patterns(secret: str) -> Iterator[str]:
 def _build_char_pattern(char: str) -> str:
     if char in _LITERAL:
         return char
+    # A character may be escaped by any of several writers on its way, and by more than one of them. The alternatives
+    # cover each character by itself, so a text that mixes them is found, too.
     ways = [re.escape(char), _build_percent_pattern(char), _build_unicode_pattern(char), _build_entity_pattern(char)]
     if char in "\"'/":
         ways.append(f"{_ESCAPES}(?:{char}|{_build_percent_pattern(char)})")

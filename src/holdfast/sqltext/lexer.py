@@ -272,6 +272,8 @@ def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
     A pattern without a schema matches tables of the default schema and tables without one. A table of another
     database has one part more, and the pattern needs as many.
     """
+    # A pattern must not match more than its author meant: `orders` is the table of the default schema and not one of
+    # any schema, and a pattern with a schema needs as many parts as the name has.
     bare = name.removeprefix(f"{default}.") if default else name
     patterns = [one.lower() for one in allowed]
     if any(fnmatchcase(name.lower(), one) for one in patterns if 0 < count_qualifiers(name) <= count_qualifiers(one)):

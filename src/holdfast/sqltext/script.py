@@ -50,6 +50,8 @@ class StatementCursor:
 
     def skip_statement(self) -> int:
         """Return the end of the statement that begins here; skips its delimiter."""
+        # In a stored program semicolons separate its own statements. Its end is where BEGIN, CASE and END balance
+        # again; with another DELIMITER that is not needed, because the file says where it ends.
         program = self.delimiter == ";" and _PROGRAM.match(self.sql, self.at) is not None
         self._depth = 0
         while self.at < len(self.sql):

@@ -74,6 +74,8 @@ class ConnectionEnd(SocketStream):
         """
         if self.is_gone or not self.left.is_set():
             return not self.is_gone
+        # The kernel reports a reset once, on the next look at the socket. It is remembered, because a second look would
+        # show nothing.
         if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # checked once
             self._refused = True
         return self._sent_since and not self._refused
@@ -151,7 +153,9 @@ class _CopyingEnd(asyncio.BufferedProtocol):
         self._end = end
         self._out = other.transport
         self._room = _ROOMS.room
-        self._kept = not (_WRITE_COPIES and isinstance(self._out, asyncio.Transport))
+        # A transport that does not copy unsent data keeps a view of the shared buffer. If some of it is unsent after a
+        # write, the buffer is left to the transport, and a new one is taken for the next read.
+        self._keeps_view = not (_WRITE_COPIES and isinstance(self._out, asyncio.Transport))
         if not end.is_gone:  # with a larger read size, the kernel would buffer tens of megabytes for a slow reader
             end.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_RCVBUF, ROOM)
 
@@ -172,7 +176,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._out.write(self._room.view[:nbytes])
-        if self._kept and self._out.get_write_buffer_size():
+        if self._keeps_view and self._out.get_write_buffer_size():
             self._room.view = memoryview(bytearray(ROOM))
 
 

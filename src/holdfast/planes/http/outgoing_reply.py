@@ -64,6 +64,8 @@ async def send_answer(
     Raises ConnectionResetError, with nothing sent, if the client has left.
     """
     exchange.ensure_connected()
+    # Without a body there is nothing that a changed value or a slow delivery could show; a replayed reply still decides
+    # the status.
     if exchange.head.method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY):
         trace.mark_undelivered("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply

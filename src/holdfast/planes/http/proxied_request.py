@@ -81,6 +81,8 @@ class ProxiedRequest:
         self._faced = self.context.injector.can_affect("http", self._want.url)
         if self._faced and self._among_others:
             self.context.injector.mark_concurrent()
+        # Three ways: a websocket can only be refused or delayed as a whole; a request that a fault may act on is read
+        # first, because `match` may name its fields; any other passes as bytes in both directions.
         if is_upgrade_request(self._exchange.head):
             await self._apply_faults(b"", self._forward_websocket, self._forward_websocket)
         elif self._faced:
@@ -161,6 +163,8 @@ class ProxiedRequest:
         chunks = incoming.stream_body()
         data, whole = await read_up_to(chunks, LIMIT)
         plain = decompress(incoming.get("content-encoding"), data, LIMIT)
+        # A body in an encoding that cannot be undone stays bytes: faults may still drop or cut it, but not change its
+        # fields.
         value: Any = data if plain is None else decode_body(incoming.get("content-type"), plain)
         self._answered = UpstreamAnswer(incoming, value, data, None if whole else chunks, render_value(value))
         if not whole:

@@ -109,6 +109,8 @@ class RequestTrace:
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
         """Report a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
         want = self._want
+        # Programs call home for telemetry and updates. A refused one is no work of the agent, unless it carries what an
+        # attack planted: then it may be how data leaves, and the report must show it.
         kind = find_side_kind(want.origin.host)
         sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
         if kind and not sends and not rules.is_declared(want.url):

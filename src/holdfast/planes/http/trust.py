@@ -165,6 +165,8 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
+        # A client may connect to an address and name the host only inside TLS. The certificate must be for the name
+        # that it expects.
         context.sni_callback = self._build_sni_callback(host)
         self._load_chain(
             context, _sign(_build_host_certificate(host, self._leaf_key.public_key(), self._certificate), self._key)

@@ -39,7 +39,7 @@ class ActiveInjection:
         self.fault = make_fault(injection)
         self.watches = isinstance(self.fault, WatchingFault)
         self.traits = read_traits(self.fault)
-        self.seen = 0
+        self.offered = 0
         self.writes = 0
         """Of the calls that it was offered: those that change something."""
         self.fired = 0
@@ -61,7 +61,7 @@ class ActiveInjection:
     @property
     def unmatched(self) -> str:
         """The arguments of the calls if none of them matched; otherwise empty."""
-        return "" if self.seen else "; ".join(self._rejected)
+        return "" if self.offered else "; ".join(self._rejected)
 
     def can_face(self, plane: str, target: str) -> bool:
         """Return whether it can act on a call on this plane to this target."""
@@ -74,6 +74,8 @@ class ActiveInjection:
     def is_due(self, nth: int) -> bool:
         """Return whether the schedule lets it fire on the nth matching call, before the random draw."""
         plan: Schedule = self.injection.schedule
+        # `times` counts what was met or may still be: a firing that turns out to have had no effect is returned
+        # (`Weather.return_firing`), because the user asked for that many disturbances, not for that many attempts.
         if plan.times is not None and self.spent >= plan.times:
             return False
         if plan.after_event is not None:
@@ -116,6 +118,8 @@ def can_face(injection: Injection, plane: str, target: str) -> bool:
 
 def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
     """Return whether the injection can act there; faults of tools act wherever a tool's call or result is observed."""
+    # The order matters: steps of services and listings have rules of their own; what is left is a call, or the result
+    # of one, where faults of tools and of the context meet the planes on which tools are observed.
     own, inner = injection.plane, injection.target != "input"
     if plane == "service" or plane.startswith(STEP):
         return own == "service" and injection.target == target
@@ -150,6 +154,8 @@ def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
     url = injection.target if injection.plane == "http" else injection.match_url
     if url is None:
         return False
+    # A tunnel is known only by its origin, so faults of names and handshakes must decide there. For https they must not
+    # act again on the requests inside; in plain http there is no handshake, and names are looked up per request.
     connecting = injection.plane == "http" and step in ("name", "tls")
     if is_origin(target):
         return connecting and matches_origin(url, target)
@@ -191,6 +197,8 @@ class Luck:
 
     def draw_bits(self, fault: int, key: str) -> int:
         """Return 64 random bits for the fault at that index and the call with that key."""
+        # A draw depends on the trial, the content of the fault and the call, never on its position: adding a fault to a
+        # scenario must not change what the others do, or no failure could be narrowed down to one of them.
         if self._roots is None:  # most trials are calm or deterministic, and never draw
             self._roots = self._build_roots()
         return int.from_bytes(blake2b(self._roots[fault] + key.encode(), digest_size=8).digest(), "big")

@@ -42,11 +42,11 @@ class FaultedCall(Struct, eq=False):
     sent: Callable[[], None] | None
     fits: Fits | None
     receives: Receives | None = None
-    seen: bool = False
+    needs_reply: bool = False
     """Whether a fault fired or watches, and must be able to read the reply."""
     fired: list[Firing] = field(default_factory=list)
     """The firings, outermost first."""
-    came: CallEnd | None = None
+    answer: CallEnd | None = None
     """The other side's reply, if several faults fired; None if the call did not get there."""
     witness: str = ""
     """The reply as text, before a fault could change it in place."""
@@ -69,26 +69,26 @@ class FaultedCall(Struct, eq=False):
         """Forward the call to the other side."""
         if self.sent is not None:
             self.sent()
-        forward = self.forward if self.seen else self.untouched
+        forward = self.forward if self.needs_reply else self.untouched
         if len(self.fired) < 2:
             return await forward(call)
         try:
             reply = await forward(call)
         except BaseException as raised:
-            self.came = raised
+            self.answer = raised
             raise
-        self.came, self.witness = reply, _render_reply(reply)
+        self.answer, self.witness = reply, _render_reply(reply)
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
         """Decide, after the call has ended, which of several fired faults were met."""
         # The agent gave up, or something broke that is not a fault: nothing of the faults arrived, except delays.
-        if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
+        if not isinstance(arrived, Reply | Failed) and arrived is not self.answer:
             if not isinstance(arrived, HarnessError):
                 self._mark_lost(_GIVEN_UP)
             return
         # What arrived is what the other side replied: the faults cancelled each other out.
-        if self.came is not None and self._is_calm(arrived, call):
+        if self.answer is not None and self._is_calm(arrived, call):
             self._mark_lost(_ERASED)
             return
         # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
@@ -112,15 +112,15 @@ class FaultedCall(Struct, eq=False):
 
     def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
         """Return whether the agent's side received what the other side replied."""
-        came = self.came
-        assert came is not None
-        if isinstance(came, Reply) and _render_reply(came) != self.witness:
+        answer = self.answer
+        assert answer is not None
+        if isinstance(answer, Reply) and _render_reply(answer) != self.witness:
             return False  # a fault changed the value in place
-        return are_alike(arrived, came, call, self.receives)
+        return are_alike(arrived, answer, call, self.receives)
 
     async def _is_met(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Return whether something else would have arrived without this fault."""
-        outer, base = self.fired, self.came
+        outer, base = self.fired, self.answer
         # The innermost fault did not pass the call on, so nobody knows what the other side would have replied. Its own
         # outcome is the base for the others. For itself the base is any other outcome of the same kind: it is met
         # unless the faults around it make the same of both.
@@ -135,7 +135,7 @@ class FaultedCall(Struct, eq=False):
 
     async def _find_outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
         """Return the first fault that changes the reply even alone."""
-        base = self.came if self.came is not None else self.fired[-1].outcome
+        base = self.answer if self.answer is not None else self.fired[-1].outcome
         for firing in left:
             alone = await _replay([firing], base, call) if base is not None else None
             if base is not None and alone is not None and not are_alike(alone, base, call, self.receives):
@@ -222,6 +222,8 @@ class InputAttack(Struct, eq=False):
 
 def decide_met(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
     """Return the changed ledger entries of several attacks on one text, once the agent's text is known."""
+    # The same question as for calls: would the agent have read another prompt without this attack? An attack can be
+    # repeated at no cost, so each is left out once. If each alone explains the change, the last one counts.
     met_attacks = [attack for attack in attacks if read != text and _rewrite_without(attack, attacks, text) != read]
     acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
     if not met_attacks and read != text:

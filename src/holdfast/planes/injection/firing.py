@@ -70,15 +70,15 @@ class Firing:
         self._nth = nth if self.injection.schedule.probability < 1.0 else 0
         self._call = call
         self._ledger = ledger
-        self._would = "the tool's result" if call.plane == "tool_result" else "not asked"
+        self._expected = "the tool's result" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
-        self._came: Reply | None = None
+        self._original: Reply | None = None
         self._witness = ""
         self._reply = ""
         self._theirs: BaseException | None = None
         self._entry: FaultMet | None = None
         self._planted = ""
-        self.asked = False
+        self.was_forwarded = False
         """Whether the fault forwarded the call."""
         self.outcome: CallEnd | None = None
         """The reply or failure, once the firing has ended."""
@@ -116,7 +116,7 @@ class Firing:
             raise self._build_error(f"it gave {type(reply).__name__}, not a Reply")
         # Only now is it known what the fault returned. The entry is written before the reply goes on, so that an agent
         # that crashes on the reply cannot erase the evidence that the fault was met.
-        came = self._came
+        came = self._original
         # the fault made a new reply from its value: keep the rest of the original
         if came is not None and reply is not came:
             delivery = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
@@ -193,13 +193,13 @@ class Firing:
         self._ledger.amend(entry)
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
-        self.asked = True
+        self.was_forwarded = True
         try:
             reply = await onward(call)
         except BaseException as raised:  # the tool's own failure, or that of an inner fault
-            self._theirs, self._would = raised, _describe_exception(raised)
+            self._theirs, self._expected = raised, _describe_exception(raised)
             raise
-        self._came, self._value, self._would = reply, reply.value, describe(reply.value)
+        self._original, self._value, self._expected = reply, reply.value, describe(reply.value)
         if not isinstance(reply.value, Completion):  # a fault may change the value in place
             self._witness = render_value(reply.value)
         if self._call.plane in TOOL_PLANES:
@@ -209,7 +209,7 @@ class Firing:
     async def _wait(self, sleep: Sleep, ms: float, what: str) -> None:
         # A delay counts from its first moment, because the caller is waiting; so the ledger has it before the sleep.
         if ms > 0:
-            would = "" if self._value is _UNSEEN else self._would
+            would = "" if self._value is _UNSEEN else self._expected
             self._add_entry("met", f"{what} of {ms:g} ms", would=would, delayed=True)
         try:
             await sleep(ms)
@@ -223,10 +223,10 @@ class Firing:
         # Three parties can raise here: the tool, an inner fault or the agent's own timeout (all `_theirs`); this
         # fault, on purpose (Failed); and this fault by a bug. Identity decides, because the types can be the same.
         if raised is self._theirs:
-            self._add_entry("no_effect", self._would)
+            self._add_entry("no_effect", self._expected)
         elif isinstance(raised, Failed):
             raised.injection = self.injection
-            change = describe_failure(raised, self._call.plane, was_called=self.asked)
+            change = describe_failure(raised, self._call.plane, was_called=self.was_forwarded)
             if self.is_delayed and self._entry is not None:  # the caller waited, and then got the failure
                 got = describe(f"{self._entry.got}, then {_describe_failure(raised)}")
                 self._amend_entry(replace(self._entry, got=got, change=change))
@@ -268,7 +268,7 @@ class Firing:
         plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
         ran = call.plane == "tool_result"
         note = _join_notes(_RAN if ran and effect == "met" else "", why)
-        before = describe(self._would if would is None else would)
+        before = describe(self._expected if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
         reply = self._reply if effect == "met" else ""
         got = describe(got)

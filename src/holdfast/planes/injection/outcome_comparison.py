@@ -31,6 +31,8 @@ def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | Non
     arrives.
     """
     if isinstance(one, Reply) and isinstance(other, Reply):
+        # What the client receives decides, not the value inside: two values may be written as the same bytes (1.0 and 1
+        # in a text), and one value may be cut in two places by two deliveries.
         got = render_received(one, receives), render_received(other, receives)
         if got[0] is not None and got[1] is not None:
             return _drop_size(one) == _drop_size(other) and got[0] == got[1]
@@ -101,6 +103,8 @@ def _list_visible(reply: Completion) -> list[Delta]:
     """Return the deltas up to the end of the connection, without those of an omitted message."""
     deltas: list[Delta] = []
     for delta in reply.deltas:
+        # A reply without choices or message carries no content on the wire, whatever is in its deltas; a fault that
+        # changes only that content has changed nothing.
         hidden = isinstance(delta, Text | ToolCall | EmptyChunk) or (
             isinstance(delta, Finish) and reply.lacks == "choices"
         )
@@ -224,6 +228,8 @@ def _prefix_path(path: str, change: str) -> str:
 def _describe_text_change(before: str, after: str) -> str:
     if before.startswith(after):
         return f"cut after {count_tokens(after)} of {count_tokens(before)} tokens"
+    # Common ends first, so that the difference is one piece in the middle: an insertion, a removal, or a replacement.
+    # Two texts that share almost nothing are shown whole instead.
     start = _measure_common_prefix(before, after)
     end = _measure_common_prefix(before[start:][::-1], after[start:][::-1])
     if start + end < _IN_COMMON:

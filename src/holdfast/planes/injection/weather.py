@@ -86,6 +86,8 @@ class Weather:
         """Record a firing. The number of entries is bounded, even if the agent retries forever."""
         kind = (met.index, met.effect)
         self._entries[kind] = count = self._entries.get(kind, 0) + 1
+        # The limit applies to each fault and effect separately, so a fault that never takes effect cannot push the
+        # entries of one that does out of the ledger.
         if count == LEDGER_LIMIT:
             met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
@@ -170,7 +172,7 @@ class Weather:
             return await (untouched or forward)(call)
         arrived = self._count_call(call, facing, retry)
         passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
-        passing.seen = any(placed.watches for placed, _, _ in arrived)
+        passing.needs_reply = any(placed.watches for placed, _, _ in arrived)
         try:
             reply = await self._run_chain(arrived, 0, call, passing)
         except BaseException as raised:
@@ -198,16 +200,16 @@ class Weather:
         entries: list[FaultMet] = []
         prompt = text
         for placed in facing:
-            placed.seen += 1
-            key = f"input:{placed.seen}"
-            if self._decide_firing(placed, placed.seen, key):
+            placed.offered += 1
+            key = f"input:{placed.offered}"
+            if self._decide_firing(placed, placed.offered, key):
                 create_rng = partial(self._luck.create_rng, placed.index, key)
                 attack = InputAttack(
                     placed.index, placed.injection, placed.fault, create_rng, placed.fired, {**placed.memory}
                 )
                 before, text = text, attack.apply(text, placed.memory)
                 attacks.append(attack)
-                entries.append(attack.build_entry(before, text, placed.seen))
+                entries.append(attack.build_entry(before, text, placed.offered))
                 self.record(entries[-1])
         now = {entry.index: entry for entry in entries}
         for entry in decide_met(attacks, entries, prompt, text) if len(attacks) > 1 else ():
@@ -223,6 +225,9 @@ class Weather:
     ) -> list[tuple[ActiveInjection, int, str]]:
         """Count the call for every injection whose `match` accepts it; return (injection, nth, key of the random
         draw) for each."""
+        # Calls of models and services come in the order of one conversation or connection, so their number identifies
+        # them. Tools may be called concurrently: their draw depends on arguments and occurrence, which do not depend on
+        # the order.
         numbered = call.plane == "llm" or call.plane.startswith("service")
         what = f"{normalize_target(call.target)}:{call.n}" if numbered else self._build_draw_key(call)
         arrived = []
@@ -231,11 +236,16 @@ class Weather:
             for placed in facing:
                 if placed.matches(call.arguments):
                     # A retry that comes first belongs to a call that was made before the fault was placed.
-                    if not (retry and placed.seen and placed.injection.schedule.count == "logical"):
-                        placed.seen += 1
+                    # With `count: logical` the attempts of a client library at one call are one call. Only retries that
+                    # the library itself announces count as such: a repetition by the agent is its own decision, and a
+                    # new call.
+                    if not (retry and placed.offered and placed.injection.schedule.count == "logical"):
+                        placed.offered += 1
                     # A transaction that never reaches the fault's step still counts.
+                    # A fault at the commit of the third transaction means the third that begins, even if an earlier one
+                    # never commits; so the transaction's own number decides, not how often this step was reached.
                     every = placed.injection.schedule.match is None and call.plane.startswith(STEP)
-                    nth = call.n if every else placed.seen
+                    nth = call.n if every else placed.offered
                     if placed.injection.schedule.after_event is not None:
                         placed.writes += _is_write(call)
                         nth = placed.writes if _is_write(call) else 0
@@ -287,7 +297,7 @@ class Weather:
             placed.watch(call, reply)
             return reply
         # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
-        passing.seen = True
+        passing.needs_reply = True
         create_rng = partial(self._luck.create_rng, placed.index, key)
         firing = Firing(placed, call, passing, create_rng, passing.fits, retry=passing.retry, nth=nth)
         passing.fired.append(firing)

@@ -54,6 +54,8 @@ class Attempts:
         if well:
             self._failed.pop(key, None)
             return
+        # A success ends the series: the same request made later is a new decision of the agent. Only failures in a row
+        # are kept.
         self._failed[key] = _Failures(retry + 1, lost)
         if len(self._failed) > KEPT:
             del self._failed[next(iter(self._failed))]
@@ -64,6 +66,8 @@ def _count_retry(header: Get, before: _Failures) -> int:
 
     A header cannot claim more retries than there were failures.
     """
+    # Three libraries, three kinds of evidence. A header counts the retries; versions without that header retry blindly,
+    # so any repetition after a failure is theirs; Google's library repeats once, and only if no reply arrived at all.
     count = header(_COUNT)
     if count is not None and count.isdecimal():
         return min(int(count[:9]), before.count)

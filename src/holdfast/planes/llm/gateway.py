@@ -148,9 +148,13 @@ class TrialGateway:
 
     async def _serve_completion(self, exchange: Exchange, query: Query) -> None:
         key = query.digest
+        # A client that gave up and repeats its request may be faster than the end of its first attempt here. That
+        # attempt must count as failed before the repetition is classified, or it would be taken for a new call.
         if key in self._under_way.values():
             self._mark_abandoned(key)
         retry = self._attempts.find_retry_number(exchange.head.get, key)
+        # Faults of tools come before the call is numbered: they change what the model reads, and the request that goes
+        # upstream, but not which call this is.
         query, carries = await self._settle_results(query)
         model_call = self._create_model_call(exchange, query, retry, carries)
         self._under_way[model_call] = key
@@ -175,6 +179,8 @@ class TrialGateway:
         call = Call(
             PLANE, request.model, _build_arguments(request) if faulty else {}, injector.count(PLANE, request.model)
         )
+        # Two calls at once have no order, so a fault on the second of them would hit another one in the next run. That
+        # is worth one note per trial.
         if self._alone and self._gateway.on_calls and any(not other.is_over for other in self._under_way):
             self._alone = False
             injector.mark_concurrent()

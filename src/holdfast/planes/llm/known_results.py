@@ -257,6 +257,9 @@ class OpenToolCall(Struct, frozen=True):
         """Return how well a result without the call's id matches the call. A client that invents ids keeps the
         arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
         said before."""
+        # Frameworks rename ids, and examples in a prompt look like calls. Without a common id a result is accepted only
+        # if something else ties it to this conversation: the text that was answered, or that it waits for the model
+        # now.
         ids_differ = bool(self.call.id and at.id)
         waits = at.last and not ids_differ
         if at.result.name != self.call.name or not (goes_on or waits):

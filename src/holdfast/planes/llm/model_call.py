@@ -66,7 +66,7 @@ class ModelCall:
         self.record = CallRecord(context, query, models, self._call, retry)
         self._service = f"llm:{self._call.target}" if call is not None else ""
         """Whether the trial depends on the call: if a model is called, its calls must not all fail."""
-        self._came: tuple[Completion, RawReply, bytes] | None = None
+        self._original: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read completely, as it arrived."""
         self._passing: PassingReply | None = None
         self._faulty = faulty
@@ -108,19 +108,19 @@ class ModelCall:
     @property
     def delivered_reply(self) -> Completion | None:
         """The model's reply, as far as it may have reached the agent."""
-        came = self.record.completion
-        if came is None and self._passing is not None:
-            came = self._passing.read_so_far(self._reply)
+        completion = self.record.completion
+        if completion is None and self._passing is not None:
+            completion = self._passing.read_so_far(self._reply)
         codec = self._query.codec
-        if came is None or not self._exchange.is_answered:
+        if completion is None or not self._exchange.is_answered:
             return None
-        return came if codec is None else codec.keep_deliverable(came)
+        return completion if codec is None else codec.keep_deliverable(completion)
 
     def has_unread_rest(self, completion: Completion | None) -> bool:
         """Return whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.is_answered and status is not None and status < 300
-        return well and (completion is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
+        return well and (completion is None or (self._passing is not None and len(self._passing.body_read) >= KEPT))
 
     async def forward_other(self, router: Router, route: ApiRoute | None) -> None:
         """Forward a request that is not a completion unchanged, whatever the weather."""
@@ -140,7 +140,7 @@ class ModelCall:
         self._note_delivery()
         well = record.status is not None and record.status < 300
         if self._passing is not None and self._query.method == "POST" and well:
-            record.usage = read_usage(bytes(self._passing.kept))
+            record.usage = read_usage(bytes(self._passing.body_read))
         # It used a model, and did not only ask about models or files.
         if route is not None and (runs or record.usage is not None):
             record.report(record.build_event(f"{route.kind} {path}"))
@@ -193,8 +193,10 @@ class ModelCall:
             return
         self.record.completion = reply.value  # it was billed, whoever receives it
         self._exchange.ensure_connected()
-        if self._came is not None and reply.value == self._came[0]:
-            await self._send_unchanged(self._came[1], self._came[2])
+        # A fault that changed nothing must not cost the agent the original bytes: whatever the neutral form cannot hold
+        # would be lost by writing the reply again.
+        if self._original is not None and reply.value == self._original[0]:
+            await self._send_unchanged(self._original[1], self._original[2])
         else:
             await self._send_completion(reply.value, sleep)
 
@@ -207,7 +209,7 @@ class ModelCall:
         record = self.record
         record.trouble = record.trouble or "client_gone"
         if self._passing is not None:
-            self._reply.settle(self._passing.answered, bytes(self._passing.kept))
+            self._reply.settle(self._passing.answered, bytes(self._passing.body_read))
         event = record.build_event()
         record.report(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
 
@@ -227,7 +229,7 @@ class ModelCall:
         self._passing = PassingReply(answered)
         # A fault on a tool result is met only if the model read it and the agent received the model's reply.
         await self._passing.send(self._exchange, self.record, must_be_there=bool(self.carries))
-        self._reply.settle(answered, bytes(self._passing.kept))
+        self._reply.settle(answered, bytes(self._passing.body_read))
 
     async def _request_answer(self, router: Router) -> PassedReply | WrittenReply:
         record = self.record
@@ -255,7 +257,7 @@ class ModelCall:
         if completion is None or reply.describe_foreign(answered.wire, body):
             raise NotACompletion(answered, body)
         self._understood = not reply.report_end_error(completion, answered.origin)
-        self._came = (completion, answered.wire, body)
+        self._original = (completion, answered.wire, body)
         return completion
 
     # -- to the agent ----------------------------------------------------------------------------

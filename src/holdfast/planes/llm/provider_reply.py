@@ -32,11 +32,11 @@ class PassingReply(Struct, eq=False):
     """A provider's reply that passes to the agent as bytes; the trace keeps it, up to a limit."""
 
     answered: PassedReply
-    kept: bytes | bytearray = b""
+    body_read: bytes | bytearray = b""
 
     def read_so_far(self, reply: ProviderReply) -> Completion | None:
         """Return the reply so far, in neutral form."""
-        return reply.read_completion(self.answered.wire, bytes(self.kept))
+        return reply.read_completion(self.answered.wire, bytes(self.body_read))
 
     async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
         """Forward the reply as it arrives; `must_be_there`: not to an agent that has left."""
@@ -47,7 +47,7 @@ class PassingReply(Struct, eq=False):
             if whole is None:
                 await self._forward_stream(exchange, record, must_be_there)
                 return
-            self.kept = whole[:KEPT]
+            self.body_read = whole[:KEPT]
             if must_be_there:
                 exchange.ensure_connected()
             await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), whole, reason=wire.reason)
@@ -58,7 +58,7 @@ class PassingReply(Struct, eq=False):
 
     async def _forward_stream(self, exchange: Exchange, record: CallRecord, must_be_there: bool) -> None:
         wire = self.answered.wire
-        self.kept = passed = bytearray()
+        self.body_read = passed = bytearray()
         chunks = wire.stream_body()
         if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
             passed += await anext(chunks, b"")
@@ -116,6 +116,8 @@ class ProviderReply(Struct, eq=False):
         """Name the data that came instead of a model's reply, if a model was called; otherwise empty."""
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
+        # A reply that was cut short, or is longer than what is read, says nothing against the provider: its end is
+        # unknown.
         whole = self._record.trouble != "client_gone" and len(body) < KEPT
         return describe_foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
 

@@ -165,6 +165,8 @@ def split_oddly(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFr
             held += _COMMENT * rng.choice((0, 1, 1, 2))
         if rng.random() < 0.3:  # two frames in one packet, split elsewhere
             continue
+        # The last piece is sometimes held back and joined to the next frame, so that packets end in the middle of an
+        # event: that is what a network does, and what a client that reads packet by packet gets wrong.
         pieces = list(_cut_randomly(held, rng))
         held = pieces.pop() if rng.random() < 0.5 else b""
         yield from pieces
@@ -203,6 +205,8 @@ def _cut_randomly(data: bytes, rng: Random) -> Iterator[bytes]:
     """Yield the bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
     if not data:
         return
+    # Splitting inside a character is the case that breaks clients which decode each packet by itself, so it is
+    # preferred where there is such a character.
     inside = [match.start() for match in islice(_CONTINUED.finditer(data, 1), 1_000)]
     places = set(rng.sample(inside, min(2, len(inside))))
     places |= {rng.randrange(1, len(data)) for _ in range(2) if len(data) > 1}

@@ -64,7 +64,7 @@ class ToolResults:
         self._settled = KnownResults()
         self._unmatched = UnmatchedResults(self._report_unmatched)
         self._open: deque[OpenToolCall] = deque()
-        self._named: dict[str, ToolCall] = {}
+        self._calls_by_id: dict[str, ToolCall] = {}
         """Calls that a model requested, by id: a request may answer a call without repeating it."""
         self._unread: dict[ChangedCall, None] = {}
         """Calls whose results faults changed and that no model has read yet."""
@@ -76,16 +76,16 @@ class ToolResults:
         before, (first, last) = digest_conversation(request.messages), mark_first_and_last(request.messages)
         for call in calls:
             self._open.append(OpenToolCall(call, self._context.sink.now(), before, first, last, sure))
-            self._named.pop(call.id, None)
-            self._named[call.id] = call
+            self._calls_by_id.pop(call.id, None)
+            self._calls_by_id[call.id] = call
         while len(self._open) > OPEN_KEPT:
             self._report_open(self._open.popleft())
-        while len(self._named) > OPEN_KEPT:
-            del self._named[next(iter(self._named))]
+        while len(self._calls_by_id) > OPEN_KEPT:
+            del self._calls_by_id[next(iter(self._calls_by_id))]
 
     def record_fetched(self, calls: tuple[ToolCall, ...]) -> None:
         """Record the calls in an earlier request's reply, which the agent may fetch several times."""
-        self.record_calls(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
+        self.record_calls(tuple([call for call in calls if self._calls_by_id.get(call.id) != call]), ModelRequest(""))
 
     def record_missed(self) -> None:
         """Record that a reply passed which could not be read: its calls are unknown."""
@@ -103,6 +103,8 @@ class ToolResults:
         if not positions:
             return changed
         met = self._match_results(positions, again=again)
+        # An agent may send its next request as soon as it has read the last event of a reply, before Holdfast has seen
+        # the end of that reply. Its calls are then recorded now, and the results are matched once more.
         if any(settled is None and call is None for _, settled, call in met):
             late()
             met = self._match_results(positions, again=again)
@@ -130,6 +132,8 @@ class ToolResults:
         self, positions: list[ResultPosition], *, again: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
         """Return each result with its earlier decision, or with the call that it answers."""
+        # Two rounds: first only by evidence inside the request. If a result that waits for the model is then known to
+        # be of this trial, so is the whole conversation, and weaker marks may be trusted for its other results.
         whole = [self._add_call_details(at) for at in positions]
         known = self._settled.recall(whole)
         calls = match_results(whole, known, self._open, again=again)
@@ -151,7 +155,7 @@ class ToolResults:
 
     def _add_call_details(self, at: ResultPosition) -> ResultPosition:
         """Return the result with its tool and arguments, if only an earlier reply named them."""
-        call = self._named.get(at.result.key) if at.alone else None
+        call = self._calls_by_id.get(at.result.key) if at.alone else None
         if call is None:
             return at
         name = at.result.name or call.name
@@ -224,6 +228,8 @@ class ToolResults:
         except Failed as failed:
             return KnownResult(f"Error: {failed}", failed=True)
         text = _to_text(value)
+        # The fault may have changed the value in a way that the text does not show, such as the order of keys. Then the
+        # model reads the same, and the fault was not met.
         if value != _decode_text(result.text) and text != result.text:
             return KnownResult(text)
         self._context.injector.mark_undelivered(PLANE, result.name, n, "the model reads the same text")
@@ -276,7 +282,7 @@ class UnmatchedResults:
 
     def __init__(self, tell: Callable[[UnmatchedResult], None]) -> None:
         self._tell = tell
-        self._kept: dict[tuple[bytes, str, str], UnmatchedResult] = {}
+        self._results_by_place: dict[tuple[bytes, str, str], UnmatchedResult] = {}
         self.missed = False
         """A reply passed unread: any result that the model has not read may belong to a call in it."""
 
@@ -287,16 +293,16 @@ class UnmatchedResults:
             return
         names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
         for name in names:
-            self._kept[at.before, at.result.key, name] = UnmatchedResult(name, at.result.arguments, ts)
-            if len(self._kept) > KEPT:
-                self._tell(self._kept.pop(next(iter(self._kept))))
+            self._results_by_place[at.before, at.result.key, name] = UnmatchedResult(name, at.result.arguments, ts)
+            if len(self._results_by_place) > KEPT:
+                self._tell(self._results_by_place.pop(next(iter(self._results_by_place))))
 
     def drop(self, at: ResultPosition) -> None:
         """Drop a result that turned out to answer a known call."""
-        self._kept.pop((at.before, at.result.key, at.result.name), None)
+        self._results_by_place.pop((at.before, at.result.key, at.result.name), None)
 
     def close(self) -> None:
         """Report the remaining results at the end of the trial."""
-        for unmatched in self._kept.values():
+        for unmatched in self._results_by_place.values():
             self._tell(unmatched)
-        self._kept.clear()
+        self._results_by_place.clear()

@@ -122,6 +122,8 @@ class Pipe:
             self._context.sink.mark_answered(f"mcp:{self._server}")
         message = rpc.read_message(line)
         if message is not None and message.is_answer and isinstance(message.id, int | float | str):
+            # Clients may reuse an id, and cancelled calls leave answers that still come. Answers are given to the
+            # callers in the order of their requests; one that nobody waits for goes to the client, as without Holdfast.
             waiting = self._waiting.get(message.id, deque())
             while waiting:
                 future = waiting.popleft()
@@ -133,6 +135,8 @@ class Pipe:
     def _handle_client_left(self, report: bytes) -> None:
         """Handle a client that no longer reads: its pipe accepted the reported number of lines and no more."""
         self._unread = True
+        # The relay is started by the agent and could say anything; a number that is not plausible counts as nothing
+        # accepted.
         accepted = int(report) if report.isdigit() and len(report) < _DIGITS else 0
         for n, outcome in self._latest:
             if n > accepted:

@@ -109,7 +109,7 @@ class Relay:
         self._wake = self._listen_to_signals()
         self.pid, self._stdin, self._stdout = _start_server(command)
         self._code: int | None = None
-        self._told = False
+        self._is_end_reported = False
         """Whether the harness knows that the server has ended."""
         self._signal = 0
         self._trouble = ""
@@ -130,15 +130,15 @@ class Relay:
         self._execute(_split_lines(self._partial[self._line], b""))
         while self._line in self._reading and not self._signal and not self._trouble:
             self._handle_events()
-            if self._code is not None and self._stdout not in self._reading and not self._told:
-                self._told = True
+            if self._code is not None and self._stdout not in self._reading and not self._is_end_reported:
+                self._is_end_reported = True
                 self._send(self._line, b"X%d %b\n" % (self._code, self._program))
-        while self._told and self._out[1] and self._deadline is not None and not self._signal:
+        while self._is_end_reported and self._out[1] and self._deadline is not None and not self._signal:
             self._handle_events()  # the client reads the last output slowly
         self._end_server()
         if self._signal:
             return 128 + self._signal
-        if self._trouble or not (self._told or 0 not in self._reading):
+        if self._trouble or not (self._is_end_reported or 0 not in self._reading):
             return _print_error(
                 f"{self._name}: {self._trouble or 'the harness closed the line; the trial is over'}", LOST
             )
@@ -298,7 +298,7 @@ class Relay:
     def _handle_timeout(self) -> None:
         """Handle a time limit that has passed: for the server to exit, or for its last output to be read."""
         self._deadline = None
-        if self._told:
+        if self._is_end_reported:
             self._reading = []
             return
         self._end_server()

@@ -61,6 +61,8 @@ def read_tool_value(result: Result) -> tuple[Any, Put]:
     structured = result.get("structuredContent")
     blocks = _list_blocks(result)
     texts = [block["text"] for block in blocks if _is_text(block)]
+    # SDKs wrap a value that is not an object into one field. Faults get the value itself, as a tool's author would see
+    # it; it is recognised by its usual name, or because its text is the whole content.
     if isinstance(structured, dict) and len(structured) == 1:
         ((key, inner),) = structured.items()
         if key == _WRAP or [inner] == texts:
@@ -108,10 +110,10 @@ def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
         return PLAIN
-    named = schema.get("properties")
-    if not isinstance(named, dict) or len(named) != 1:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or len(properties) != 1:
         return ResultShape(structured=True)
-    ((key, inner),) = named.items()
+    ((key, inner),) = properties.items()
     text = isinstance(inner, dict) and inner.get("type") == "string"
     return ResultShape(structured=True, key=key if text or key == _WRAP else "", text=text)
 

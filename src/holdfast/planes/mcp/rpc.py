@@ -134,8 +134,8 @@ def find_cancelled(message: RpcMessage) -> Id | None:
     """Return the id of the request that a notification cancels."""
     if message.method != CANCELLED:
         return None
-    named = (read_object(message.params) or {}).get("requestId")
-    return named if isinstance(named, int | float | str) else None
+    request_id = (read_object(message.params) or {}).get("requestId")
+    return request_id if isinstance(request_id, int | float | str) else None
 
 
 TOOLS_CHANGED = encode({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

@@ -200,6 +200,8 @@ class McpSession(Struct, eq=False):
             return ClientOutcome(line=asking.answer.raw, changed=False)
         except Failed as failed:
             return _build_failure(request, failed, asking.answer)
+        # A client that validates results against the declared schema would reject this one: the agent gets an error
+        # instead of the fault's value, so the fault was not met as intended.
         if asking.put is None and not asking.is_accepted(self._build_result(request, call, reply)):
             self._context.injector.mark_undelivered(call.plane, call.target, call.n, REFUSED)
             if isinstance(reply, ReplayedReply):

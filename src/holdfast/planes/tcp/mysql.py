@@ -200,6 +200,8 @@ class MysqlReader(WireReader):
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         await self._lane.skip(message.rest)
         back = refused.kind == "serialization_failure"
+        # A deadlock rolls the whole transaction back; the other errors leave it open, as the real server does. A client
+        # that sends COMMIT afterwards must see the difference.
         if back:
             self._replies.expect_answer(MysqlCommand.QUERY, ours=True)
             self._lane.put(build_query("ROLLBACK"))
@@ -219,7 +221,7 @@ async def reject_client(client: ConnectionEnd) -> None:
 
 class _PendingCommand(NamedTuple):
     command: int
-    named: Callable[[int], None] | None = None
+    set_number: Callable[[int], None] | None = None
     """Receives the number of a prepared statement."""
     ours: bool = False
     """Whether the command is not the client's: then the answer is not for it."""
@@ -228,10 +230,12 @@ class _PendingCommand(NamedTuple):
 class MysqlReplies(WireReplies):
     """Reads MySQL's answers."""
 
-    def expect_answer(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
+    def expect_answer(
+        self, command: int, set_number: Callable[[int], None] | None = None, *, ours: bool = False
+    ) -> None:
         """Record that a command goes to the server, which will answer it."""
         if command not in SILENT:
-            self._waiting.append(_PendingCommand(command, named, ours))
+            self._waiting.append(_PendingCommand(command, set_number, ours))
 
     def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
@@ -252,8 +256,8 @@ class MysqlReplies(WireReplies):
         """Read the first packet of an answer; return whether it is for the client."""
         question = self._waiting.popleft()
         self.last = describe_answer(payload)
-        if question.named is not None and payload[:1] == b"\0":
-            question.named(int.from_bytes(payload[1:5], "little"))
+        if question.set_number is not None and payload[:1] == b"\0":
+            question.set_number(int.from_bytes(payload[1:5], "little"))
         elif question.command == MysqlCommand.QUERY and not self._waiting and not question.ours:
             state = read_status(payload)
             if state is not None:

@@ -37,7 +37,7 @@ class PostgresReplies(WireReplies):
         super().__init__(transactions)
         self.attending = False
         """Whether a message is in transit that the server has not read yet: its state is then out of date."""
-        self._heard: Callable[[bytes], None] | None = None
+        self._on_byte: Callable[[bytes], None] | None = None
         self._skipping = False
 
     def expect(self, kind: bytes) -> None:
@@ -49,19 +49,19 @@ class PostgresReplies(WireReplies):
         self._skipping = self._copying = False
         self._waiting.append(kind)
 
-    def expect_byte(self, heard: Callable[[bytes], None]) -> None:
-        """Pass the next byte to `heard`: a complete answer that says whether TLS is available; b"" if none comes."""
-        self._heard = heard
+    def expect_byte(self, on_byte: Callable[[bytes], None]) -> None:
+        """Pass the next byte to `on_byte`: a complete answer that says whether TLS is available; b"" if none comes."""
+        self._on_byte = on_byte
 
     def end(self) -> None:
         super().end()
-        if self._heard is not None:
-            self._heard(b"")
+        if self._on_byte is not None:
+            self._on_byte(b"")
 
     def scan(self, data: bytes) -> bytes:
-        if self._heard is not None:
-            heard, self._heard = self._heard, None
-            heard(data[:1])
+        if self._on_byte is not None:
+            on_byte, self._on_byte = self._on_byte, None
+            on_byte(data[:1])
             return data[:1] + self.scan(data[1:]) if data[1:] else data
         return super().scan(data)
 
@@ -227,6 +227,8 @@ class PostgresReader(WireReader):
 
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         await self._lane.skip(message.rest)
+        # The client must get answers in the order of its questions, so the earlier ones are answered first; without a
+        # Flush the server would keep them to itself until the Sync that is not sent yet.
         if self._replies.waiting:
             self._lane.put(FLUSH)
             await self._lane.flush()
@@ -238,6 +240,8 @@ class PostgresReader(WireReader):
             await self._skip_to_sync()
         commit = refused.statement.kind == "commit"
         self._transactions.fail(rolled_back=commit)
+        # The server has not seen the statement, so its transaction is still sound while the client believes that it
+        # failed. A query of Holdfast's own fails there, or rolls back, to bring both into the same state.
         self._replies.expect(FIX)
         self._lane.put(build_query(ROLLBACK if commit else build_raising_sql(refused.kind)))
         await self._lane.flush()

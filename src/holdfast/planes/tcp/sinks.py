@@ -51,6 +51,8 @@ class PacedSink(ByteSink):
         self._sent = 0
 
     async def write(self, data: bytes) -> None:
+        # An effect counts only if its receiver is still there, before or after the wait: a rate that slows down bytes
+        # for nobody was not met.
         self._sent += len(data)
         for at, (wait_ms, piece) in enumerate(self._pacing.split_pieces(data)):
             self._record_effect(at)
@@ -107,6 +109,8 @@ class DelayedSink(ByteSink):
         if self._failure is not None:
             raise self._failure
         self._record_effect()
+        # Each piece has its own delay, but none may overtake an earlier one: a connection keeps its order. Jitter
+        # therefore only ever delays the pieces that follow.
         self._due = max(self._due, self._loop.time() + self._compute_lag() / 1000)
         await self._queue.put((self._due, data))
 

@@ -56,6 +56,8 @@ class TransactionState:
         for statement in statements:
             for due in self._find_steps(statement, commits):
                 dues.setdefault(due.step, due)
+        # Only after the last statement is it known whether the message ends its transaction, so the steps get it
+        # afterwards.
         ends = not self.open
         return [due._replace(ends=ends) for due in dues.values()]
 
@@ -81,6 +83,8 @@ class TransactionState:
         """Take over the server's state after all questions are answered."""
         if open:
             self.open, self.failed = True, failed
+        # The server's word wins, but only once every question is answered: before that it describes a state in which
+        # messages that are already counted here have not been read.
         elif self.n or self.open:
             self._end_transaction()
 
@@ -253,6 +257,9 @@ class ConnectionFaults(Struct, eq=False):
         Raises StatementRefused if a fault makes the database reject it, Failed if one breaks the connection.
         """
         self._met = None
+        # The steps of one message nest like faults of one call: the innermost one sends it. Only a step that a fault
+        # waits for costs a call; and only if one was passed does the message wait for its answer, which a later fault
+        # may drop.
         waiting = [due for due in dues if due.step in self._service.steps]
         try:
             await self._send_step(waiting, 0, send, False)

@@ -68,6 +68,8 @@ class ReplyWriter(ABC):
 def write_stream(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
     """Yield the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
+    # Parts that the neutral form does not have are sent again where they were: before the text or call that followed
+    # them. In a reply without a message there is no place for them.
     asides = Asides(NOTHING if completion.lacks else like, completion)
     for delta in completion.deltas:
         if isinstance(delta, (Pause, Cut)):

@@ -110,6 +110,8 @@ def find_route(method: str, path: str) -> ApiRoute | None:
     posted = method == "POST"
     if posted and (match := _GENERATE.search(bare)):
         return _GEMINI_ARRAY if match.group(1) and not events else _GEMINI
+    # Compatible servers are mounted below many prefixes, and a path alone must say what it is. The decisive part is
+    # what follows the version or the mount; anything that looks like a known completion is one.
     rest = _LEAD.sub("", bare, count=1)
     if posted and (rest in _COMPLETIONS or rest.endswith("/chat/completions")):
         return _COMPLETIONS.get(rest, _CHAT)

@@ -199,6 +199,8 @@ def _read_event(data: dict[str, Any], got: StreamedReply) -> None:
     candidates = as_list(data.get("candidates"))
     if data.get("candidates") == []:
         got.add_empty()
+    # With several candidates, an event may be about another than the first. Its text is not read, or two answers would
+    # be mixed; its usage and its errors are, because they belong to the whole reply.
     of_another = bool(candidates and as_dict(candidates[0]).get("index"))
     if of_another:
         _read_other_candidates(candidates, got)

@@ -77,6 +77,8 @@ def find_calls(text: str) -> tuple[ToolCall, ...]:
     """
     if code := extract_code(text):
         return (ToolCall("", *find_called_tool(code)),)
+    # Clients that let a model write its calls as text look for the outermost object, with any words around it. Whether
+    # it really is a call is known only when a result arrives.
     start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end < start + _LONGEST:
         return ()
@@ -125,6 +127,8 @@ def find_called_tool(code: str) -> tuple[str, str]:
         calls = _list_unknown_calls(ast.parse(code)) if len(code) <= _LONGEST_CODE else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         calls = []
+    # Code that uses one tool is a call of that tool. With several, or none, nobody can say which of them a result
+    # belongs to, so it is a call of the interpreter.
     names = {name for name, _ in calls}
     if len(names) != 1:
         return INTERPRETER, encode({"code": code}).decode()

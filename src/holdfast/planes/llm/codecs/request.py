@@ -119,6 +119,8 @@ class Conversation:
 
     def add_call(self, id: str, name: str, arguments: str) -> None:
         """Add a call to the last message if that is the assistant's, otherwise to a new one."""
+        # Ids may be missing (Ollama), or repeated by frameworks that count from zero in every turn. Each call gets a
+        # key of its own, or a result would change the text of another one.
         n = self._count(f"call {id or name}")
         key = id if id and n == 1 else f"{id or name}#{n}"
         made = ToolCall(key, name, arguments)

@@ -88,7 +88,7 @@ class Elements:
     """Reads the objects in an array as they become complete; an object over the limit is dropped."""
 
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._partial = bytearray()
         self._depth = 0
         self._in_text = False
         self._escaped = False
@@ -99,6 +99,8 @@ class Elements:
         start, position = 0, int(self._escaped)
         self._escaped = self._escaped and not data
         while (match := _SIGNS.search(data, position)) is not None:
+            # Only quotes, backslashes and braces matter. Braces inside a text do not count, and the character after a
+            # backslash is skipped, even if it comes with the next chunk.
             position, depth = match.end(), self._depth
             if match.group() == b"\\":
                 self._escaped = position == len(data)
@@ -108,8 +110,8 @@ class Elements:
             if depth == 0 and self._depth == 1:
                 start = match.start()
             elif depth == 1 and self._depth == 0:
-                objects.append(bytes(self._kept) + data[start:position])
-                self._kept.clear()
+                objects.append(bytes(self._partial) + data[start:position])
+                self._partial.clear()
         self._keep(data[start:])
         return objects
 
@@ -122,6 +124,6 @@ class Elements:
     def _keep(self, rest: bytes) -> None:
         """Keep the beginning of an incomplete object."""
         if self._depth > 0:
-            self._kept += rest
-            if len(self._kept) > LINE_LIMIT:
-                self._kept.clear()
+            self._partial += rest
+            if len(self._partial) > LINE_LIMIT:
+                self._partial.clear()

@@ -93,6 +93,8 @@ class Asides:
         if that is longer."""
         if aside.calls > self._calls:
             return False
+        # Positions are characters of the original text. If a fault has made the text longer, what came after the
+        # original text must still come after the new one, and not in the middle of it.
         inside = aside.text == 0 or aside.text < self._all
         return isinstance(part, ToolCall) or (inside and aside.text <= self._text_size)
 
@@ -164,6 +166,8 @@ class StreamedReply:
 
     def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
         """Add a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
+        # Some servers give every call the same index, and repeat the id in each piece. A different id therefore begins
+        # a new call, although its key is known.
         call = self._calls.get(key)
         if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
             call = self._calls[key] = _Call(id, name)

@@ -67,6 +67,8 @@ class AssignedServer:
         passed = await self._forward(query)
         if passed.wire.status not in _NOT_THERE or not self._may_lack(query):
             return passed
+        # The server has no Responses API, which only its first answer shows. From now on it is asked in Chat
+        # Completions.
         passed.wire.abort()
         self._chat_only = True
         return await self._translate(query)

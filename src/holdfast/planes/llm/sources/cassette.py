@@ -82,8 +82,8 @@ class Cassette:
         self._path = path
         self._mask = mask
         self._origin = f"recording {path.name}"
-        self._seen = Occurrences()
-        self.forget = self._seen.forget
+        self._requests = Occurrences()
+        self.forget = self._requests.forget
         self._places: dict[tuple[str, str, int], int] = {}
         self._by_key: dict[str, dict[int, int]] = {}
         self._prompts: dict[str, None] = {}
@@ -92,10 +92,12 @@ class Cassette:
     async def answer(self, query: Query) -> PassedReply:
         """Return the recorded reply, chunk by chunk; raise NotRecorded if there is none."""
         key = compute_key(query, self._mask)
-        n = self._seen.count_next(query.trial, key)
+        n = self._requests.count_next(query.trial, key)
         of_key = self._by_key.get(key)
         if of_key is None:
             raise NotRecorded(self._describe_unknown(query))
+        # Most specific first: the same trial's nth request, any trial's nth, and for a trial that asks more often than
+        # any recorded one, the last reply there is.
         place = self._places.get((key, query.trial, n), of_key.get(n))
         recorded = self._read_reply(of_key[max(of_key)] if place is None else place)
         return PassedReply(
@@ -127,6 +129,8 @@ class Cassette:
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
             raise RecordingUnusable(f"{self._path}:{number}: not a line of a recording: {broken}") from broken
         which, of_key = (recorded.key, recorded.trial, recorded.n), self._by_key.setdefault(recorded.key, {})
+        # The first recording of the nth such request answers trials that were not recorded themselves; if the same
+        # trial is recorded again, its newer reply replaces its own older one there, too.
         if of_key.get(recorded.n) in (None, self._places.get(which)):
             of_key[recorded.n] = place
         self._places[which] = place  # recorded again: the newer reply counts
@@ -223,6 +227,8 @@ def _normalize_body(query: Query, mask: Mask) -> bytes:
     if not isinstance(query.data, dict):
         return query.body
     try:
+        # Ids that a client library invents differ in every run, but where they recur does not. They are numbered in the
+        # order in which they appear, so two runs of one conversation have one key.
         steady = _normalize_ids({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
         return mask(encode_canonical(make_storable(steady)).decode()).encode()
     except RecursionError:

@@ -48,7 +48,7 @@ class Provider:
         self._policy = policy or Policy()
         self._provider = provider
         self._upstreams = upstreams
-        self._named = find_named_base(provider, environ)
+        self._user_base = find_named_base(provider, environ)
         self._key = find_own_key(provider, environ)
 
     async def answer(self, query: Query) -> PassedReply:
@@ -58,14 +58,16 @@ class Provider:
             return await send_request(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
         except UpstreamDown as failed:
             base = self._find_base(query)
-            if failed.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
+            if failed.kind == "refused" and base == HOSTS["ollama"].public and self._user_base is None:
                 raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from failed
             raise
 
     async def find_destination(self, query: Query) -> Destination:
         """Return the target of a request, and the key to send."""
+        # The user's own key is sent only if the agent has none, and only to the host that the user's environment or the
+        # provider's library names: an agent could otherwise send it anywhere by naming a host.
         keyless = query.key in ("", PLACEHOLDER_KEY)
-        if keyless and self._key is None and self._named is None and self._provider != "ollama":
+        if keyless and self._key is None and self._user_base is None and self._provider != "ollama":
             host = urlsplit(query.base_url or "").hostname
             if query.base_url and not is_public(self._provider, host or ""):
                 raise NoModel(query.model, f"the agent has no key for {query.base_url}")
@@ -92,11 +94,11 @@ class Provider:
             raise UpstreamDown(f"{why}. Two ways: {ways}") from refused
 
     def _find_base(self, query: Query) -> str:
-        return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
+        return (query.base_url or self._user_base or HOSTS[self._provider].public).rstrip("/")
 
     def _is_trusted(self, base: str) -> bool:
         """Return whether the user's key may be sent to this address: never to a host that the agent chooses."""
-        meant = urlsplit(self._named or HOSTS[self._provider].public)
+        meant = urlsplit(self._user_base or HOSTS[self._provider].public)
         parts = urlsplit(base)
         return (parts.scheme, parts.netloc) == (meant.scheme, meant.netloc)
 

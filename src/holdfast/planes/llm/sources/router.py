@@ -130,11 +130,14 @@ class Router:
 
 def _load_scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
     """Return every script, by its path as written in the spec; one file is one script, under any number of names."""
-    named: dict[str, list[str]] = {}
+    names_by_script: dict[str, list[str]] = {}
     for name, spec in models.items():
         if spec.script is not None:
-            named.setdefault(spec.script, []).extend([] if is_glob(name) else [name])
-    return {script: load_script(root / script, label=script, names=tuple(names)) for script, names in named.items()}
+            names_by_script.setdefault(spec.script, []).extend([] if is_glob(name) else [name])
+    return {
+        script: load_script(root / script, label=script, names=tuple(names))
+        for script, names in names_by_script.items()
+    }
 
 
 # Keeps a recording of model calls for `--record`. It stores the upstream's own reply, before any fault. Request headers
@@ -145,8 +148,8 @@ class Recorder:
     def __init__(self, path: Path, mask: Mask, note: Callable[[str], None]) -> None:
         self._mask = mask
         self._note = note
-        self._seen = Occurrences()
-        self.forget = self._seen.forget
+        self._requests = Occurrences()
+        self.forget = self._requests.forget
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as broken:
@@ -169,7 +172,7 @@ class Recorder:
             model=self._mask(query.model),
             prompt=self._mask(describe_prompt(query)),
             trial=query.trial,
-            n=self._seen.count_next(query.trial, key),
+            n=self._requests.count_next(query.trial, key),
             status=wire.status,
             headers=tuple([(name, self._mask(value)) for name in _HEADERS if (value := wire.get(name))]),
             chunks=texts.chunks,

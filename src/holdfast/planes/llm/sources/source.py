@@ -106,8 +106,8 @@ class Query(Struct, frozen=True):
         """The requested model, if the request names one."""
         if self.request is not None:
             return self.request.model
-        named = self.data.get("model") if isinstance(self.data, dict) else None
-        return named if isinstance(named, str) else ""
+        model_name = self.data.get("model") if isinstance(self.data, dict) else None
+        return model_name if isinstance(model_name, str) else ""
 
 
 class Destination(Struct, frozen=True):
