@@ -64,6 +64,7 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
     except DuplicateKey as bad:
         return Finding(False, f"JSON that can be read in two ways: {bad}", "json-key-twice", empty=True)
     except ValueError as bad:
+        # Two malformed answers have one cause if the parser stopped for the same reason.
         stopped = bad.pos if isinstance(bad, JSONDecodeError) else len(text)
         marks = ((stopped, stopped + 1),) if stopped < len(text) else ()
         if text.lstrip().startswith("```"):

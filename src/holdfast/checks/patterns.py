@@ -54,6 +54,8 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
     Raises HarnessError after 2 s, NothingToJudge if the pattern is doubly escaped.
     """
     try:
+        # Patterns come from users, and some take exponential time on some answers. The `regex` library can stop after a
+        # time; the standard library cannot. `concurrent` releases the interpreter meanwhile.
         match = compile_pattern(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
     except TimeoutError as slow:
         raise HarnessError("pattern took over 2 s", code="check-timeout") from slow

@@ -105,6 +105,8 @@ def _find_national_number(text: str, start: int, end: int) -> Span | None:
     words = get_preceding_text(text, start)
     if has_other_label(words) or _DATE.match(text, start, end):
         return None
+    # Three levels of evidence: notations that only phone numbers have, notations that a word must announce ("call",
+    # "tel"), and American numbers, whose area codes can be verified.
     announced = has_phone_word(words, text[end : end + 16])
     # The candidate may include a number that follows. Groups are cut from its end until the rest is a phone number.
     while end > start:

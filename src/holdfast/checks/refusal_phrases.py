@@ -120,6 +120,8 @@ def _expand_name(data: dict[str, Any], name: str) -> str:
 
 def _translate_phrase(phrase: str) -> str:
     grouped = re.sub(r"(?<!\\)\((?!\?)", "(?:", phrase)
+    # Folding would change the gap sign and spaces, so gaps become control characters first. Escapes of the regular
+    # expression stay as they are, because folding `\S` would turn it into `\s`.
     gaps = grouped.replace(" …", "\0").replace("…", "\1")
     folded = re.sub(r"\\.|[^\\]+", lambda piece: piece[0] if piece[0][0] == "\\" else fold(piece[0]), gaps)
     spaces = folded.replace(" ?", r"[\s,]*").replace(" ", r"[\s,]+")
@@ -165,6 +167,8 @@ def find_refusal(text: str) -> tuple[int, int] | None:
     plain = blank_emphasis(_blank_quotes(head))
     folded = fold(plain)
     opening = len(fold(plain[:OPENING]))
+    # Languages share words: a phrase that refuses in one may be harmless in another. So only those that the opening
+    # looks like are tried, each with its own phrases.
     for name in _guess_languages(folded[:opening]):
         span = _find_decline(folded, opening, load_language(name))
         if span is not None:

@@ -93,6 +93,8 @@ def find_facts(pieces: list[TextPiece], words: list[str], lang: Language) -> dic
 def _share_units(facts: dict[int, tuple[int, Fact]], words: list[str]) -> None:
     """Copy the unit or month of the second of two numbers to the first: `200 to 400 mg`, `12. bis 15. März`."""
     for at, (size, fact) in list(facts.items()):
+        # "200 to 400 mg" means 200 mg, but the unit is written once. Without it, 200 could not be compared with "0.2 g"
+        # in the other text.
         joint = at + size
         while joint < len(words) and words[joint] == ".":
             joint += 1
@@ -118,6 +120,8 @@ def _copy_month(date: Fact, day: Fact) -> frozenset[str]:
 
 
 def _scale_like(value: Fraction, like: Fact) -> Fact:
+    # A reading is in the base unit of its dimension, so the ratio of the reading to the written number is the unit's
+    # factor.
     total = Fraction(min(like.readings))
     factor = total / like.bare if like.bare else Fraction(1)
     return Fact("number", like.dimension, frozenset({str(value * factor)}), value)

@@ -109,6 +109,8 @@ class Serving:
         self.selective = any(rule.is_selective for rule in invariants)
         """Whether different rules judge trials of one scenario."""
         self.tasks = {rule.id: get_tasks(spec, rule) for rule in invariants}
+        # Every rule either has trials of its own or shares those of its scenario. Probes are always alone, because no
+        # other rule is about what they ask.
         own = frozenset(spec.cell_rules)
         self._alone = {rule.id: (rule,) for rule in invariants if rule.probes or rule.id in own}
         self._shared = {scenario.name: self._find_sharing_rules(scenario) for scenario in scenarios}
@@ -129,6 +131,8 @@ class Serving:
                     yield TrialGroup(scenario, rule.id, self.tasks[rule.id])
 
     def _get_shared_rules(self, scenario: Scenario) -> tuple[Invariant, ...]:
+        # A hunt invents scenarios that no plan knows. They are judged by all rules that share trials, but a scenario of
+        # the spec that the selection leaves out is judged by none.
         served = self._shared.get(scenario.name)
         if served is None:  # a planner invented it, or the selection leaves it out
             left_out = any(scenario.name == one.name for one in self._spec.scenarios)

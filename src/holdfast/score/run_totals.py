@@ -51,6 +51,7 @@ class SpendingTally:
             return
         if cost.estimated_usd is not None:
             self._priced = True
+            # In integers, because the sum of floats depends on their order, and trials end in any order.
             self._nano_usd += round(cost.estimated_usd * _NANO)
         elif (cost.input_tokens or cost.output_tokens) and len(self._unpriced) < MODELS_NAMED:
             self._unpriced.add(cost.model or event.tool)

@@ -151,6 +151,8 @@ class Tally:
             (self.control_spending if trial.kind == "control" else self.spending).add(observation.trace)
         if observation.asked_again is not None:
             self.control_spending.add(observation.asked_again.trace)
+        # Controls and the preflight cost money but are not part of the contract, so their spending is kept apart.
+        # Attacks count only in the contract's own trials.
         row = self._rows.get(trial.scenario.name)
         if observation.ledger and row is not None and trial.kind == "contract":
             won = judge_attack(observation, row.scenario)
@@ -202,6 +204,8 @@ class Tally:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated
         row.ran = True
+        # With `all` one failure is final before the other replicas have ended, so fail-fast can stop here. Every other
+        # aggregation is known only when the cell is complete.
         if verdict.outcome == "fail" and column.how.kind == "all":
             self._mark_lost(column)  # no other verdict can change it
         if self._sequential:
@@ -239,6 +243,8 @@ class Tally:
             cell = self._open.get(row.offset + column.offset + number)
             if cell is None or cell.needs_replica(column.places[trial.task]):
                 return True
+            # A sequential run would stop here, because the rule is decided. But a cell whose fault was not met proves
+            # nothing, and a fault with a probability may be met in the next replica.
             if row.needs[rule.when] and not cell.met and self._decide(row, column, cell).outcome == "unproven":
                 return True  # it passes, except for a fault that another replica may meet
         return self._cased and self.cases.needs_replica(trial)

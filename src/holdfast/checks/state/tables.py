@@ -145,6 +145,8 @@ async def read_table_shapes(of: Database, dialect: Dialect, *, timeout_s: float)
     for row in await _read_rows(of, _POSTGRES if dialect == "postgres" else _MYSQL, timeout_s):
         schema, table, column, kind, primary, own, more, readable = row
         entry = tables.setdefault((str(schema), str(table)), ComparedTable([], []))
+        # Whatever the query returns about a table or a column is part of the definition. It is only compared as a
+        # digest, so nobody has to name what changed.
         entry.made += [own, more]
         entry.readable = bool(readable)
         if column is not None:
@@ -158,6 +160,8 @@ async def _add_definitions(of: Database, tables: TableComparison, timeout_s: flo
     """Add the CREATE TABLE statement that MySQL reports for each table, and its triggers."""
     for (schema, table), entry in tables.items():
         name = f"{quote_name(schema, 'mysql')}.{quote_name(table, 'mysql')}"
+        # MySQL has no single view with checks, generated columns and partitions, but it prints all of them as a
+        # statement.
         definition = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)
         entry.made += [_COUNTER.sub("", str(definition.rows[0][1]))]
     for schema, table, *trigger in await _read_rows(of, _MYSQL_TRIGGERS, timeout_s):

@@ -75,6 +75,8 @@ class SchemaDrift:
         before = [] if is_end(value, above) else list_fields(value)
         if not before:
             return value
+        # Nothing is changed in place, because the tool may keep the value. A part that did not change is passed on as
+        # the same object, so that a reply without such a field stays the very object that the tool returned.
         after = [(key, self._drift(part, names, (*above, value))) for key, part in before]
         if is_rows(value):
             return replace_items(value, [part for _, part in after]) if _differ(before, after) else value

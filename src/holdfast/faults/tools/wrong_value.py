@@ -71,6 +71,8 @@ def change_digits(data: Any, rng: Random) -> Any:
     texts = [(path, part) for path, part in all_parts if isinstance(part, str) and _NUMBER.search(part)]
     if not numbers and not texts:
         return data
+    # Numbers of the data come before numbers inside text: a wrong price is what an agent should notice, a changed digit
+    # in a sentence is not.
     path, part = rng.choice(numbers or texts)
     return replace_part(
         data, path, _change_number_in_text(part, rng) if isinstance(part, str) else _change_number(part, rng)
@@ -155,6 +157,7 @@ def _can_swap(one: Any, other: Any) -> bool:
 def _swap_pair(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -> Any:
     if not pairs:
         return data
+    # Two numbers, if there are any: swapped names or texts often look wrong at first sight.
     numbers = [pair for pair in pairs if _is_number(pair[1])]
     path, one, other_path, other = rng.choice(numbers or pairs)
     return replace_part(replace_part(data, path, other), other_path, one)

@@ -100,6 +100,8 @@ def normalize_path(path: str) -> str:
 
 
 def _list_changes(world: World, paths: Collection[str]) -> dict[str, FileChange]:
+    # The agent runs meanwhile and may remove what is just being read. Such a look is repeated; only the last one may
+    # fail.
     for _ in range(_LOOKS - 1):
         try:
             return {change.path: change for change in world.changes() if change.path in paths}
@@ -149,6 +151,8 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
     await run_on_paths(
         world, ctx, ("chmod", change), list(reversed(paths))
     )  # the contents of a folder before the folder
+    # The footprint has the ctime, which nobody can set. If the agent later changes a mode back, the path is the agent's
+    # change again, and not what the fault left there.
     left |= {normalize_path(path): read_footprint(world, path) for path in paths}
     ctx.memory[_LEFT] = {
         path: (now[0], mode)
