@@ -4,7 +4,7 @@ import pytest
 from spec_texts import HTTP, MATRIX, RULES
 
 from golden_words import Golden
-from holdfast.spec.lint import lint
+from holdfast.spec import lint
 
 
 def contract(*entries, matrix=MATRIX, agent=HTTP):
