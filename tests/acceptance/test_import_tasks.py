@@ -135,10 +135,10 @@ def test_a_task_may_have_any_name_with_a_letter_or_digit(made: Project, name: st
 
 
 def test_where_the_reference_solution_fails_the_case_is_unproven(made: Project) -> None:
-    """The world is not the task's: neither an agent that passes nor one that fails is judged by it."""
+    """The world is not the task's, so it judges no agent, and not the solution as the agent."""
     (made.folder / "tasks/answer/solution.sh").write_text("echo 41 > /app/answer.txt\n")
-    for agent in ("true", "echo 42 > answer.txt"):
-        assert made.cli("import", "tasks/answer", "--agent", agent, "-o", "specs", "--force").code == 0
+    for agent in (("--agent", "true"), ("--agent", "echo 42 > answer.txt"), ("--solution",)):
+        assert made.cli("import", "tasks/answer", *agent, "-o", "specs", "--force").code == 0
         result = made.cli("run", "-c", "specs/answer/holdfast.yaml", "--no-report", "--json").json
         (verdict,) = result["parts"]["scenario"]["cases"][0]["replicas"][0]["verdicts"]
         assert (result["exit_code"], verdict["outcome"]) == (5, "unproven")

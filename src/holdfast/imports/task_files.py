@@ -76,7 +76,7 @@ def _build_spec(
         "runs_in": "sandbox",
         "timeout": _format_time(task.tests.timeout_s + _GRACE_S),
     }
-    if task.solution and not solution:
+    if task.solution:
         tests["reference_timeout"] = _format_time(_get_solution_s(task))
     spec: dict[str, Any] = {
         "version": 1,

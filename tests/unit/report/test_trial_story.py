@@ -11,14 +11,23 @@ from holdfast.report.terminal.trial_story import build_timeline, format_story
 
 
 def call(ts: float, plane: str, tool: str, **more: Any) -> dict[str, Any]:
-    known = {"n": 1, "retry": 0, "phase": "done", "status": None, "error_type": "", "failed": False, "fault": ""}
+    known = {
+        "n": 1,
+        "retry": 0,
+        "phase": "done",
+        "status": None,
+        "error_type": "",
+        "failed": False,
+        "fault": "",
+        "script": "",
+    }
     rest = {"input": "", "output": "", "cost": None, "times": 1, "event_type": "tool_call", "duration_ms": 1.0}
     return {"ts": ts, "plane": plane, "tool": tool, **known, **rest, **more}
 
 
 def fault(mode: str, plane: str, target: str, **more: Any) -> dict[str, Any]:
-    known = {"call": 1, "retry": 0, "effect": "met", "would": "a", "got": "b", "note": "", "text": f"{plane} {mode}"}
-    return {"mode": mode, "plane": plane, "target": target, **known, **more}
+    known = {"call": 1, "retry": 0, "effect": "met", "would": "a", "got": "b", "change": "", "note": ""}
+    return {"mode": mode, "plane": plane, "target": target, "text": f"{plane} {mode}", **known, **more}
 
 
 def deed(ts: float, kind: str, **details: Any) -> dict[str, Any]:
@@ -98,6 +107,19 @@ def test_a_request_that_proxy_and_audit_both_saw_is_told_once() -> None:
         )
     )
     assert [step.text for step in found if step.lane == "http"] == [f"POST {url}  1 ms  202", f"GET {url}"]
+
+
+def test_a_scripted_reply_names_its_script_and_line() -> None:
+    (step,) = [
+        s for s in build_timeline(trial(trace=[call(0.01, "llm", "gpt", script="m.yaml:3")])) if s.lane == "model"
+    ]
+    assert step.text.endswith("script m.yaml:3")
+
+
+def test_a_fault_at_its_call_says_what_it_changed() -> None:
+    met = fault("error", "tool", "search", change="injected 503 (the tool was not called)")
+    found = build_timeline(trial(trace=[call(0.01, "tool", "search", fault="error")], faults=[met]))
+    assert ("◆", "error: injected 503 (the tool was not called)") in found[1].more
 
 
 def test_a_change_of_a_file_shows_its_lines() -> None:

@@ -99,10 +99,11 @@ def _build_call(call: Document, faults: Sequence[Document]) -> StoryLine:
         f"retry {call['retry']}" if call["retry"] else "",
         f"{call['times']} times" if call["times"] > 1 else "",
         f"{tokens} tokens" if tokens else "",
+        f"script {call['script']}" if call["script"] else "",
     )
     more = [("→", call["input"])] if call["input"] else []
     for one in faults:
-        change = " → ".join(part for part in (one["would"], one["got"]) if part)
+        change = one["change"] or " → ".join(part for part in (one["would"], one["got"]) if part)
         more.append(("◆", ": ".join(part for part in (one["mode"], change, one["note"]) if part)))
     more += [("←", call["output"])] if call["output"] else []
     lane = str(_LANES.get(call["plane"]) or call["plane"] or call["event_type"])
