@@ -93,6 +93,12 @@ def format_path(path: Path) -> str:
     return str(path.absolute()) if near.startswith("..") else near
 
 
+def shorten_path(path: str | Path) -> str:
+    """Return the path relative to the current folder, if that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
 def _get_home(spec: str | Path | None) -> Path:
     if home := os.environ.get(HOME):
         return Path(home)

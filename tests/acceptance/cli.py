@@ -138,7 +138,7 @@ class Project:
     def viewed(self, question: str) -> Any:
         """What the viewer answers to a question about the runs of this folder."""
         from holdfast.web.api import Api
-        from holdfast.web.project import Project as Viewed
+        from holdfast.web.opened_runs import Project as Viewed
 
         with closing(Viewed(self.folder / ".holdfast" / "runs", os.environ)) as project:
             while project.list.get_known().left != 0:

@@ -19,7 +19,7 @@ from holdfast.model.standards import MUTATIONS as MAPPED
 from holdfast.protocols.fault import read_traits
 from holdfast.report.page.causes import build_causes
 from holdfast.report.page.trial import CONTROL, build_trial
-from holdfast.runner.past.stored import load_run
+from holdfast.runner.outcome import load_run
 from holdfast.store.rundir import RunDir
 from page_documents import documents
 

@@ -29,10 +29,10 @@ from holdfast.planes.llm.sources.cassette import RecordedReply
 from holdfast.reading.fields import get_keys
 from holdfast.report import overall
 from holdfast.report.terminal import comparison as comparison_table
+from holdfast.runner.start import PartFile
 from holdfast.score.comparison import Comparison, RuleComparison
 from holdfast.spec.catalogue.reference import find_sections
 from holdfast.spec.sections.file import VERSIONS, File
-from holdfast.store.part_file import PartFile
 from holdfast.store.past_run import PastRun
 from holdfast.store.record import StoredAnswer, TrialRecord
 from holdfast.store.rundir import Manifest, RunEnd

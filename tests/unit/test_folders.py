@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.demo.demo import GOOD
 from holdfast.folders import HOME, format_path, get_local_runs_folder, get_own_folder, get_runs_folder, use_runs_folder
-from holdfast.store.run_names import format_name
+from holdfast.store.run_folders import format_name
 from holdfast.store.rundir import RunDir
 
 

@@ -23,7 +23,7 @@ ALLOWED = {
     "reading/tree.py": "the messages of the YAML library",
     "report/causes/cause_words.py": "which of a cause's reasons is already shown; only the text depends on it",
     "report/formats/sarif.py": "whether a full stop is missing",
-    "runner/conditions.py": "whether trials say the same or each its own",
+    "runner/across_trials.py": "whether trials say the same or each its own",
     "runner/run.py": "whether the same warning, with its code, is stored already",
     "starter/http_agent.py": "an agent to start from: `message` is what its user wrote",
     "web/listing.py": "`notes` are the user's, by the id of a run",

@@ -13,6 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, HoldfastError, SpecError, UserError
+from holdfast.folders import shorten_path
 from holdfast.report.safe import make_visible
 from holdfast.runner.interrupts import Interrupts
 
@@ -37,8 +38,7 @@ def find_caller() -> Caller:
     file = frame.f_code.co_filename
     if not os.path.isfile(file):
         return Caller(INTERACTIVE, frame.f_lineno)
-    relative = os.path.relpath(file)
-    return Caller(str(Path(relative if len(relative) < len(file) else file)), frame.f_lineno)
+    return Caller(str(Path(shorten_path(file))), frame.f_lineno)
 
 
 E = TypeVar("E", bound=HoldfastError)

@@ -29,6 +29,8 @@ from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Listen
+from holdfast.runner.past.rejudge import judge_again
+from holdfast.runner.whole import get_single_part
 from holdfast.store.rundir import RunDir
 
 
@@ -126,9 +128,6 @@ def rejudge(
     where = find_caller()
 
     def work(interrupts: Interrupts) -> RunResult:
-        from holdfast.runner.past.rejudge import judge_again
-        from holdfast.runner.whole import get_single_part
-
         if not isinstance(run, str | RunResult):
             raise UsageError(
                 f"{run!r} is not a run",

@@ -22,7 +22,7 @@ from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.model.task import Task
 from holdfast.plan import RunOptions
 from holdfast.reading.fields import convert
-from holdfast.runner.consultations import check_judges
+from holdfast.runner.consultations import check_judges, check_users
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.outcome import RunOutcome, conclude, list_unrun_cases, store_score
@@ -69,10 +69,7 @@ def prepare_job(
         from holdfast.runner.on_cluster import check_cluster
 
         check_cluster(spec, job.options)
-    if spec.has_users:
-        from holdfast.runner.conversations import check_users
-
-        check_users(spec, environ)
+    check_users(spec, environ)
     return PreparedJob(job)
 
 

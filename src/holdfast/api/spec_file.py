@@ -27,7 +27,7 @@ from holdfast.plan.matrix import select_case_rules
 from holdfast.plan.select import SelectedCell
 from holdfast.report import wording
 from holdfast.report.safe import make_visible, to_one_line
-from holdfast.report.terminal import case_blocks, failures
+from holdfast.report.terminal import failures
 from holdfast.spec.references import format_param
 
 ItemWord = Literal["pass", "fail", "error", "unproven"]
@@ -190,10 +190,10 @@ def _is_settled(row: CellRow, made: Plan) -> bool:
 
 def _decide_case(row: CaseRow, result: RunResult) -> ItemOutcome:
     case = row.case
-    lines = () if case.status == "pass" else case_blocks.explain_case(result.run, row)
+    lines = () if case.status == "pass" else failures.explain_case(result.run, row)
     if case.status == "pass" and case.scenario in result.score.vacuous:
         return _build_outcome(
-            "unproven", "no trial met any of its faults", case_blocks.explain_case(result.run, row), result
+            "unproven", "no trial met any of its faults", failures.explain_case(result.run, row), result
         )
     return _build_outcome("unproven" if case.unproven_only else case.status, case.reason, lines, result)
 

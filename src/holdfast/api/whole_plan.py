@@ -24,7 +24,7 @@ from holdfast.runner.past.whole_history import find_baseline
 from holdfast.runner.start import resume_job
 from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, describe_missing
 from holdfast.store.known_causes import read_known_causes
-from holdfast.store.run_names import format_name
+from holdfast.store.run_folders import format_name
 from holdfast.store.rundir import RunDir
 
 WarnOf = Callable[[Spec, RunOptions], Iterable[RunWarning]]

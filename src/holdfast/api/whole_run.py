@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,12 +15,12 @@ from holdfast.api.hunt import conclude_hunt
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, get_min_score
 from holdfast.errors import HarnessError, NothingProven, UserError
-from holdfast.folders import get_runs_folder
+from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.model.codes import RunWarning
 from holdfast.model.run import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.outcome import RunOutcome, shorten_path, store_score
+from holdfast.runner.outcome import RunOutcome, load_run, store_score
 from holdfast.runner.past.whole_history import compare_baseline, describe_regressions
 from holdfast.runner.start import begin_whole, load_stored_spec
 from holdfast.runner.whole import (
@@ -34,20 +33,12 @@ from holdfast.runner.whole import (
 )
 from holdfast.score.overall import is_interrupted
 from holdfast.score.resilience import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reason
-from holdfast.store.run_locks import is_written
+from holdfast.store.run_folders import is_written
 from holdfast.store.rundir import RunDir
 
-
-class PartRunner(Protocol):
-    """Runs a part and shows its progress."""
-
-    def start_part(self, part: Part) -> None: ...
-
-    def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
-        """Run the part in that folder, or return the stored run that it would only repeat."""
-        ...
-
-    def end_part(self, outcome: RunOutcome) -> None: ...
+RunPart = Callable[[Part, PreparedJob, RunDir], RunOutcome]
+"""Runs the part in that folder, or returns the stored run that it would only repeat."""
+ShowPart = Callable[[RunOutcome], None]
 
 
 class WholeOutcome(Struct, frozen=True):
@@ -71,7 +62,7 @@ class WholeOutcome(Struct, frozen=True):
         self.stack.close()
 
 
-def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
+def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeOutcome:
     """Run each part, store its result, and combine all of them."""
     began = time.monotonic()
     parts = tuple(plan.jobs)
@@ -82,7 +73,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
     try:
-        results = _run_parts(plan, whole, runner, outcomes, stack, began)
+        results = _run_parts(plan, whole, run_part, show_part, outcomes, stack, began)
     except BaseException:
         stack.close()
         _discard(whole, plan.whole is None)
@@ -106,7 +97,8 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
 def _run_parts(
     plan: WholePlan,
     whole: RunDir,
-    runner: PartRunner,
+    run_part: RunPart,
+    show_part: ShowPart,
     outcomes: dict[Part, RunOutcome],
     stack: ExitStack,
     began: float,
@@ -123,8 +115,7 @@ def _run_parts(
         if used_up:
             results.append(build_skipped(part, f"{used_up} is used up", weights, UNPROVEN))
             continue
-        runner.start_part(part)
-        outcome = stack.enter_context(closing(runner.run(settled, whole.get_part(part))))
+        outcome = stack.enter_context(closing(run_part(part, settled, whole.get_part(part))))
         if part == "hunt":
             outcome, why, code = _conclude_hunt(settled, outcome)
             if why:
@@ -132,7 +123,7 @@ def _run_parts(
                 continue
         outcomes[part] = outcome
         results += build_part_results(outcome, whole, weights)
-        runner.end_part(outcome)
+        show_part(outcome)
     return results
 
 
@@ -206,8 +197,6 @@ def _discard(whole: RunDir, new: bool) -> None:
 
 def load_whole(whole: RunDir) -> WholeOutcome:
     """Return a stored run of several parts, each as far as it got."""
-    from holdfast.runner.past.stored import load_run
-
     manifest = whole.read_manifest()
     spec, _ = load_stored_spec(whole, manifest, None, os.environ)
     stack, outcomes = ExitStack(), {}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.folders import get_runs_folder
 from holdfast.model.codes import RunNote
 from holdfast.runner.job import Job
-from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.runner.past.cached import (
     digest_files,
     find_cached_run,
@@ -20,8 +20,7 @@ from holdfast.runner.past.cached import (
     list_variables,
     refuse_uncacheable,
 )
-from holdfast.runner.past.stored import load_run
-from holdfast.store.run_names import list_stored_files
+from holdfast.store.run_folders import list_stored_files
 
 
 def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:

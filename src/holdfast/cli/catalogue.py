@@ -1,4 +1,4 @@
-"""Plug-ins from the registry in a terminal: a list of a kind, or the pages of one name."""
+"""holdfast faults | checks: plug-ins from the registry, as a list of a kind or as the pages of one name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
+import click
+
 from holdfast import plugins
+from holdfast.cli import options as shared
 from holdfast.cli.screen import get_width
 from holdfast.errors import UsageError
+from holdfast.faults import profiles
 from holdfast.model.codec import encode
 from holdfast.reading.words import find_near_name
 from holdfast.spec.catalogue.plugin_page import (
@@ -117,3 +121,46 @@ def _format_setting(setting: PluginSetting) -> str:
         return f"{setting.key}*"
     plain = setting.default and "," not in setting.default
     return f"{setting.key}={setting.default}" if plain else setting.key
+
+
+@click.command(name="faults")
+@click.argument("name", required=False, shell_complete=shared.complete_from("faults"))
+@shared.as_json
+def faults_command(name: str | None, as_json: bool) -> None:
+    """List every fault with its settings (* required) and the built-in profiles, or describe one.
+
+    \b
+      holdfast faults
+      holdfast faults lost_reply
+      holdfast faults llm_faults.timeout
+      holdfast faults --json
+    """
+
+    show("fault", name, as_json=as_json)
+    if as_json or name is not None:
+        return
+    print("Every fault also takes probability, after_calls, times, every, on_call, match;")
+    print("those of the world take after_ms or on_event instead. holdfast faults NAME describes one in full.\n")
+    print("profiles: --profile NAME, or `profile:` in a scenario")
+    names = profiles.list_profiles()
+    for profile in names:
+        description = str(profiles.load_profile(profile).get("description", "")).strip()
+        print(f"  {profile:<{max(map(len, names))}}  {description}")
+
+
+@click.command(name="checks")
+@click.argument("name", required=False, shell_complete=shared.complete_from("checks"))
+@shared.as_json
+def checks_command(name: str | None, as_json: bool) -> None:
+    """List every check that a rule can use, with its settings (* required), or describe one.
+
+    \b
+      holdfast checks
+      holdfast checks side_effect_once
+      holdfast checks --json
+    """
+
+    show("check", name, as_json=as_json)
+    if not as_json and name is None:
+        print("Every rule also takes severity, when, negate, probes, over, replica_aggregation, weight, gate.")
+        print("holdfast checks NAME describes one in full.")

@@ -14,9 +14,9 @@ import click
 
 from holdfast.api.whole_plan import plan_whole
 from holdfast.cli import options as shared
+from holdfast.cli.ci import run_and_show_parts, write_overall
 from holdfast.cli.run_job import execute, prepare
 from holdfast.cli.screen_output import Screen
-from holdfast.cli.whole_run import run_and_show_parts, write_overall
 from holdfast.demo.demo import (
     CARELESS,
     GOOD,
@@ -27,14 +27,13 @@ from holdfast.demo.demo import (
     find_overall_surprise,
     find_surprise,
 )
-from holdfast.folders import get_runs_folder
+from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.model.run import Overall
 from holdfast.model.score import Cell
 from holdfast.plan import RunOptions
 from holdfast.report.overall import format_verdict
 from holdfast.report.safe import can_show_signs, to_ascii
 from holdfast.report.wording import format_number
-from holdfast.runner.outcome import shorten_path
 
 _SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
@@ -67,13 +66,13 @@ def command() -> int:
 def _run_acts() -> Iterable[str]:
     """Run each act of the demo, and yield what went differently than expected, or an empty string."""
     for number, version in enumerate(VERSIONS, start=1):
-        spec = _shorten_path(version.spec)
+        spec = Path(shorten_path(version.spec))
         print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {quote(str(spec))}\n")
         yield _show(version, spec, RunOptions(), Screen(), find_surprise)
     print("3. What it leaves: a mail service takes a mail, and its answer is lost. Exactly one mail may be sent.")
     boxed = RunOptions(part="scenario", backend="process")
     for version, screen in ((GOOD, Screen(quiet=True)), (CARELESS, Screen())):
-        spec = _shorten_path(version.mail_spec)
+        spec = Path(shorten_path(version.mail_spec))
         print(f"   The {version.name} agent: {version.mailing}.")
         print(f"   holdfast run -c {quote(str(spec))} --backend process\n")
         yield _show(version, spec, boxed, screen, find_mail_surprise)
@@ -100,7 +99,7 @@ def _run_scores() -> Iterable[str]:
     """Run every part of both files and print the overall scores side by side."""
     print("4. May it ship? The contract, mutated prompts, chaos, and a recorded incident, as one score.")
     for version in VERSIONS:
-        print(f"   holdfast ci -c {quote(str(_shorten_path(version.spec)))}")
+        print(f"   holdfast ci -c {quote(shorten_path(version.spec))}")
     print(flush=True)
     results = {version: _run_ci(version) for version in VERSIONS}
     _print_table([(version.name, overall) for version, overall in results.items()])
@@ -109,7 +108,7 @@ def _run_scores() -> Iterable[str]:
 
 def _run_ci(version: Version) -> Overall:
     """Run all parts of one file as `ci` does, without output."""
-    plan = plan_whole(_shorten_path(version.spec), RunOptions(part="ci"), None, False)
+    plan = plan_whole(Path(shorten_path(version.spec)), RunOptions(part="ci"), None, False)
     with closing(run_and_show_parts(plan, Screen(silent=True), report=True)) as found:
         write_overall(found, (), report=True)
         if found.overall.exit_code == 2:
@@ -130,11 +129,6 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
         )
     text = "\n".join(lines)
     print(text if can_show_signs(sys.stdout.encoding) else to_ascii(text), end="\n\n")
-
-
-def _shorten_path(path: Path) -> Path:
-    """Return the path as the user would type it."""
-    return Path(shorten_path(path))
 
 
 def _format_path_hint() -> str:

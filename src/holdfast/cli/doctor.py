@@ -1,4 +1,4 @@
-"""holdfast doctor"""
+"""holdfast doctor | verify"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.api.config_file import DEFAULT_FILES, find_config
 from holdfast.api.job import load_part
 from holdfast.cli import options as shared
 from holdfast.cli.screen import get_width, print_document, should_use_color
-from holdfast.doctor.diagnose import ExaminedSpec, TellFindings, examine
+from holdfast.doctor.diagnose import ExaminedSpec, TellFindings, examine, examine_agent
 from holdfast.errors import UsageError
 from holdfast.model.spec import PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
@@ -31,7 +31,7 @@ from holdfast.spec import LoadOptions, check
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE.")
 @click.option("--no-agent", is_flag=True, help="Do not start or call the agent.")
 @shared.as_json
-def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: bool) -> int:
+def doctor_command(config: Path | None, replay: Path | None, no_agent: bool, as_json: bool) -> int:
     """Check whether this machine can inject every fault of the spec, and call the agent once.
 
     \b
@@ -87,3 +87,20 @@ def _load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, 
     scenario = any(task.kind == "task" for task in spec.tasks)
     part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in spec.declares else "contract"
     return load_part(path, replace(given, part=part))
+
+
+@click.command(name="verify")
+@shared.add_config
+@shared.runs_option
+@shared.as_json
+def verify_command(config: Path | None, as_json: bool) -> int:
+    """Send the first prompt to the agent once, without faults.
+
+    \b
+      holdfast verify finance.yaml
+
+    Exit codes: 0 it answers, 3 it does not, 4 the spec is broken.
+    """
+    spec, problems = load_part(find_config(config), RunOptions(part="verify"))
+    case = ExaminedSpec(spec, problems, os.environ, None, ask=True)
+    return show_findings(lambda tell: examine_agent(case, os.environ, tell), as_json=as_json)

@@ -1,7 +1,9 @@
-"""holdfast init"""
+"""holdfast init | schema"""
 
 from __future__ import annotations
 
+import json
+import sys
 from importlib.resources import files as packaged
 from pathlib import Path
 from shlex import quote
@@ -10,13 +12,15 @@ from textwrap import fill
 import click
 
 from holdfast.cli import options as shared
-from holdfast.cli.schema import write_schema
 from holdfast.errors import UsageError
+from holdfast.folders import OWN
 from holdfast.planes.llm.sources.assigned import COMPATIBLE
 from holdfast.planes.llm.sources.provider_hosts import HOSTS
 from holdfast.report.formats.files import write_atomically
+from holdfast.spec import json_schema
 from holdfast.starter.project import find_recipes
 from holdfast.starter.recipe import Recipe, find_version, list_names, read_files, read_recipe
+from holdfast.store.rundir import make_own_folder
 
 
 def format_recipes() -> str:
@@ -118,7 +122,7 @@ For your own agent, set agent.command (or remove it), endpoint, request_template
 )
 @click.option("--model", metavar="PROVIDER/NAME", help="With --from: use a real model instead of the script.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-def command(folder: Path, http: bool, as_command: bool, recipe: str | None, model: str | None, force: bool) -> int:
+def init_command(folder: Path, http: bool, as_command: bool, recipe: str | None, model: str | None, force: bool) -> int:
     """Create a starter spec and agent, ready to run.
 
     \b
@@ -189,3 +193,42 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
 
 def _format_cd(folder: Path) -> str:
     return "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "
+
+
+@click.command(name="schema")
+@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to FILE.")
+def schema_command(output: Path | None) -> None:
+    """Print the JSON Schema of the spec, for editors; `holdfast init` writes it for you.
+
+    \b
+      holdfast schema -o .holdfast/schema.json
+      # first line of holdfast.yaml:
+      # yaml-language-server: $schema=.holdfast/schema.json
+    """
+    if output is None:
+        sys.stdout.write(_format_schema())
+        return
+    folder = output.parent.parent if output.parent.name == OWN else output.parent
+    if not folder.exists():
+        raise UsageError(
+            f"cannot write {output}: there is no folder {folder}",
+            hint=f"make it: mkdir -p {folder}",
+            code="file-unusable",
+        )
+    try:
+        write_schema(output)
+    except OSError as refused:
+        raise UsageError(f"cannot write {output}: {refused.strerror}", code="file-unusable") from refused
+    print(f"wrote {output}")
+
+
+def write_schema(path: Path) -> None:
+    """Write the schema, including every installed plug-in."""
+    if path.absolute().parent.name == OWN:
+        make_own_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, [_format_schema().encode()])
+
+
+def _format_schema() -> str:
+    return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"

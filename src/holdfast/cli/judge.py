@@ -26,7 +26,7 @@ from holdfast.store.rundir import RunDir
 @shared.add_verdict_options
 @shared.output_files
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
+@shared.quiet
 def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **given: Any) -> int:
     """Judge a stored run again with changed rules. The agent is not called.
 

@@ -116,8 +116,19 @@ Exit codes: 0 held, 1 violated, 2 interrupted, 3 harness error,
 4 usage or configuration error, 5 nothing proven."""
 
 
-def _get_module_name(name: str) -> str:
-    return "import_" if name == "import" else name.replace("-", "_")
+_SHARED = {
+    **dict.fromkeys(("checks", "faults"), "catalogue"),
+    **dict.fromkeys(("ci", "score"), "ci"),
+    **dict.fromkeys(("clean", "shell"), "leftovers"),
+    **dict.fromkeys(("compare", "runs", "trend"), "past_runs"),
+    **dict.fromkeys(("contract", "run"), "run"),
+    **dict.fromkeys(("doctor", "verify"), "doctor"),
+    **dict.fromkeys(("hunt", "map", "shrink"), "hunt"),
+    **dict.fromkeys(("init", "schema"), "init"),
+    **dict.fromkeys(("report", "show"), "show"),
+    "completion": "option_values",
+}
+"""The modules with several commands, each called `<name>_command` there."""
 
 
 class Root(click.Group):
@@ -136,7 +147,10 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"holdfast.cli.{_get_module_name(cmd_name)}").command
+        # Only the module of this command is imported: --help and TAB must not load what a run needs.
+        name = "import_" if cmd_name == "import" else cmd_name.replace("-", "_")
+        module = vars(import_module(f"holdfast.cli.{_SHARED.get(cmd_name, name)}"))
+        command: click.Command = module[f"{name}_command" if cmd_name in _SHARED else "command"]
         return command
 
     def resolve_command(
@@ -225,7 +239,7 @@ def _run(args: Sequence[str]) -> int:
 def show_error(error: HoldfastError, as_json: bool) -> int:
     """Print the error and what to do about it. The exit code says whether the user or Holdfast caused it."""
     if isinstance(error, SpecError):
-        from holdfast.cli.problems import show_problems
+        from holdfast.cli.screen import show_problems
 
         show_problems(error.file, error.source, error.problems, as_json=as_json, ran=False)
         return USAGE

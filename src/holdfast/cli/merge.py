@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,17 +13,16 @@ from msgspec.structs import replace
 from holdfast.api.hunt import conclude_hunt
 from holdfast.api.whole_run import conclude_merged
 from holdfast.cli import options as shared
-from holdfast.cli.hunt_job import show_hunt
-from holdfast.cli.run_job import HARNESS, report_unwritten, write_reports
+from holdfast.cli.ci import report_whole_step, show_stored_whole, write_overall
+from holdfast.cli.hunt import show_hunt
+from holdfast.cli.run_job import print_missing, report_unwritten, write_reports
 from holdfast.cli.screen_output import Screen
-from holdfast.cli.whole_run import report_whole_step, show_stored_whole, write_overall
-from holdfast.folders import get_runs_folder
+from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.plan import build_plan
 from holdfast.report.formats.files import find_reporter
 from holdfast.report.formats.whole_files import check_output
-from holdfast.runner.outcome import RunOutcome, shorten_path, store_score
+from holdfast.runner.outcome import load_run, store_score
 from holdfast.runner.past.merge import MergedRun, find_shards, merge
-from holdfast.runner.past.stored import load_run
 from holdfast.runner.start import load_stored_spec
 from holdfast.store.rundir import RunDir
 
@@ -35,8 +33,8 @@ from holdfast.store.rundir import RunDir
 @click.option("--partial", is_flag=True, help="Join the shards that exist; --resume runs the others.")
 @shared.whole_files
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
+@shared.quiet
+@shared.verbose
 def command(
     paths: tuple[Path, ...], partial: bool, outputs: tuple[Path, ...], as_json: bool, quiet: bool, verbose: bool
 ) -> int:
@@ -50,24 +48,24 @@ def command(
     """
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
-    known = check_output if whole else find_reporter
     for path in outputs:
-        known(path)
+        check_output(path) if whole else find_reporter(path)
+    screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     merged = merge(shards, get_runs_folder().absolute(), partial=partial)
     if whole:
-        return _show_whole(merged, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
+        return _show_whole(merged, outputs, screen)
     if shards[0].manifest.options.part == "hunt":
         return _show_hunt(merged.run, outputs, as_json=as_json)
-    return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
+    return _show(merged.run, outputs, screen)
 
 
-def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
+def _show(run: RunDir, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show the run, and return the exit code."""
     with closing(load_run(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)
         page = shorten_path(run.path / "report.html")
         reported = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
-        Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(reported)
+        screen.finish(reported)
     return report_unwritten(reported)
 
 
@@ -83,16 +81,10 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
         return report_unwritten(reported)
 
 
-def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
+def _show_whole(merged: MergedRun, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show every part of the run and the overall result, and return the exit code."""
-
-    def write_page(part: RunOutcome) -> RunOutcome:
-        return write_reports(part, ())
-
-    with closing(conclude_merged(merged.run, merged.beside, write_page)) as found:
+    with closing(conclude_merged(merged.run, merged.beside, lambda part: write_reports(part, ()))) as found:
         missing = write_overall(found, outputs, report=True)
         report_whole_step(found, annotations=False)
-        show_stored_whole(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.page_path)
-    for trouble in missing:
-        print(f"error: {trouble}", file=sys.stderr)
-    return found.overall.exit_code or (HARNESS if missing else 0)
+        show_stored_whole(found, screen, found.page_path)
+    return print_missing(missing, found.overall.exit_code)

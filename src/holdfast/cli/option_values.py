@@ -1,9 +1,10 @@
-"""The values of options: parsing, and completion with TAB."""
+"""The values of options: parsing, and completion with TAB (holdfast completion)."""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -206,3 +207,23 @@ _WORDS = {
     "scenarios": _list_scenarios,
     "specs": _list_specs,
 }
+
+
+@click.command(name="completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print a script that lets TAB complete commands, options, runs, specs, faults, checks and names of your spec.
+
+    \b
+      eval "$(holdfast completion bash)"            # in ~/.bashrc
+      eval "$(holdfast completion zsh)"             # in ~/.zshrc, after compinit
+      holdfast completion fish > ~/.config/fish/completions/holdfast.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    from holdfast.cli.main import root
+
+    completion = get_completion_class(shell)
+    assert completion is not None  # it is one of the three
+    # Not the class's own `source`: that of bash starts a bash to ask for its version.
+    sys.stdout.write(ShellComplete.source(completion(root, {}, "holdfast", "_HOLDFAST_COMPLETE")).lstrip("\n"))

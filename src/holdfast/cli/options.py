@@ -238,8 +238,8 @@ whole_files = click.option(
     metavar="DIR|FILE",
     help="Write all reports to DIR, or one file: .html .json .md .xml .sarif",
 )
-_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
-_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
+verbose = click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
 _ANNOTATIONS = click.option(
     "--annotations", is_flag=True, help="Print GitHub annotations, as with GITHUB_ACTIONS=true."
 )
@@ -249,8 +249,8 @@ _OUTPUT = [
     output_files,
     click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans."),
     as_json,
-    _QUIET,
-    _VERBOSE,
+    quiet,
+    verbose,
     click.option("--dry-run", is_flag=True, help="Print the number of trials and run nothing."),
     _NO_REPORT,
     _ANNOTATIONS,
@@ -285,7 +285,7 @@ def add_map_options(command: F) -> F:
 
 
 def _add_hunt_options(command: F, how: list[Any]) -> F:
-    return _add(command, _REPEATED[0], _REPEATED[2], *how, *_WORLD, _QUIET)
+    return _add(command, _REPEATED[0], _REPEATED[2], *how, *_WORLD, quiet)
 
 
 def add_whole_options(command: F) -> F:
@@ -295,7 +295,7 @@ def add_whole_options(command: F) -> F:
 
 def add_whole_output(command: F) -> F:
     """Add the output options of a run of several parts."""
-    return _add(command, whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT, _ANNOTATIONS, _CACHED)
+    return _add(command, whole_files, as_json, quiet, verbose, _NO_REPORT, _ANNOTATIONS, _CACHED)
 
 
 def add_output_options(command: F) -> F:

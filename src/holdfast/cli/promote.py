@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from holdfast.api.job import load_part, prepare_job, run_prepared
 from holdfast.cli import options as shared
 from holdfast.cli.replay_sessions import FOLDER
-from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
+from holdfast.cli.show import CAUSE, find_cause, find_trial
 from holdfast.errors import NothingProven, UsageError
-from holdfast.folders import get_runs_folder
+from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.hunt.result import HuntedCause
 from holdfast.model.codec import encode_canonical
 from holdfast.model.observation import Observation
@@ -35,7 +35,7 @@ from holdfast.replay.session_list import ListedSessions, read_path
 from holdfast.replay.stored_run import read_run_sessions, read_stored_trial
 from holdfast.replay.trial_session import list_failed_rules
 from holdfast.report.safe import to_one_line
-from holdfast.runner.outcome import RunOutcome, shorten_path
+from holdfast.runner.outcome import RunOutcome
 from holdfast.spec.rules.rules import is_state_rule
 from holdfast.store.rundir import RunDir
 

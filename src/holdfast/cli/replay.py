@@ -10,7 +10,6 @@ import click
 
 from holdfast.cli import options as shared
 from holdfast.cli.main import USAGE
-from holdfast.cli.problems import show_problems
 from holdfast.cli.replay_sessions import (
     FOLDER,
     FORMATS,
@@ -24,7 +23,7 @@ from holdfast.cli.replay_sessions import (
     write_and_report,
 )
 from holdfast.cli.run_job import run_and_show
-from holdfast.cli.screen import print_document
+from holdfast.cli.screen import print_document, show_problems
 from holdfast.errors import UsageError
 from holdfast.folders import get_runs_folder
 from holdfast.model.codec import to_builtins

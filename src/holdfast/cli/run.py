@@ -1,11 +1,15 @@
-"""holdfast run"""
+"""holdfast run, and holdfast contract run | validate | score"""
 
 from __future__ import annotations
 
+import sys
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import click
 
+from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 
 
@@ -15,7 +19,7 @@ from holdfast.cli import options as shared
 @click.option("--chaos-only", is_flag=True, help="Run the golden prompts under these faults, without mutations.")
 @click.option("--chaos-profile", metavar="NAME", help="Use the faults of a built-in profile instead.")
 @shared.add_output_options
-def command(chaos_only: bool, **given: Any) -> int:
+def run_command(chaos_only: bool, **given: Any) -> int:
     """Run the task of the file in its sandbox, or mutations of its golden prompts.
 
     With a chaos_matrix, every case runs in every scenario, and the resilience matrix is printed too.
@@ -30,3 +34,71 @@ def command(chaos_only: bool, **given: Any) -> int:
     from holdfast.cli.run_job import run_and_show
 
     return run_and_show(part="chaos" if chaos_only else "run", **given)
+
+
+@click.group(name="contract", cls=shared.CommandGroup)
+def contract_command() -> None:
+    """Run, validate or score a contract: every rule in every scenario.
+
+    \b
+      holdfast contract run
+      holdfast contract run finance.yaml --replicas 5 -o report.html
+      holdfast contract run --trial 7f3a2c91d044 --seed 7
+    """
+
+
+@contract_command.command(cls=shared.HeadedCommand)
+@shared.add_run_options
+@shared.add_output_options
+def run(**given: Any) -> int:
+    """Run the contract across the chaos matrix; print the score and why each cell failed.
+
+    \b
+      holdfast contract run
+      holdfast contract run --scenario 'llm-*' --replicas 5 -o report.html
+      holdfast contract run finance.yaml -k 'cites and not slow' -x -j 4
+      holdfast contract run --lf
+      holdfast contract run --trial 7f3a2c91d044 --seed 7
+      holdfast contract run --resume 0007
+    """
+    from holdfast.cli.run_job import run_and_show
+
+    return run_and_show(part="contract", **given)
+
+
+@contract_command.command()
+@shared.add_config
+@shared.as_json
+def validate(config: Path | None, as_json: bool) -> int:
+    """Check the contract without running anything: no command, no import, no call.
+
+    \b
+      holdfast contract validate finance.yaml
+    """
+    from holdfast.cli.validate import check_file
+
+    return check_file(find_config(config), as_json=as_json, contract=True)
+
+
+@contract_command.command(cls=shared.HeadedCommand)
+@shared.add_run_options
+@click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
+def score(
+    config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **given: Any
+) -> int:
+    """Print the resilience score alone; exit as `contract run` does.
+
+    \b
+      test "$(holdfast contract score)" = 100.00
+    """
+    from holdfast.cli.run_job import execute, prepare
+    from holdfast.cli.screen_output import Screen
+
+    prepared = prepare(config, resume, force, shared.build_run_options(**given), (), last_failed=last_failed)
+    with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:
+        pass  # the number is all that is shown
+    if outcome.score.value is not None:
+        print(f"{outcome.score.value:.2f}")
+    for reason in outcome.score.reasons if outcome.score.exit_code else ():
+        print(reason, file=sys.stderr)
+    return 0 if exit_zero else outcome.score.exit_code

@@ -24,9 +24,11 @@ from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.formats.files import find_reporter, get_reporter, get_suffix, warn_shadowed, write
 from holdfast.report.safe import to_one_line
+from holdfast.report.wording import format_verdict
 from holdfast.runner.job import Job, format_spec_warnings
+from holdfast.runner.past.last_failed import find_failed, list_runs
 from holdfast.runner.start import resume_job
-from holdfast.store.run_names import format_name
+from holdfast.store.run_folders import format_name
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -89,16 +91,12 @@ def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOpt
 
 def _read_last_seed(spec: Spec) -> int | None:
     """Read the seed of the last run of this file: another seed would create other mutations and fire other faults."""
-    from holdfast.runner.past.last_failed import list_runs
-
     last = next(iter(list_runs(get_runs_folder(spec.file), spec)), None)
     return last.read_manifest().options.seed if last else None
 
 
 def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
     """Select what failed in the last run. If there is nothing, select everything and add a warning."""
-    from holdfast.runner.past.last_failed import find_failed
-
     run, failed = find_failed(get_runs_folder(spec.file), spec, os.environ)
     if not run:
         text = "--lf: no run of this file is stored here; everything is run"
@@ -201,9 +199,14 @@ def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = Non
 
 def report_unwritten(outcome: RunOutcome) -> int:
     """Print reports that could not be written, and return the exit code: not 0 if one is missing."""
-    for trouble in outcome.unwritten:
+    return print_missing(outcome.unwritten, outcome.score.exit_code)
+
+
+def print_missing(missing: Sequence[str], exit_code: int = 0) -> int:
+    """Print why reports are missing, and return the exit code, which is then not 0."""
+    for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
-    return outcome.score.exit_code or (HARNESS if outcome.unwritten else 0)
+    return exit_code or (HARNESS if missing else 0)
 
 
 def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
@@ -299,7 +302,6 @@ def report_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import print_annotations, set_outputs
-    from holdfast.report.wording import format_verdict
 
     score = outcome.score
     print_annotations(outcome.run, os.environ, asked=annotations)

@@ -1,13 +1,16 @@
-"""Output for programs, and the abilities of the user's terminal."""
+"""Output for programs, the problems of a file, and the abilities of the user's terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import Any, TextIO
 
-from holdfast.model.codec import JSON, encode
+from holdfast.model.codec import JSON, encode, to_builtins
+from holdfast.model.spec import Problem
+from holdfast.spec.explain import count_problems, explain
 
 
 def print_document(document: Mapping[str, Any]) -> None:
@@ -33,6 +36,21 @@ def get_width(stream: TextIO) -> int:
     """Return the width of the terminal, or 100 for a pipe."""
     if not stream.isatty():
         return int(os.environ.get("COLUMNS") or 100)
-    from shutil import get_terminal_size
-
     return get_terminal_size((100, 40)).columns
+
+
+def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_json: bool, ran: bool) -> None:
+    """Show all problems, as JSON on stdout or explained on stderr."""
+    if as_json:
+        document = {
+            "score": None,
+            "passed": False,
+            "exit_code": 4,
+            "file": file,
+            "errors": [to_builtins(p) for p in problems if p.severity == "error"],
+            "warnings": [to_builtins(p) for p in problems if p.severity == "warning"],
+        }
+        print_document(document)
+        return
+    print(explain(file, source, problems, color=should_use_color(sys.stderr)), file=sys.stderr)
+    print(count_problems(problems) + ("" if ran else " Nothing was run."), file=sys.stderr)

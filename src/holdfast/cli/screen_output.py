@@ -13,16 +13,15 @@ from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.events import CostEstimated, Event, WarningIssued
 from holdfast.model.spec import Part
 from holdfast.report.calls import describe_estimate
-from holdfast.report.safe import can_show_signs, escape_commands, to_ascii
-from holdfast.report.terminal.paint import get_painter
+from holdfast.report.safe import can_show_signs, escape_commands, get_painter, to_ascii
+from holdfast.report.terminal.progress import Plain
 from holdfast.report.terminal.summary import format_details, format_summary
 from holdfast.report.wording import format_count, format_warning
-from holdfast.runner.job import Job, Listen
+from holdfast.runner.job import Job, Listen, count_planned
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from holdfast.report.terminal.live import Live
-    from holdfast.report.terminal.progress import Plain
     from holdfast.runner.outcome import RunOutcome
 
 
@@ -36,9 +35,9 @@ class Screen:
     def __init__(
         self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False, silent: bool = False
     ) -> None:
-        self._as_json = as_json
-        self._quiet = quiet
-        self._verbose = verbose
+        self.as_json = as_json
+        self.quiet = quiet
+        self.verbose = verbose
         self._silent = silent
         self._signs = can_show_signs(sys.stdout.encoding)
         self._listener: Live | Plain | None = None
@@ -49,7 +48,7 @@ class Screen:
     @property
     def hears_trials(self) -> bool:
         """Whether single trials are shown, not only warnings."""
-        return not (self._as_json or self._silent or self._quiet)
+        return not (self.as_json or self._silent or self.quiet)
 
     def build_listener(self) -> Listen:
         """Return a listener for a run's events. A warning that several runs share is shown once."""
@@ -59,7 +58,7 @@ class Screen:
             if isinstance(event, WarningIssued):
                 self.warn(event.warning)
             elif isinstance(event, CostEstimated):
-                if not (self._silent or self._quiet):
+                if not (self._silent or self.quiet):
                     print(f"cost: {describe_estimate(event.estimate)}", file=sys.stderr, flush=True)
             elif listener is not None:
                 listener(event)
@@ -71,13 +70,11 @@ class Screen:
             from holdfast.report.terminal.live import Live
 
             return Live(sys.stdout, color=terminal.should_use_color(sys.stdout), unicode=self._signs)
-        from holdfast.report.terminal.progress import Plain
-
-        return Plain(sys.stdout, verbose=self._verbose, unicode=self._signs)
+        return Plain(sys.stdout, verbose=self.verbose, unicode=self._signs)
 
     def warn(self, warning: RunWarning) -> None:
         """Print a warning below the failures, or immediately if no failures are shown."""
-        if (warning.ignored and not self._verbose) or not self._is_new(warning):
+        if (warning.ignored and not self.verbose) or not self._is_new(warning):
             return
         if self.hears_trials:
             self._warnings.append(warning)
@@ -104,7 +101,7 @@ class Screen:
         """Print at most three warnings, or all with -v. The report has all of them."""
         held, self._warnings = self._warnings, []
         sys.stdout.flush()
-        most = len(held) if self._verbose or len(held) <= NOTES else NOTES - 1
+        most = len(held) if self.verbose or len(held) <= NOTES else NOTES - 1
         # Document 001 asks for the warning about state whatever else there is to say.
         printed = sorted(held, key=lambda one: one.code != STATEFUL)[:most]
         for warning in printed:
@@ -120,43 +117,36 @@ class Screen:
             self._write(f"\n== {part}\n")
             sys.stdout.flush()
 
-    def print_stored_part(self, part: Part, outcome: RunOutcome) -> None:
-        """Print a part of a stored run as `ci` does, under its heading; nothing if there is nothing to explain."""
-        if self._is_explained(outcome):
-            self.print_heading(part)
-            self.print_part(outcome)
-
-    def _is_explained(self, outcome: RunOutcome) -> bool:
+    def print_part(self, outcome: RunOutcome, heading: Part | None = None) -> None:
+        """Print the failures of a part and its matrix, under its heading; nothing if there is nothing to explain."""
         # The causes of a hunt are among the reasons of the overall verdict.
-        needed = outcome.score.exit_code != 0 or self._verbose
-        return self.hears_trials and needed and outcome.run.part != "hunt"
-
-    def print_part(self, outcome: RunOutcome) -> None:
-        """Print the failures of a part, and its matrix."""
-        if not self._is_explained(outcome):
+        is_needed = outcome.score.exit_code != 0 or self.verbose
+        if not self.hears_trials or not is_needed or outcome.run.part == "hunt":
             return
+        if heading is not None:
+            self.print_heading(heading)
         paint = get_painter(terminal.should_use_color(sys.stdout))
         width = terminal.get_width(sys.stdout)
-        lines = format_details(outcome.run, width, paint, verbose=self._verbose)
+        lines = format_details(outcome.run, width, paint, verbose=self.verbose)
         self._write("\n".join(lines) + "\n")
 
     def finish(self, outcome: RunOutcome) -> None:
         """Print the summary, or the run as JSON."""
-        if self._as_json:
+        if self.as_json:
             from holdfast.report.formats.json import Json
 
             for piece in next(iter(Json().render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
         run = outcome.run
-        if self._listener is not None or self._quiet:  # then warnings have a place of their own
-            run = replace(run, warnings=tuple(one for one in run.warnings if one.ignored and not self._verbose))
+        if self._listener is not None or self.quiet:  # then warnings have a place of their own
+            run = replace(run, warnings=tuple(one for one in run.warnings if one.ignored and not self.verbose))
         text = format_summary(
             run,
             width=terminal.get_width(sys.stdout),
             color=terminal.should_use_color(sys.stdout),
-            verbose=self._verbose,
-            quiet=self._quiet,
+            verbose=self.verbose,
+            quiet=self.quiet,
             most_notes=max(1, NOTES - len(self._warnings)),
         )
         self._write(text)
@@ -168,10 +158,8 @@ class Screen:
 
     def print_dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """Print how many trials would run; for a resumed run, how many are missing."""
-        from holdfast.runner.dry_run import count_planned
-
         plan, counts = job.plan, count_planned(job, rundir)
-        if self._as_json:
+        if self.as_json:
             terminal.print_document({"dry_run": True, "seed": job.spec.seed, **counts})
             return 0
         shape = f"{format_count(len(plan.invariants), 'rule')} × {format_count(len(plan.scenarios), 'scenario')}"

@@ -17,8 +17,8 @@ from holdfast.errors import UsageError
 from holdfast.folders import get_own_folder_of, get_runs_folder
 from holdfast.model.codec import encode
 from holdfast.store.rundir import RunDir
+from holdfast.web.address import is_run_id
 from holdfast.web.opened_page import open_page
-from holdfast.web.run_id import is_run_id
 from holdfast.web.viewer import Viewer
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files as packaged
 from typing import Any
 
+import yaml
 from msgspec import Struct
 
 from holdfast.imports.foreign_task import ForeignTask, TaskEgress, make_invalid_error
@@ -186,8 +187,6 @@ def _format_time(seconds: float) -> str:
 
 
 def _dump_yaml(spec: dict[str, Any]) -> str:
-    import yaml
-
     class Blocks(yaml.SafeDumper):
         """Texts of several lines as they are read."""
 

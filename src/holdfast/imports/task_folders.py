@@ -14,6 +14,7 @@ from holdfast.imports import terminal_bench_task as terminal_bench
 from holdfast.imports.foreign_task import ForeignTask, make_invalid_error
 from holdfast.imports.task_environment import build_environment
 from holdfast.imports.task_files import SPEC, TaskFiles, build_task_files
+from holdfast.spec import check
 
 _READERS = {harbor.MARK: harbor.read_harbor_task, terminal_bench.MARK: terminal_bench.read_terminal_bench_task}
 
@@ -103,8 +104,6 @@ def _write_task(made: TaskFiles, folder: Path) -> None:
 
 
 def _check_spec(path: Path) -> None:
-    from holdfast.spec import check
-
     wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
     if wrong:
         first = wrong[0]

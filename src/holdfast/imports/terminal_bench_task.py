@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
@@ -103,8 +105,6 @@ def _read_map(path: Path) -> dict[str, Any]:
 
 
 def _read_yaml(path: Path) -> Any:
-    import yaml
-
     try:
         return yaml.safe_load(read_text(path))
     except yaml.YAMLError as broken:

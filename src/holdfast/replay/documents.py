@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from collections.abc import Iterator
@@ -211,8 +212,6 @@ def _decompress(path: Path, packed: bytes) -> bytes:
         raise UserError(
             f"{path} is packed with zstd, which this Python cannot read", hint=hint, code="file-unusable"
         ) from missing
-    import io
-
     try:
         return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read(LARGEST_SAMPLE + 1)
     except zstandard.ZstdError as broken:

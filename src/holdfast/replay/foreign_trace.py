@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.model.session import RecordedSession
@@ -124,8 +125,6 @@ def list_tool_uses(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
 
 
 def _decode(answer: str) -> Any:
-    import msgspec
-
     return msgspec.json.decode(answer)
 
 

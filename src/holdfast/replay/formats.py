@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.errors import UserError
 from holdfast.model.session import RecordedSession
 from holdfast.replay.documents import ForeignDocument, read_documents
-from holdfast.replay.foreign_trace import Found, LeftOutTrace
+from holdfast.replay.foreign_trace import NO_INPUT, Found, LeftOutTrace
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.rules.replays import read_sessions
 
@@ -88,8 +88,6 @@ def _filter_readable(
 
 
 def _explain_mismatch(value: Any, format: str) -> str:
-    from holdfast.replay.foreign_trace import NO_INPUT
-
     if format == "jsonl" and isinstance(value, dict):
         return NO_INPUT
     like = next((name for name in _MODULES if _get_reader(name).matches(value)), "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 from msgspec import Struct
 
 from holdfast.errors import UsageError
@@ -42,7 +43,6 @@ class WrittenFiles(Struct, frozen=True):
 
 def dump_session(session: RecordedSession) -> str:
     """Return the session as YAML that reads back as the same session; values that look like keys are masked."""
-    import yaml
 
     class Dumper(yaml.SafeDumper):
         """Writes text that Holdfast and other YAML readers read alike."""
@@ -234,7 +234,5 @@ def _is_right(root: Node, made: str, file: str) -> bool:
 
 
 def _quote_yaml(file: str) -> str:
-    import yaml
-
     text: str = yaml.safe_dump(file, default_flow_style=True, allow_unicode=True, width=float("inf"))
     return text.removesuffix("...\n").strip()

@@ -16,6 +16,7 @@ from holdfast.model.spec import Spec
 from holdfast.reading.file import read_file
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.langsmith import fetch_sessions
 from holdfast.replay.session_file import build_file_name, write_sessions
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.rules.replays import read_sessions
@@ -103,8 +104,6 @@ def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> List
 
 def refresh_source(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
     """Fetches the sessions of a source and replaces its cache with them."""
-    from holdfast.replay.langsmith import fetch_sessions
-
     folder = cache / build_file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
     fresh = fetch_sessions(source, environ, now)
     written = write_sessions(fresh.sessions, folder, force=True)

@@ -30,8 +30,7 @@ from holdfast.replay.trial_session import (
     list_failures,
     list_replies,
 )
-from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.past.stored import load_run
+from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.store.rundir import RunDir
 
 _LARGEST = 512 << 20

@@ -15,9 +15,8 @@ from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.run import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import format_robustness
-from holdfast.report.safe import to_ascii, to_one_line
-from holdfast.report.terminal.paint import Paint, get_painter
-from holdfast.store.run_names import format_name
+from holdfast.report.safe import Paint, get_painter, to_ascii, to_one_line
+from holdfast.store.run_folders import format_name
 
 _COUNTED = "cases-failed"
 """The code of a reason that repeats the count of passes before it: `15 of 24 mutations passed`."""

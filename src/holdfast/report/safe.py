@@ -1,9 +1,11 @@
-"""Makes untrusted text harmless to look at: control codes are shown, never sent."""
+"""Text for a screen: untrusted characters are shown and never sent, widths are counted, and colour is added."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 # These patterns are strings: few runs need them, and `re` caches what it compiles. They cover C0 and C1 controls, bidi
 # overrides, line separators, invisible tags, lone surrogates and non-characters.
@@ -93,3 +95,37 @@ def pad(text: str, room: int, *, centre: bool = False) -> str:
     gap = max(0, room - count_columns(text))
     left = gap // 2 if centre else 0
     return " " * left + text + " " * (gap - left)
+
+
+Paint: TypeAlias = Callable[[str, str], str]
+"""`paint(text, style)`: the text in that style."""
+
+_CODES: Mapping[str, str] = {
+    "pass": "32",
+    "fail": "1;31",
+    "error": "1;35",
+    "unproven": "33",
+    "n/a": "2",
+    "dim": "2",
+    "bold": "1",
+    "PASS": "1;32",
+    "FAIL": "1;31",
+    "ERROR": "1;35",
+    "INTERRUPTED": "1;35",
+    "UNPROVEN": "1;33",
+    "warning": "33",
+}
+
+
+def get_painter(color: bool) -> Paint:
+    """Return a Paint that colours, or one that returns the text unchanged."""
+    return _paint if color else _return_plain
+
+
+def _paint(text: str, style: str) -> str:
+    code = _CODES.get(style)
+    return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
+
+
+def _return_plain(text: str, style: str) -> str:
+    return text

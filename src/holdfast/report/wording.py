@@ -17,10 +17,9 @@ from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS
-from holdfast.report.safe import to_one_line
-from holdfast.report.terminal.paint import Paint
+from holdfast.report.safe import Paint, to_one_line
 from holdfast.spec.references import format_param
-from holdfast.store.run_names import format_name
+from holdfast.store.run_folders import format_name
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample per cell: results may vary, try --replicas 5"

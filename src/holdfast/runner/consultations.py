@@ -1,17 +1,21 @@
-"""Asks models for the rules of a run that need them, while trials wait for the answers."""
+"""The models that Holdfast itself asks: judges of rules, while trials wait for the answers, and simulated users."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from holdfast import plugins
 from holdfast.errors import PluginError, UserError
-from holdfast.folders import JUDGE_CACHE
+from holdfast.folders import JUDGE_CACHE, USER_CACHE
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
+from holdfast.model.task import SimulatedUser, Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import fill_params, get_traits, make_check
@@ -19,7 +23,8 @@ from holdfast.protocols.check import ConsultingCheck
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.judge.consult import Consultation
+    from holdfast.execute.simulated_users import SimulatedUsers
+    from holdfast.judge.consult import Consultation, ModelRole
 
 WAITING = 16
 """Trials consulted concurrently: each holds its observation in memory."""
@@ -41,13 +46,9 @@ class Consultations:
     def open(self) -> None:
         """Call before an agent runs: cache entries that others write from here on are not trusted."""
         if self._asking and self._consultation is None:
-            from holdfast.execute.resolved_spec import resolve_models
-            from holdfast.judge.consult import AdviceCache, Consultation
+            from holdfast.judge.consult import JUDGE
 
-            models = resolve_models(self._spec, self._environ)
-            root = Path(self._spec.path).resolve().parent
-            cache = AdviceCache(self._cache)
-            self._consultation = Consultation(models, self._environ, root, cache, retries=self._spec.retries)
+            self._consultation = _open_consultation(self._spec, self._environ, self._cache, JUDGE)
 
     def needs_model(self, rules: Iterable[Invariant]) -> bool:
         """Whether one of the rules asks a model."""
@@ -70,12 +71,12 @@ class Consultations:
         self.open()
         assert self._consultation is not None
         printed = add_printed_answers(self._spec.agent, observation)
-        heard = {}
+        answers = {}
         for rule in rules:
             check = make_check(fill_params(rule, trial.params) if trial.params else rule)
             known = printed.evidence.get(rule.id)
-            heard[rule.id] = await consult_model(check, printed, control, known, self._consultation)
-        return heard
+            answers[rule.id] = await consult_model(check, printed, control, known, self._consultation)
+        return answers
 
     async def close(self) -> None:
         if self._consultation is not None:
@@ -118,20 +119,11 @@ class Waiting:
 def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, str]) -> None:
     """Raise UserError if a judging model has no key, before the agent is asked."""
     asking = [rule for rule in rules if consults_model(rule)]
-    if not asking:
-        return
-    from holdfast.execute.resolved_spec import resolve_models
-    from holdfast.judge.judges import find_missing_key
-
-    models = resolve_models(spec, environ)
     named = {
         str(fill_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
     }
-    for model, rule in named.items():
-        variable = find_missing_key(models, model, environ)
-        if variable:
-            what = f"rule {rule.id}: the model {model} that judges has no key: {variable} is not set"
-            raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")
+    whose = {model: f"rule {rule.id}: the model {model} that judges" for model, rule in named.items()}
+    _check_keys(spec, environ, whose)
 
 
 def consults_model(rule: Invariant) -> bool:
@@ -143,3 +135,61 @@ def consults_model(rule: Invariant) -> bool:
         return get_traits(rule).asks_model
     except PluginError:
         return False  # it cannot be judged either, and the judge reports that
+
+
+@asynccontextmanager
+async def open_users(
+    spec: Spec, environ: Mapping[str, str], run: RunDir, mask: Callable[[str], str]
+) -> AsyncIterator[SimulatedUsers]:
+    """Open the simulated users of the run. Cache entries that others write from here on are not trusted."""
+    from holdfast.execute.simulated_users import SimulatedUsers
+    from holdfast.judge.consult import PLAYER
+
+    asks = any(user.model for user in _list_users(spec.tasks))
+    consultation = _open_consultation(spec, environ, run.own_folder / USER_CACHE, PLAYER) if asks else None
+    try:
+        yield SimulatedUsers(Path(spec.path).resolve().parent, consultation, mask)
+    finally:
+        if consultation is not None:
+            await consultation.close()
+
+
+def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
+    """Raise UserError if a model that plays a user has no key, before the agent is asked."""
+    models = [user.model for user in _list_users(spec.tasks) if user.model]
+    _check_keys(spec, environ, {model: f"the model {model} that plays the user" for model in models})
+
+
+def _check_keys(spec: Spec, environ: Mapping[str, str], whose: Mapping[str, str]) -> None:
+    """Raise UserError if one of the models has no key; `whose` describes each model by its role."""
+    if not whose:
+        return
+    from holdfast.execute.resolved_spec import resolve_models
+    from holdfast.judge.judges import find_missing_key
+
+    models = resolve_models(spec, environ)
+    for model, description in whose.items():
+        variable = find_missing_key(models, model, environ)
+        if variable:
+            what, hint = (
+                f"{description} has no key: {variable} is not set",
+                f"set {variable}, or describe it in models:",
+            )
+            raise UserError(what, code="model-missing", hint=hint, key="models")
+
+
+def _open_consultation(spec: Spec, environ: Mapping[str, str], cache: Path, role: ModelRole) -> Consultation:
+    from holdfast.execute.resolved_spec import resolve_models
+    from holdfast.judge.consult import AdviceCache, Consultation
+
+    models, root = resolve_models(spec, environ), Path(spec.path).resolve().parent
+    return Consultation(models, environ, root, AdviceCache(cache), retries=spec.retries, role=role)
+
+
+def count_user_calls(task: Task) -> int:
+    """Return the most model calls that one conversation can make without cached replies."""
+    return 0 if task.user is UNSET or not task.user.model else task.max_turns - len(task.turns)
+
+
+def _list_users(tasks: tuple[Task, ...]) -> Iterator[SimulatedUser]:
+    return (task.user for task in tasks if task.user is not UNSET)

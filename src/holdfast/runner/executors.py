@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.model.codes import RunNote
+from holdfast.runner.consultations import open_users
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job
 from holdfast.runner.run_log import RunLog
@@ -30,26 +31,21 @@ async def open_executor(
         return
     keep = intake.kept.open_keeper(intake.masker.mask_text, intake.has_failed)
     world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.warn_trial)
-    site = await open_site(
-        job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models, world=world
-    )
-    users = None
-    try:
+    async with AsyncExitStack() as opened:
+        users = None
         if job.spec.has_users:
-            from holdfast.runner.conversations import Conversations
-
-            users = Conversations(job.spec, job.environ, run)
-            site.users = users.open(intake.masker.mask_text)
+            users = await opened.enter_async_context(open_users(job.spec, job.environ, run, intake.masker.mask_text))
+        site = await open_site(
+            job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models, world=world
+        )
+        opened.push_async_callback(site.close)
+        site.users = users
         site.notes = (*site.notes, *_note_labels(job))
         yield LocalExecutor(site)
         for program in site.list_changed_programs():
             log.warn(
                 "program-changed", f"{program} changed during the run: later trials may have met another version of it"
             )
-    finally:
-        await site.close()
-        if users is not None:
-            await users.close()
 
 
 @asynccontextmanager

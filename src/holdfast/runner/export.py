@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -66,8 +67,6 @@ def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str 
     if "://" not in target:
         _write(Path(target), bodies)
         return None
-    import asyncio
-
     return asyncio.run(_send(_build_url(target), bodies, {**_TYPE, **_read_headers(environ)}))
 
 
@@ -86,8 +85,6 @@ def _write(path: Path, bodies: Iterator[bytes]) -> None:
 
 
 async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
-    import asyncio
-
     from holdfast.agents.http.request import read_url
     from holdfast.http1.client import UpstreamFailed, Upstreams
 

@@ -16,8 +16,8 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.runner.across_trials import Conditions
 from holdfast.runner.bench import Bench
-from holdfast.runner.conditions import Conditions
 from holdfast.runner.consultations import Consultations, Waiting
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.kept import KeptWorlds, has_failed

@@ -24,7 +24,7 @@ from holdfast.runner.agent_files import digest_agent_files
 from holdfast.runner.job import Job, is_trusted
 from holdfast.spec import read_secret_values
 from holdfast.spec.references import PROVIDER_KEYS, find_variables
-from holdfast.store.run_names import list_stored_files
+from holdfast.store.run_folders import list_stored_files
 from holdfast.version import __version__
 
 _LEFT = "the cluster was not left"

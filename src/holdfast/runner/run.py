@@ -16,8 +16,7 @@ from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
 from holdfast.plan import FailFastPlanner, OncePlanner, RoundsPlanner, RunOptions
 from holdfast.processes.scratch import sweep
-from holdfast.runner.called_tools import CalledTools
-from holdfast.runner.calm_answers import CalmAnswers, start_comparison
+from holdfast.runner.across_trials import CalledTools, CalmAnswers, start_comparison
 from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts

@@ -13,8 +13,8 @@ from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
 from holdfast.score.run_totals import estimate_cost
+from holdfast.store.lines import Seal
 from holdfast.store.rundir import RunDir, RunEnd, seal_documents
-from holdfast.store.seals import Seal
 
 if TYPE_CHECKING:
     from holdfast.execute.ray_executor import Workers

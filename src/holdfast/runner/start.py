@@ -7,12 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
-from holdfast.model.codec import RUN_DIRECTORY, digest
+from holdfast.model.codec import RUN_DIRECTORY, create_decoder, digest
 from holdfast.model.codes import RunWarning
-from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import PART_COMMANDS, BuiltText, Invariant, Part, Problem, Spec
+from holdfast.model.task import Task
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
 from holdfast.reading.fields import convert
@@ -21,9 +24,9 @@ from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.spec import LoadOptions, load
 from holdfast.spec.secrecy import mask_source
 from holdfast.store.git_commit import find_commit, is_dirty
-from holdfast.store.part_file import apply_part, write_part
-from holdfast.store.run_names import format_name
-from holdfast.store.rundir import Manifest, RunDir
+from holdfast.store.run_folders import format_name
+from holdfast.store.rundir import Manifest, RunDir, read_json, write_json
+from holdfast.store.seal_check import check
 from holdfast.version import __version__
 
 SHOWN = 5
@@ -129,8 +132,6 @@ def resume_job(
             code="run-changed",
             hint="leave it out, or start a new run",
         )
-    from holdfast.store.seal_check import check
-
     warning = check(run, force=force)
     options = manifest.options.merge_resumed(options)
     run.lock()
@@ -240,3 +241,38 @@ def load_stored_spec(
         if spec.name == path.stem:  # the copy's value: the file sets no other
             spec = replace(spec, name=named.stem)
     return spec, problems
+
+
+_NAME = "part.json"
+
+
+class PartFile(Struct, frozen=True):
+    """The generated tasks, the rules that judge them, and the scenarios of sessions."""
+
+    tasks: tuple[Task, ...]
+    invariants: tuple[Invariant, ...]
+    scenarios: tuple[Scenario, ...]
+
+
+def write_part(run: RunDir, spec: Spec) -> None:
+    """Store what was derived from the spec, if anything was."""
+    if spec.part in ("mutation", "replay"):
+        write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants, spec.scenarios))
+
+
+def apply_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
+    """Return the spec with the tasks, rules and scenarios that the run began with; `own_rules`: with the spec's own
+    rules.
+    """
+    path = run.path / _NAME
+    if not path.is_file():
+        return spec
+    stored = read_json(path, create_decoder(PartFile))
+    if not own_rules:
+        return replace(spec, tasks=stored.tasks, invariants=stored.invariants, scenarios=stored.scenarios)
+    if spec.part == "replay":
+        hint = "replay the sessions again: holdfast replay run -c FILE"
+        raise UsageError(
+            f"run {run.id}: its sessions are judged by the contracts they name", hint=hint, code="run-unusable"
+        )
+    return replace(spec, tasks=stored.tasks, invariants=tuple(rule.with_task_probes() for rule in spec.invariants))

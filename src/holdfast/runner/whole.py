@@ -19,7 +19,7 @@ from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
 from holdfast.score.resilience import HELD, Reason
-from holdfast.store.run_names import format_name
+from holdfast.store.run_folders import format_name
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,8 +48,6 @@ def is_dirty(folder: Path, files: Sequence[str]) -> bool:
 
 def _run_git(folder: Path, *words: str) -> str:
     """Return the output of git; empty if it fails. It takes no lock and starts no file watcher in the repository."""
-    import subprocess
-
     # Variables such as GIT_DIR would make git look at another repository than the one whose commit was read.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *words)

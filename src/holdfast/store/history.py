@@ -17,7 +17,7 @@ from holdfast.folders import get_own_folder_of
 from holdfast.store import history_table
 from holdfast.store.history_table import FILE, NewerFile, begin_transaction, is_damaged, open_database, set_aside
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import PARTS, get_id, list_damaged_runs, list_parts, list_stored_runs
+from holdfast.store.run_folders import PARTS, get_id, list_damaged_runs, list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 

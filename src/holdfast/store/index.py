@@ -13,8 +13,8 @@ from holdfast.model.codec import create_decoder
 from holdfast.model.observation import Observation
 from holdfast.plan import Plan
 from holdfast.store.blobs import unpack
+from holdfast.store.lines import read_records
 from holdfast.store.record import TrialRecord
-from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
 
 _DIGITS = "0123456789abcdef"

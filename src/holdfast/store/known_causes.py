@@ -21,7 +21,7 @@ from holdfast.folders import HUNTS, get_own_folder
 from holdfast.model.codec import FormatNumber, create_decoder, digest, encode, format_too_new
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
-from holdfast.store.record_lines import UNREADABLE
+from holdfast.store.lines import UNREADABLE
 from holdfast.store.rundir import write_json
 
 

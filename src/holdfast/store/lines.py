@@ -1,13 +1,120 @@
-"""Reads and writes files of JSON lines."""
+"""Files of JSON lines: reads, writes and seals them.
+
+An agent without a sandbox has the user's rights: it can write where the run does. While it runs, nothing is judged from
+the files. When it is gone, they are restored to what the run wrote, and sealed. Later changes are detected."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
-from holdfast.store.seals import LOST, PUT_BACK, SIZE, Seal, compute_seal
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import UserError
+
+SIZE = 16
+_READ = 1 << 20
+
+PUT_BACK = "something else wrote to it during the run; it was put back as the run wrote it"
+LOST = "another program changed it during the run; the verdicts hold, but the trials shown may be forged"
+NOT_SEALED = "not sealed: the run was killed or its disk was full, so changes to its files cannot be detected"
+NOT_SEALED_YET = "not sealed yet: the run is still being written, so changes to its files cannot be detected"
+
+
+class Seal(Struct, frozen=True):
+    """A file as the run wrote it."""
+
+    lines: int
+    digest: str
+
+
+def compute_seal(path: Path) -> Seal | None:
+    """Return the seal for a file's current content; None if it does not exist."""
+    if not path.is_file():
+        return None
+    digest, lines = blake2b(digest_size=SIZE), 0
+    with open(path, "rb") as file:
+        while data := file.read(_READ):
+            digest.update(data)
+            lines += data.count(b"\n")
+    return Seal(lines, digest.hexdigest())
+
+
+MEND_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+_LINES = 1 << 16
+"""Bytes of lines read together, about."""
+
+T = TypeVar("T")
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Return every complete line; a torn last one is dropped."""
+    return (line for _, lines in _read_blocks(path) for line in lines)
+
+
+def read_records(
+    path: Path, decode: Callable[[bytes], T], decode_lines: Callable[[bytes], Sequence[T]]
+) -> Iterator[tuple[int, T]]:
+    """Yield every record, with the offset of its line; UserError names a line that is not a record."""
+    number = 1
+    for start, lines in _read_blocks(path):
+        starts = accumulate(map(len, lines), initial=start)
+        decoded = _decode_block(lines, decode_lines)
+        if decoded is not None:
+            yield from zip(starts, decoded, strict=False)  # starts has one more entry: where the next block begins
+        else:
+            yield from zip(starts, _decode_each(lines, decode, path, number), strict=False)
+        number += len(lines)
+
+
+def build_unreadable_error(where: str, broken: Exception, hint: str) -> UserError:
+    """Return the error for a position that Holdfast did not write; the user has to fix it."""
+    return UserError(f"{where}: not a record of a run: {broken}", hint=hint, code="run-damaged")
+
+
+def _read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield blocks of complete lines, each with the offset of its first line."""
+    if not path.is_file():  # reading a pipe at this path would never end
+        return
+    start = 0
+    with open(path, "rb") as file:
+        while lines := file.readlines(_LINES):
+            torn = not lines[-1].endswith(b"\n")
+            if torn:
+                lines.pop()
+            if lines:
+                yield start, lines
+            if torn:  # the writer may have continued since: the rest of that line is not a line
+                return
+            start += sum(map(len, lines))
+
+
+def _decode_block(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
+    """Return the records of the lines, if each is one: Holdfast writes exactly one record per line."""
+    block = b"".join(lines)
+    ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
+    if not ours:
+        return None
+    try:
+        decoded = decode_lines(block)
+    except UNREADABLE:
+        return None
+    return decoded if len(decoded) == len(lines) else None
+
+
+def _decode_each(lines: list[bytes], decode: Callable[[bytes], T], path: Path, number: int) -> Iterator[T]:
+    for at, line in enumerate(lines, number):
+        try:
+            yield decode(line)
+        except UNREADABLE as broken:
+            raise build_unreadable_error(f"{path}:{at}", broken, MEND_LINE) from broken
+
 
 _BLOCK = 1 << 16
 
@@ -44,7 +151,6 @@ class LineReader:
         os.close(self._fd)
 
 
-_READ = 1 << 20
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 

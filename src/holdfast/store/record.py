@@ -18,13 +18,10 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
-from holdfast.store.audits import read_details, store_audit
 from holdfast.store.blobs import pack, unpack, unpack_lines
-from holdfast.store.lines import JsonLines, LineReader
-from holdfast.store.record_lines import read_records
+from holdfast.store.lines import JsonLines, LineReader, Seal, read_records
 from holdfast.store.rundir import RunDir
-from holdfast.store.seals import Seal
-from holdfast.store.traces import Traces
+from holdfast.store.traces import Traces, read_details, store_audit
 
 
 class StoredAnswer(Struct, frozen=True, omit_defaults=True):

@@ -15,10 +15,10 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import LazySequence, Plan
 from holdfast.score import Tally
-from holdfast.store.lines import LineReader
+from holdfast.store.lines import LineReader, read_records
 from holdfast.store.record import StoredObservations, read_trials
-from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
+from holdfast.store.stored_trials import IdTable
 
 _verdicts = create_decoder(Verdict)
 
@@ -86,8 +86,6 @@ class _StoredReading:
     """The trials of a plan by index, and the progress of each."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally) -> None:
-        from holdfast.store.id_table import IdTable
-
         self._plan = plan
         self._tally = tally
         self._ids = IdTable(trial.id for trial in plan.trials)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,10 +30,8 @@ from holdfast.model.codes import RunNote, RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions
-from holdfast.store.record_lines import UNREADABLE, build_unreadable_error
-from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import PARTS, find_run, get_id, get_single_run, list_parts
-from holdfast.store.seals import SIZE, Seal, compute_seal
+from holdfast.store.lines import SIZE, UNREADABLE, Seal, build_unreadable_error, compute_seal
+from holdfast.store.run_folders import PARTS, find_run, get_id, get_single_run, is_written, list_parts
 
 _MEND_FILE = "someone or the agent changed it: fix it, or start a new run"
 
@@ -223,8 +222,6 @@ class RunDir:
         self.unlock()
         if any(p.stat().st_size for p in self.path.glob("observations-*.jsonl")):
             return
-        import shutil
-
         shutil.rmtree(self.path)
 
     def write_manifest(self, manifest: Manifest) -> None:

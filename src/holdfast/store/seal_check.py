@@ -7,10 +7,9 @@ from shlex import quote
 
 from holdfast.errors import UserError
 from holdfast.model.spec import get_run_command
-from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import format_name
+from holdfast.store.lines import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
+from holdfast.store.run_folders import format_name, is_written
 from holdfast.store.rundir import HUNT, MAP, RunDir, RunEnd, list_record_files
-from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
 
 
 def check(run: RunDir, *, force: bool = False) -> str:

@@ -16,12 +16,12 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
-from holdfast.store.audits import read_details
 from holdfast.store.blobs import unpack, unpack_lines
 from holdfast.store.index import RunIndex
+from holdfast.store.lines import MEND_LINE, UNREADABLE, build_unreadable_error, read_records
 from holdfast.store.record import TrialRecord, read_scenarios, read_trials, read_verdicts
-from holdfast.store.record_lines import MEND_LINE, UNREADABLE, build_unreadable_error, read_records
 from holdfast.store.rundir import RunDir
+from holdfast.store.traces import read_details
 
 
 class RecordsInMemory:

@@ -1,4 +1,6 @@
-"""The trace of a trial in its own file, one event per line, written as it happens."""
+"""The trace and the audit log of a trial, each in its own file, one event per line.
+
+A trace is written as it happens, an audit log when the trial has ended."""
 
 from __future__ import annotations
 
@@ -6,24 +8,26 @@ import os
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import create_decoder, encode
+from holdfast.model.codec import LazyDecoder, create_decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
-from holdfast.store.lines import write_all
-from holdfast.store.record_lines import read_lines
+from holdfast.model.world import AuditEvent
+from holdfast.store.lines import SIZE, read_lines, write_all
 from holdfast.store.rundir import RunDir
-from holdfast.store.seals import SIZE
 
 SETTLED_KEPT = 10_000
 """Ended trials that are remembered: an event may arrive just after its trial."""
-LOST = "the trace of this trial is missing from the run's traces, or damaged"
+TRACE_LOST = "the trace of this trial is missing from the run's traces, or damaged"
+AUDIT_LOST = "the audit log of this trial is missing from the run's folder, or damaged"
 
 _HEX = frozenset("0123456789abcdef")
-_events = create_decoder(TraceEvent)
-_AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_traced, _audited = create_decoder(TraceEvent), create_decoder(AuditEvent)
+_AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+T = TypeVar("T")
 
 
 class TraceSeal:
@@ -93,7 +97,7 @@ class Traces:
 
     def _create(self, trial: str) -> int:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        return os.open(get_trace_file(self._folder, trial), _AFRESH, 0o600)
+        return os.open(get_event_file(self._folder, trial), _AFRESH | os.O_APPEND, 0o600)
 
     def _close(self, trial: str) -> TraceSeal:
         """Close the trial's file and return what was written to it."""
@@ -108,27 +112,57 @@ def is_id(trial: str) -> bool:
     return bool(trial) and _HEX.issuperset(trial)
 
 
-def get_trace_file(folder: Path, trial: str) -> Path:
-    """Return the path of a trial's trace in the run's folder of traces."""
+def get_event_file(folder: Path, trial: str) -> Path:
+    """Return the path of a trial's events in the run's folder of traces, or of audit logs."""
     return folder / f"{trial}.jsonl"
 
 
-def add_trace(run: RunDir, observation: Observation) -> Observation:
-    """Return the observation with its trace; one without its complete trace may not be judged."""
-    if not observation.events:
+def store_audit(run: RunDir, observation: Observation) -> Observation:
+    """Return the observation to store: its complete audit log is in the file, and only its length is here."""
+    if not observation.audit or not is_id(observation.trial):
         return observation
+    data = b"".join(encode(event) + b"\n" for event in observation.audit)
+    folder = run.path / "audit"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(get_event_file(folder, observation.trial), _AFRESH, 0o600)
     try:
-        events = tuple(sorted(map(_events.decode, _read_lines(run, observation)), key=lambda event: event.ts))
-    except (OSError, ValueError, RecursionError):
-        events = ()
-    if len(events) != observation.events:
-        return replace(observation, events=0, events_digest="", error=observation.error or LOST)
-    return replace(observation, trace=events, events=0, events_digest="")
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+    digest = blake2b(data, digest_size=SIZE).hexdigest()
+    return replace(observation, audit=(), audited=len(observation.audit), audited_digest=digest)
 
 
-def _read_lines(run: RunDir, observation: Observation) -> list[bytes]:
-    """Return the lines of the trial's trace file; none if the file was changed."""
+def read_details(run: RunDir, observation: Observation) -> Observation:
+    """Return the observation with its trace and audit log; an incomplete one may not be judged."""
+    if observation.events:
+        trace = _read_events(run, observation, "traces", observation.events_digest, _traced, observation.events)
+        error = "" if len(trace) == observation.events else TRACE_LOST
+        ordered = tuple(sorted(trace, key=lambda event: event.ts)) if not error else ()
+        observation = replace(observation, trace=ordered, events=0, events_digest="", error=observation.error or error)
+    if observation.audited:
+        audit = _read_events(run, observation, "audit", observation.audited_digest, _audited, observation.audited)
+        error = "" if len(audit) == observation.audited else AUDIT_LOST
+        observation = replace(
+            observation,
+            audit=audit if not error else (),
+            audited=0,
+            audited_digest="",
+            error=observation.error or error,
+        )
+    return observation
+
+
+def _read_events(
+    run: RunDir, observation: Observation, folder: str, digest: str, decoder: LazyDecoder[T], count: int
+) -> tuple[T, ...]:
+    """Return the events in a trial's file; none if the file is missing or not as the run wrote it."""
     if not is_id(observation.trial):
-        return []
-    lines = list(islice(read_lines(get_trace_file(run.path / "traces", observation.trial)), observation.events + 1))
-    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == observation.events_digest else []
+        return ()
+    try:
+        lines = list(islice(read_lines(get_event_file(run.path / folder, observation.trial)), count + 1))
+        if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() != digest:
+            return ()
+        return tuple(map(decoder.decode, lines))
+    except (OSError, ValueError, RecursionError):
+        return ()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import overload
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.run import CellRow, TracedTrial, TrialRow
-from holdfast.model.score import Cell
+from holdfast.model.run import CaseRow, CellRow, ReplicaRow, TracedTrial, TrialRow
+from holdfast.model.score import Case, Cell
 from holdfast.model.spec import PART_COMMANDS, Part
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import Plan
+from holdfast.plan import LazySequence, Plan
 from holdfast.score import Tally
+from holdfast.score.composite import UNMET
 from holdfast.spec.references import interpolate
 from holdfast.store.planned import PlannedTrials
 from holdfast.store.rundir import RunDir
@@ -257,3 +260,29 @@ def build_run_command(
     if backend is not None:
         words += ["--backend", shlex.quote(backend)]
     return " ".join(words)
+
+
+def build_case_rows(files: Files, cases: Sequence[Case]) -> Sequence[CaseRow]:
+    """Return every case of a run in plan order. Its trials are read one by one: an audit log may be long."""
+
+    def build_row(number: int) -> CaseRow:
+        case = cases[number]
+        read = partial(_read_replica, files, case)
+        return CaseRow(case, LazySequence(read, range(len(case.replicas))))
+
+    return LazySequence(build_row, range(len(cases)))
+
+
+def _read_replica(files: Files, case: Case, number: int) -> ReplicaRow:
+    replica = case.replicas[number]
+    traced = files.read_trial(replica.trial)
+    prompt = interpolate(traced.trial.task.prompt, traced.trial.params)
+    verdicts = tuple(_mark_unproven(verdict, case) for verdict in traced.verdicts)
+    return ReplicaRow(replica, prompt, traced.seen, verdicts, files.format_command(replica.trial))
+
+
+def _mark_unproven(verdict: Verdict, case: Case) -> Verdict:
+    """Return the verdict in its case: a rule that passed without meeting its fault is unproven, as in its cell."""
+    if verdict.outcome != "pass" or verdict.invariant not in case.unmet:
+        return verdict
+    return replace(verdict, outcome="unproven", score=0.0, reason=UNMET.reason, code=UNMET.code, key=())

@@ -15,15 +15,13 @@ from holdfast.report.page.trial import build_running_trial, build_trial
 from holdfast.report.page.values import encode_json
 from holdfast.runner.past.history import SEVERAL, read_past_run
 from holdfast.runner.whole import read_overall
-from holdfast.store.run_names import get_run_folder
+from holdfast.store.run_folders import get_run_folder
 from holdfast.store.rundir import RunDir
-from holdfast.web.address_query import AddressQuery
+from holdfast.web.address import AddressQuery, is_trial_id, split_id
 from holdfast.web.compare_document import compare_document
 from holdfast.web.listing import build_listing, build_run_row, build_trend
 from holdfast.web.notes import read_text
-from holdfast.web.opened_runs import NotFound, OpenedRun
-from holdfast.web.project import Project
-from holdfast.web.run_id import is_trial_id, split_id
+from holdfast.web.opened_runs import NotFound, OpenedRun, Project
 from holdfast.web.search import LEAST, search
 from holdfast.web.web_reply import WebReply, build_json_reply, build_refusal
 

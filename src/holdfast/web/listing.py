@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.report.terminal.trend import build_trends
+from holdfast.report.terminal.past_runs import build_trends
 from holdfast.report.wording import VERDICTS
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
-from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import get_run_folder
-from holdfast.web.address_query import AddressQuery
+from holdfast.store.run_folders import get_run_folder, is_written
+from holdfast.web.address import AddressQuery
 from holdfast.web.notes import KeptNote
-from holdfast.web.project import Project
+from holdfast.web.opened_runs import Project
 
 RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 

@@ -28,13 +28,12 @@ from holdfast.report.page.cells import mark_unfinished
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
-from holdfast.store.audits import read_details
 from holdfast.store.blobs import unpack
+from holdfast.store.lines import read_lines
 from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import TrialRecord
-from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir, RunEnd
-from holdfast.store.traces import get_trace_file, is_id
+from holdfast.store.traces import get_event_file, is_id, read_details
 from holdfast.web.file_tail import FileReplaced, FileTail
 
 UNDER_WAY = 20
@@ -229,7 +228,7 @@ class LiveRun:
     def read_calls(self, id: str) -> list[TraceEvent]:
         """Return the calls of a running trial so far."""
         try:
-            lines = list(read_lines(get_trace_file(self._run.path / "traces", id)))
+            lines = list(read_lines(get_event_file(self._run.path / "traces", id)))
         except OSError:
             return []
         events = (_decode(_events.decode, line) for line in lines)

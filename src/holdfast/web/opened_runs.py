@@ -1,4 +1,4 @@
-"""A cache of opened runs, valid until their files change."""
+"""A project in the viewer: its list of runs, its notes, and opened runs that are valid until their files change."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.errors import UserError
-from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.past.stored import load_run
-from holdfast.store.run_names import get_run_folder, is_damaged, is_run
+from holdfast.folders import get_own_folder_of
+from holdfast.runner.outcome import RunOutcome, load_run
+from holdfast.store.run_folders import get_run_folder, is_damaged, is_run
 from holdfast.store.rundir import RunDir, is_in_progress, list_record_files
+from holdfast.web.address import is_run_id
 from holdfast.web.live_run import LiveRun
-from holdfast.web.run_id import is_run_id
+from holdfast.web.notes import Notes
+from holdfast.web.run_list import RunList, TellChanged
 
 KEPT = 6
 """Cached runs: one of 100,000 cells takes about 50 MB."""
@@ -134,3 +136,23 @@ def build_stamp(run: RunDir) -> tuple[object, ...]:
         except OSError:
             stamp.append((path.name, None))
     return tuple(stamp)
+
+
+class Project:
+    """The runs of one folder, while somebody looks at them."""
+
+    def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: TellChanged = lambda ids: None) -> None:
+        self.runs = runs.absolute()
+        self.environ = environ
+        self.notes = Notes(get_own_folder_of(self.runs))
+        self.list = RunList(self.runs, changed=changed)
+        self.opened = OpenedRuns(self.runs, environ)
+
+    @property
+    def name(self) -> str:
+        """The name of the project's folder."""
+        return get_own_folder_of(self.runs.resolve()).parent.name
+
+    def close(self) -> None:
+        self.list.close()
+        self.opened.close()

@@ -18,8 +18,7 @@ from holdfast.runner.past.history import SEVERAL, open_history
 from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import get_run_folder, list_parts
+from holdfast.store.run_folders import get_run_folder, is_written, list_parts
 
 GLANCE_S = 0.5
 """Seconds between quick checks: the folder itself, and runs that have not ended."""

@@ -20,8 +20,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.report.page.values import to_utf16_span
 from holdfast.report.wording import format_head
 from holdfast.store.blobs import unpack
+from holdfast.store.lines import read_lines
 from holdfast.store.record import TrialRecord
-from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir
 from holdfast.web.notes import KeptNote
 

@@ -16,9 +16,8 @@ from weakref import WeakKeyDictionary
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.web.api import Api
 from holdfast.web.event_hub import EventHub, Listening
-from holdfast.web.project import Project
-from holdfast.web.static_files import read_static_file
-from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, build_refusal, create_token
+from holdfast.web.opened_runs import Project
+from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, build_refusal, create_token, read_static_file
 
 
 class DaemonWorkers(Executor):

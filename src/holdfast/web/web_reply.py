@@ -1,4 +1,4 @@
-"""Replies of the viewer, and its access control: only the holder of the token is let in."""
+"""The gate and the replies of the viewer: refusals, JSON, and the files of the page by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.http1.heads import RequestHead
+from holdfast.model.codec import digest
+from holdfast.report.page.html import BUNDLE, build_shell
 from holdfast.report.page.values import encode_json
 
 JSON = "application/json; charset=utf-8"
@@ -91,3 +93,30 @@ class Gate(Struct, frozen=True):
 def _is_data_request(rest: str) -> bool:
     """Whether it requests data; a link to the page itself may be followed from anywhere."""
     return rest.partition("?")[0] != ""
+
+
+BELOW = "static/"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+FILES = ("page.css", "page.js", "icon.svg")
+"""By name: a requested name is looked up here, and is never a path."""
+_HEAD = f"""<title>Holdfast</title>
+<link rel="icon" href="{BELOW}icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="{BELOW}page.css">"""
+_MAIN = "<noscript><p>This page needs scripts. The report.html of each run can be read without.</p></noscript>"
+
+
+def read_static_file(name: str) -> WebReply | None:
+    """Return a file of the page; None if there is none with that name."""
+    if not name:
+        body, suffix = f'<script src="{BELOW}page.js"></script>'.join(build_shell(_HEAD, _MAIN)).encode(), ".html"
+    elif name.startswith(BELOW) and name.removeprefix(BELOW) in FILES:
+        path = BUNDLE / name.removeprefix(BELOW)
+        body, suffix = path.read_bytes(), path.suffix
+    else:
+        return None
+    return WebReply(200, body, TYPES[suffix], etag=f'"{digest(body, 12)}"')

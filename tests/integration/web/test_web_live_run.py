@@ -18,7 +18,7 @@ from web_kit import ViewerClient, make_project, viewing, wait_until
 from golden_words import Golden
 from holdfast.cli.main import run
 from holdfast.report.page.cells import build_matrix
-from holdfast.runner.past.stored import load_run
+from holdfast.runner.outcome import load_run
 from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.web.live_run import LiveRun
 

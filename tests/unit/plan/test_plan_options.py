@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.cli.contract import run
 from holdfast.cli.options import build_run_options
+from holdfast.cli.run import run
 from holdfast.plan import RunOptions, Select
 from holdfast.plan.options import SETTLED, VERDICT
 from holdfast.plan.select import Shard

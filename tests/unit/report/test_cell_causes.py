@@ -17,8 +17,8 @@ from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown
 from holdfast.report.formats.sarif import build_document
 from holdfast.report.page.causes import build_causes
+from holdfast.report.safe import get_painter
 from holdfast.report.terminal.failures import explain_cell
-from holdfast.report.terminal.paint import get_painter
 from holdfast.report.terminal.summary import format_details
 
 RULE = INVARIANTS[0].id

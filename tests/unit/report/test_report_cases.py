@@ -10,7 +10,7 @@ from holdfast.model.run import CaseRow, ReplicaRow
 from holdfast.model.score import Case, Replica
 from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.report.cases import RuleFacts
-from holdfast.report.terminal.case_blocks import explain_case
+from holdfast.report.terminal.failures import explain_case
 from holdfast.score.composite import GATE_NOT_FULL
 
 

@@ -4,9 +4,8 @@ from report_sample import cell, large, sample
 
 from example_counts import examples
 from golden_words import Golden
-from holdfast.report.safe import count_columns
+from holdfast.report.safe import count_columns, get_painter
 from holdfast.report.terminal.matrix import MAX_ROWS, Face, Grid, build_face, build_grid, draw
-from holdfast.report.terminal.paint import get_painter
 
 BARE = get_painter(False)
 

@@ -23,8 +23,8 @@ from holdfast.model.spec import Invariant
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report.page import inlined
 from holdfast.report.page.html import Html
+from holdfast.report.page.hunt import build_map
 from holdfast.report.page.inlined import DocumentPack
-from holdfast.report.page.map import build_map
 from holdfast.report.page.trial import DEED, list_file_changes
 from holdfast.report.page.values import ITEMS, TEXT, fit_value, shorten_value
 from page_documents import documents

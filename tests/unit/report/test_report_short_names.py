@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.report.safe import count_columns
+from holdfast.report.safe import count_columns, get_painter
 from holdfast.report.short_names import join_names, shorten_names
 from holdfast.report.terminal.matrix import Grid, draw
-from holdfast.report.terminal.paint import get_painter
 
 PREFIX = "checkout-with-three-items-"
 NAMES = st.lists(

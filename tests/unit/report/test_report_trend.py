@@ -6,9 +6,8 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.verdict import Outcome
-from holdfast.report.terminal.paint import get_painter
-from holdfast.report.terminal.run_table import format_table
-from holdfast.report.terminal.trend import build_trends, format_trend
+from holdfast.report.safe import get_painter
+from holdfast.report.terminal.past_runs import build_trends, format_table, format_trend
 from holdfast.store.past_run import PastCell, PastRun
 
 PLAIN = get_painter(False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.terminal.paint import get_painter
+from holdfast.report.safe import get_painter
 from holdfast.report.terminal.trial_story import build_timeline, format_story
 
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.trace import TraceEvent
-from holdfast.runner.called_tools import CalledTools
+from holdfast.runner.across_trials import CalledTools
 
 
 def warned(rule: Invariant, *called: str) -> list[str]:

@@ -10,7 +10,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
-from holdfast.runner.calm_answers import CalmAnswers
+from holdfast.runner.across_trials import CalmAnswers
 
 
 class OneCalm:

@@ -6,7 +6,7 @@ from golden_words import Golden
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import RecordedUse
 from holdfast.model.world import Isolation
-from holdfast.runner.conditions import DIFFERS, SESSION_NOTES, Conditions
+from holdfast.runner.across_trials import DIFFERS, SESSION_NOTES, Conditions
 from planes_kit import answer, replay
 
 

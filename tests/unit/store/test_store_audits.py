@@ -10,10 +10,10 @@ import pytest
 from holdfast.model.observation import ForbiddenResult, Observation, Turn
 from holdfast.model.world import AuditEvent, Evidence, Isolation
 from holdfast.secrets.masker import MASK, Masker
-from holdfast.store.audits import LOST
 from holdfast.store.blobs import LIMIT
 from holdfast.store.record import RunRecord, read_observations
 from holdfast.store.rundir import RunDir
+from holdfast.store.traces import AUDIT_LOST
 
 ID = "0123456789ab"
 AUDIT = (
@@ -63,7 +63,7 @@ def test_a_log_that_was_touched_is_an_error_and_not_judged_on(tmp_path: Path, da
     else:
         file.write_text(file.read_text() * 2)
     (found,) = read_observations(run)
-    assert (found.error, found.audit) == (LOST, ())
+    assert (found.error, found.audit) == (AUDIT_LOST, ())
 
 
 def test_long_evidence_is_a_blob(tmp_path: Path) -> None:

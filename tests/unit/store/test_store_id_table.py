@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.store.id_table import IdTable
+from holdfast.store.stored_trials import IdTable
 
 ids = st.lists(st.sampled_from(["%012x" % (n * 0x9E3779B97F4A % 2**48) for n in range(40)]), max_size=80)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Recording, RequestChange, Task, Variation
-from holdfast.store.part_file import apply_part, write_part
+from holdfast.runner.start import apply_part, write_part
 from holdfast.store.rundir import RunDir
 
 TASKS = (

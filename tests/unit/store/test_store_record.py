@@ -12,6 +12,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.store.lines import compute_seal
 from holdfast.store.record import (
     GROUP,
     RunRecord,
@@ -22,7 +23,6 @@ from holdfast.store.record import (
     read_verdicts,
 )
 from holdfast.store.rundir import RunDir, list_record_files
-from holdfast.store.seals import compute_seal
 
 CALM = Scenario("calm")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from error_code import has_code
 from holdfast.errors import UserError
 from holdfast.model.codec import create_decoder, encode
-from holdfast.store.record_lines import read_lines, read_records
+from holdfast.store.lines import read_lines, read_records
 
 ROW = create_decoder(dict[str, int])
 ONE_LINE_TOO_MANY_AND_ONE_TOO_FEW = (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import run_locks
-from holdfast.store.run_locks import is_written
+from holdfast.store import run_folders
+from holdfast.store.run_folders import is_written
 from holdfast.store.rundir import RunDir
 
 HOLDER = """
@@ -26,7 +26,7 @@ time.sleep(60)
 @pytest.fixture(params=["the kernel's table", "no such table"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if request.param == "no such table":
-        monkeypatch.setattr(run_locks, "LOCKS", tmp_path / "none")
+        monkeypatch.setattr(run_folders, "LOCKS", tmp_path / "none")
 
 
 def test_a_run_is_written_until_its_process_is_killed(tmp_path: Path, way: None) -> None:
@@ -65,4 +65,4 @@ def test_the_table_has_only_exclusive_locks_of_that_file(tmp_path: Path) -> None
         (f"1: -> FLOCK  ADVISORY  WRITE 7 {device}:{inode} 0 EOF", False),
         ("", False),
     ):
-        assert run_locks._is_listed(line, about) is held, line
+        assert run_folders._is_listed(line, about) is held, line

@@ -17,7 +17,7 @@ from holdfast.model.codes import RunWarning
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
-from holdfast.store.lines import JsonLines
+from holdfast.store.lines import LOST, NOT_SEALED, PUT_BACK, JsonLines, compute_seal
 from holdfast.store.record import RunRecord, read_observations
 from holdfast.store.rundir import (
     Manifest,
@@ -29,7 +29,6 @@ from holdfast.store.rundir import (
     write_json,
 )
 from holdfast.store.seal_check import check
-from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, compute_seal
 
 OURS = (b'{"a":1}', b'{"b":2}', b'{"c":3}')
 WHOLE = b"".join(line + b"\n" for line in OURS)

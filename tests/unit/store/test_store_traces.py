@@ -13,7 +13,7 @@ from holdfast.model.trace import Cost, TraceEvent
 from holdfast.secrets.masker import Masker
 from holdfast.store.record import RunRecord, read_observations
 from holdfast.store.rundir import RunDir
-from holdfast.store.traces import LOST
+from holdfast.store.traces import TRACE_LOST
 
 ID = "0123456789ab"
 EVENTS = (
@@ -88,9 +88,9 @@ def test_a_torn_trace_of_a_trial_that_is_run_again_is_replaced(run: RunDir) -> N
 def test_a_lost_or_damaged_trace_is_an_error_never_a_guess(run: RunDir, damage: bytes) -> None:
     record(run, SEEN, *EVENTS)
     (run.path / "traces" / f"{ID}.jsonl").write_bytes(damage)
-    assert stored(run).error == LOST
+    assert stored(run).error == TRACE_LOST
     (run.path / "traces" / f"{ID}.jsonl").unlink()
-    assert stored(run).error == LOST
+    assert stored(run).error == TRACE_LOST
 
 
 def test_an_inline_agents_events_stay_in_the_observation(run: RunDir) -> None:
@@ -109,7 +109,7 @@ def test_a_name_that_is_no_id_leads_nowhere(run: RunDir, id: str) -> None:
     assert stored(run).trace == EVENTS
     forged = b'{"trial":"%s","events":2}\n' % id.encode()
     (run.path / "observations-0.jsonl").write_bytes(forged)
-    assert stored(run).error == LOST
+    assert stored(run).error == TRACE_LOST
 
 
 def test_a_link_in_the_place_of_a_trace_is_not_followed(run: RunDir, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_secret_is_masked_in_events_and_words_of_ours_are_not() -> None:
 
 
 def test_an_event_that_comes_after_its_trial_was_stored_destroys_nothing(run: RunDir) -> None:
-    from holdfast.store.traces import Traces, add_trace
+    from holdfast.store.traces import Traces, read_details
 
     traces = Traces(run)
     for event in EVENTS:
@@ -138,4 +138,4 @@ def test_an_event_that_comes_after_its_trial_was_stored_destroys_nothing(run: Ru
     kept = traces.finish(SEEN)
     traces.write(ID, EVENTS[0])
     traces.close()
-    assert add_trace(run, kept).trace == EVENTS
+    assert read_details(run, kept).trace == EVENTS

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.web.address import is_run_id, is_trial_id, split_id
 from holdfast.web.file_tail import FileReplaced, FileTail
 from holdfast.web.opened_page import open_page
-from holdfast.web.run_id import is_run_id, is_trial_id, split_id
 from holdfast.web.viewer import DaemonWorkers
 
 

@@ -14,8 +14,8 @@ from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Scor
 from holdfast.model.world import Isolation
 from holdfast.report import standards
 from holdfast.report.cases import build_reproducer, get_outcome, get_replica_outcome
-from holdfast.report.causes.cause_json import build_entries
-from holdfast.report.formats.json_stream import encode_pieces
+from holdfast.report.causes.cause_words import build_entries
+from holdfast.report.formats.files import encode_pieces
 from holdfast.report.wording import has_cells
 from holdfast.score.overall import has_passed
 from holdfast.score.run_totals import compute_spent

@@ -14,7 +14,7 @@ from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Invariant
 from holdfast.model.standards import StandardEntry
-from holdfast.report.formats.json_stream import encode_pieces
+from holdfast.report.formats.files import encode_pieces
 from holdfast.report.formats.line_remarks import LineRemark, get_level, list_remarks
 from holdfast.report.safe import to_one_line
 from holdfast.version import __version__

@@ -14,9 +14,13 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
-from holdfast.report.formats.files import get_reporter, get_suffix, write_atomically
+from holdfast.report.causes.cause_words import build_entries
+from holdfast.report.formats.files import encode_pieces, get_reporter, get_suffix, write_atomically
+from holdfast.report.formats.json import build_document
 from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown
+from holdfast.report.formats.sarif import build_whole_document
+from holdfast.report.page.html import render_overall_page
 from holdfast.report.safe import to_one_line
 
 Runs = Mapping[Part, Run]
@@ -53,8 +57,6 @@ def write_whole(whole: Overall, runs: Runs, path: Path, *, home: Path) -> str:
 def _render(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".html":
-        from holdfast.report.page.html import render_overall_page
-
         return render_overall_page(_link_pages(whole, os.path.relpath(home, path.parent)), runs)
     if suffix == ".json":
         return _render_json(whole, runs)
@@ -64,8 +66,6 @@ def _render(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
 
 
 def _write_folder(whole: Overall, runs: Runs, folder: Path) -> None:
-    from holdfast.report.page.html import render_overall_page
-
     folder.mkdir(parents=True, exist_ok=True)
     for part, run in runs.items():
         for name in plugins.BUILT_IN["reporters"]:
@@ -86,10 +86,6 @@ def _link_pages(whole: Overall, home: str) -> Overall:
 
 def _render_json(overall: Overall, runs: Runs) -> Iterator[bytes]:
     """Yield the overall score, then each part with all of its details."""
-    from holdfast.report.causes.cause_json import build_entries
-    from holdfast.report.formats.json import build_document
-    from holdfast.report.formats.json_stream import encode_pieces
-
     whole = words.build_document(overall)
     whole["causes"] = (cause for run in runs.values() for cause in build_entries(run))
     for part, run in runs.items():
@@ -144,8 +140,5 @@ def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
 
 def _render_sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """Yield one log with a SARIF run for each part, and one for the overall verdict."""
-    from holdfast.report.formats.json_stream import encode_pieces
-    from holdfast.report.formats.sarif import build_whole_document
-
     yield from encode_pieces(build_whole_document(whole, runs.values()))
     yield b"\n"

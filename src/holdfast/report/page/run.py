@@ -62,8 +62,10 @@ def _build_hunt(run: Run) -> dict[str, Any]:
     """Return the causes and the coverage of a hunt, and the map of its calls; nothing for other runs."""
     if not run.hunt and not run.map:
         return {}
-    from holdfast.report.page.hunt import build_hunt  # only for hunts: it imports the search
-    from holdfast.report.page.map import build_map
+    from holdfast.report.page.hunt import (
+        build_hunt,  # only for hunts: it imports the search
+        build_map,
+    )
 
     bare = {"has_matrix": False, "judged": "", "one_sample": ""}
     document = build_hunt(run.hunt, run.spec_path) if run.hunt else bare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import unified_diff
 from pathlib import Path
 from shlex import join, quote
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +20,7 @@ from holdfast.report import standards, wording
 from holdfast.report.page.values import cut, fit_value, shorten_value, to_utf16_span
 from holdfast.score.run_totals import compute_spent
 from holdfast.spec.references import interpolate
-from holdfast.store.run_names import format_name
+from holdfast.store.run_folders import format_name
 
 
 class Bounds(NamedTuple):
@@ -323,7 +324,5 @@ def _build_diff(path: str, before: str | None, after: str | None) -> str:
     """Return the difference as `diff -u` shows it; empty if neither side is known."""
     if (before is None and after is None) or len(before or "") + len(after or "") > DIFFED:
         return ""
-    from difflib import unified_diff
-
     old, new = ((text or "").splitlines() for text in (before, after))
     return "\n".join(unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.report.safe import to_one_line
-from holdfast.report.terminal.paint import Paint
+from holdfast.report.safe import Paint, to_one_line
 from holdfast.report.wording import format_count
 from holdfast.score.comparison import Comparison, RuleComparison
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.codec import to_builtins
-from holdfast.report.safe import count_columns, pad, to_ascii, to_one_line
-from holdfast.report.terminal.paint import Paint, get_painter
+from holdfast.report.safe import Paint, count_columns, get_painter, pad, to_ascii, to_one_line
 from holdfast.report.wording import SIGNS, format_count
 
 Attempt: TypeAlias = Literal["ok", "not", "n/a", "unproven"]

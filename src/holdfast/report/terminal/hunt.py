@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from holdfast.hunt.fault_map import FaultMap, MapCoverage
 from holdfast.hunt.outcomes import Count
 from holdfast.hunt.points import format_site
@@ -162,8 +164,6 @@ def format_map_coverage(count: MapCoverage) -> str:
 
 def dump_scenarios(scenarios: Iterable[Mapping[str, Any]]) -> str:
     """Entries of a chaos_matrix."""
-    import yaml  # most hunts find nothing to write
-
     # JSON has no shared values: YAML would write an anchor, which is missing where only a later scenario is pasted.
     plain = json.loads(json.dumps(list(scenarios)))
     return str(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True, width=200))

@@ -7,9 +7,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from holdfast.model.events import Event, RunEnded, RunStarted
-from holdfast.report.safe import shorten, to_ascii, to_one_line
+from holdfast.report.safe import get_painter, shorten, to_ascii, to_one_line
 from holdfast.report.terminal.matrix import draw, fits_screen
-from holdfast.report.terminal.paint import get_painter
 from holdfast.report.terminal.progress import Progress
 
 if TYPE_CHECKING:

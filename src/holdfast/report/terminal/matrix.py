@@ -9,9 +9,8 @@ from msgspec import Struct, field
 
 from holdfast.model.run import Run
 from holdfast.model.score import Cell
-from holdfast.report.safe import count_columns, make_visible, pad, shorten
+from holdfast.report.safe import Paint, count_columns, make_visible, pad, shorten
 from holdfast.report.short_names import shorten_names
-from holdfast.report.terminal.paint import Paint
 from holdfast.report.wording import SIGNS, format_column, format_count, format_tally, is_to_come
 
 MAX_ROWS = 40

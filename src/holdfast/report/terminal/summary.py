@@ -10,11 +10,11 @@ from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.causes import cause_words
 from holdfast.report.causes.cell_causes import Cause, group_cells, has_cause
 from holdfast.report.facts import list_cell_facts
-from holdfast.report.safe import count_columns, to_ascii, to_one_line
+from holdfast.report.safe import Paint, count_columns, get_painter, to_ascii, to_one_line
 from holdfast.report.short_names import join_names
+from holdfast.report.terminal import failures
 from holdfast.report.terminal.failures import LABEL, SHOWN, format_cell, format_facts, format_title, list_unexplained
 from holdfast.report.terminal.matrix import build_grid, draw
-from holdfast.report.terminal.paint import Paint, get_painter
 
 NOTES = 3
 """Lines of notes below the verdict; `-v` shows all of them."""
@@ -50,15 +50,13 @@ def format_details(run: Run, width: int, paint: Paint, *, verbose: bool = False)
     """Return a block for each cause, then the matrix and the table of cases."""
     lines: list[str] = []
     if run.by_cases:
-        from holdfast.report.terminal import case_blocks
-
-        lines += case_blocks.format_blocks(run, width, paint, verbose=verbose)
+        lines += failures.format_blocks(run, width, paint, verbose=verbose)
     if any(list_unexplained(run)):
         lines += _format_blocks(run, width, paint, verbose)
     if wording.has_matrix(run):
         drawn = draw(build_grid(run), width, paint)
         lines += drawn if drawn and not drawn[-1] else [*drawn, ""]
-    if run.by_cases and (table := case_blocks.format_table(run, width, paint)):
+    if run.by_cases and (table := failures.format_table(run, width, paint)):
         lines += [*table, ""]
     return lines
 
@@ -133,9 +131,7 @@ def _list_failed_names(run: Run, width: int, paint: Paint) -> Iterator[str]:
         for one in group_cells(run, list_unexplained(run))
     ]
     if run.by_cases:
-        from holdfast.report.terminal import case_blocks
-
-        names = [*case_blocks.format_titles(run, width, paint), *names]
+        names = [*failures.format_titles(run, width, paint), *names]
     yield from islice(names, _FAILED_NAMES)
     if len(names) > _FAILED_NAMES:
         yield f"and {len(names) - _FAILED_NAMES} more"

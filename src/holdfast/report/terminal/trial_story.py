@@ -11,8 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.report.safe import count_columns, make_visible, pad, shorten, to_one_line
-from holdfast.report.terminal.paint import Paint
+from holdfast.report.safe import Paint, count_columns, make_visible, pad, shorten, to_one_line
 from holdfast.report.wording import SIGNS, TROUBLE, format_count
 
 _LANES = {"llm": "model", "tool_result": "result", "db_write": "sql", "file_write": "file", "http_call": "http"}

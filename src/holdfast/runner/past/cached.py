@@ -10,7 +10,9 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator
+from importlib.metadata import distributions
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +28,7 @@ from holdfast.runner.job import Job
 from holdfast.spec.explain import read_source
 from holdfast.spec.references import find_variables
 from holdfast.spec.secrecy import iter_scalars
-from holdfast.store.run_names import list_parts, list_stored_runs
+from holdfast.store.run_folders import list_parts, list_stored_runs
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
@@ -223,16 +225,11 @@ def _build_stamp(path: Path) -> str:
 
 
 def _list_packages() -> list[str]:
-    from importlib.metadata import distributions
-
     return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions()})
 
 
 def _find_editable() -> list[Path]:
     """List the folders of editable installs, whose version does not identify their content."""
-    from importlib.metadata import distributions
-    from urllib.parse import unquote, urlsplit
-
     folders = set()
     for one in distributions():
         try:

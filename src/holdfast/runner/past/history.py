@@ -18,8 +18,7 @@ from holdfast.plan.select import EVERYTHING
 from holdfast.report.cases import format_head
 from holdfast.report.cases import get_outcome as case_outcome
 from holdfast.report.wording import format_column
-from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.past.stored import load_run
+from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.runner.whole import OVERALL, read_overall
 from holdfast.store.history import History, Indexing, Tell, open_index
 from holdfast.store.history_table import FILE

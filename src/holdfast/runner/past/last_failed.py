@@ -16,9 +16,9 @@ from holdfast.plan.matrix import select_case_rules
 from holdfast.plan.select import EVERYTHING, FailedTask, build_failed_task
 from holdfast.report.cases import format_head
 from holdfast.report.decisive import Decisive
-from holdfast.runner.past.stored import load_run
+from holdfast.runner.outcome import load_run
 from holdfast.store.record import read_trials, read_verdicts
-from holdfast.store.run_names import list_parts, list_stored_runs
+from holdfast.store.run_folders import list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir, list_verdict_files
 from holdfast.store.seal_check import check
 

@@ -13,21 +13,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
+from holdfast.folders import shorten_path
 from holdfast.model.codec import create_decoder
 from holdfast.model.codes import RunNote
 from holdfast.model.run import PartResult
 from holdfast.model.spec import Part, get_run_command
 from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard
-from holdfast.runner.outcome import shorten_path
 from holdfast.runner.whole import read_overall
 from holdfast.store.blobs import TrialName
+from holdfast.store.lines import compute_seal, read_lines
 from holdfast.store.record import read_trial
-from holdfast.store.record_lines import read_lines
-from holdfast.store.run_names import PARTS
+from holdfast.store.run_folders import PARTS
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, list_record_files
 from holdfast.store.seal_check import check
-from holdfast.store.seals import compute_seal
 
 DEEPEST = 5
 """How deep to look for shards: a CI artifact has `.holdfast/runs/0001` in a folder."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
+from holdfast.folders import shorten_path
 from holdfast.judge import Judge
 from holdfast.model.codec import digest, encode_canonical, encode_lines
 from holdfast.model.codes import RunNote
@@ -27,7 +28,7 @@ from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.serving import EVERY_RULE
 from holdfast.runner.consultations import WAITING, Consultations
 from holdfast.runner.job import format_spec_warnings, refuse_unrunnable
-from holdfast.runner.outcome import RunOutcome, conclude, shorten_path
+from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.past.stored_plan import StoredPlan
 from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally

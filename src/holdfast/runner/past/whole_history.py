@@ -8,11 +8,13 @@ from pathlib import Path
 from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.spec import Spec
 from holdfast.report.wording import format_count
+from holdfast.runner.past.comparison import compare_runs
+from holdfast.runner.past.history import find_regressions, open_history
 from holdfast.runner.whole import read_overall
 from holdfast.score.comparison import RuleComparison
 from holdfast.score.resilience import BROKEN, INTERRUPTED, VIOLATED, Reason
 from holdfast.store.past_run import Regression
-from holdfast.store.run_names import NEWEST, list_stored_runs
+from holdfast.store.run_folders import NEWEST, list_stored_runs
 from holdfast.store.rundir import RunDir
 
 SHOWN = 5
@@ -57,8 +59,6 @@ def _is_comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
 
 def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
     """Return the rules that got worse since the baseline, which decide the verdict, and notes."""
-    from holdfast.runner.past.comparison import compare_runs
-
     try:
         comparison = compare_runs(baseline, whole, environ=environ)
     except HoldfastError as refused:
@@ -120,8 +120,6 @@ def _format_since(one: Regression) -> str:
 
 def describe_regressions(runs: Path, ids: Sequence[str]) -> list[str]:
     """Describe rules that passed in the last good run of a part and fail now, with the commit at which that began."""
-    from holdfast.runner.past.history import find_regressions, open_history
-
     notes: list[str] = []
     try:
         with open_history(runs, notes.append) as past:

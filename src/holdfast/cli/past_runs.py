@@ -1,27 +1,73 @@
-"""holdfast trend"""
+"""holdfast runs | trend | compare: what earlier runs say, without showing one in full."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.cli import screen
 from holdfast.cli.screen import print_document
 from holdfast.errors import UsageError
-from holdfast.folders import get_runs_folder
-from holdfast.report.terminal.paint import get_painter
-from holdfast.report.terminal.run_table import shorten_path
-from holdfast.report.terminal.trend import Trend, build_trends, format_trend
+from holdfast.folders import get_runs_folder, shorten_path
+from holdfast.report.safe import can_show_signs, get_painter, to_ascii
+from holdfast.report.terminal.comparison import build_document, format_comparison
+from holdfast.report.terminal.past_runs import Trend, build_trends, format_table, format_trend
+from holdfast.runner.past.comparison import compare_runs
 from holdfast.runner.past.history import open_history
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import list_stored_runs
+from holdfast.store.run_folders import get_run_folder, is_written, list_stored_runs
+from holdfast.store.rundir import RunDir
+
+
+@click.command(name="runs")
+@shared.runs_option
+@click.option("-n", "count", type=click.IntRange(1), default=20, metavar="N", help="Number of runs.", show_default=True)
+@shared.as_json
+def runs_command(count: int, as_json: bool) -> int:
+    """List the stored runs, the newest first.
+
+    \b
+      holdfast runs
+      holdfast runs -n 5 --json
+    """
+    with open_history(get_runs_folder(), shared.warn) as found:
+        runs = found.read_runs()
+    ids = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
+    listed = [_update_state(run) for run in runs if run.id.partition("/")[0] in ids]
+    if as_json:
+        rows = [{name: value for name, value in asdict(run).items() if name != "cells"} for run in listed]
+        print_document({"runs": rows})
+        return 0
+    if not runs:
+        print(f"no run is stored in {get_runs_folder()}")
+        return 0
+    shared.show_lines(
+        format_table(_sort_runs(listed), screen.get_width(sys.stdout), get_painter(screen.should_use_color(sys.stdout)))
+    )
+    more = len({run.id.partition("/")[0] for run in runs}) - len(ids)
+    if more:
+        print(f"{more} more: holdfast runs -n {more + len(ids)}")
+    return 0
+
+
+def _update_state(run: PastRun) -> PastRun:
+    """Set the state of a run that has not ended: running or killed. The history does not store that."""
+    if not run.is_unended:
+        return run
+    return replace(run, state="running" if is_written(get_run_folder(get_runs_folder(), run.id)) else "killed")
+
+
+def _sort_runs(runs: list[PastRun]) -> list[PastRun]:
+    """Sort the runs newest first, each run before its parts."""
+    return sorted(runs, key=lambda run: (-run.order[0], run.order[1]))
 
 
 @click.command(name="trend")
@@ -32,7 +78,7 @@ from holdfast.store.run_names import list_stored_runs
 @click.option("--rule", metavar="ID", help="Show this rule in every scenario, even if nothing changed.")
 @click.option("-n", "count", type=click.IntRange(1), default=30, metavar="N", help="Number of runs.", show_default=True)
 @shared.as_json
-def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> int:
+def trend_command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> int:
     """Show the scores of one file's runs over time, and the rules that went from pass to fail or back.
 
     \b
@@ -110,3 +156,29 @@ def _show_json(made: Sequence[Trend], rule: str | None) -> None:
         for trend in made
     ]
     print_document({"spec": made[0].spec, "parts": parts})
+
+
+@click.command(name="compare")
+@shared.runs_option
+@click.argument("before", shell_complete=shared.complete_from("runs"))
+@click.argument("after", shell_complete=shared.complete_from("runs"))
+@shared.as_json
+@click.option("--exit-code", "exits", is_flag=True, help="Exit 1 if a rule got worse.")
+def compare_command(before: str, after: str, as_json: bool, exits: bool) -> int:
+    """Compare two stored runs rule by rule, on the trials that both have.
+
+    A rule is worse or better only if the difference is significant at 5 %, corrected for the number of rules.
+
+    \b
+      holdfast compare 0003 0007
+      holdfast compare 0003 latest --exit-code
+    """
+    comparison = compare_runs(
+        RunDir.find(get_runs_folder(), before), RunDir.find(get_runs_folder(), after), environ=os.environ
+    )
+    if as_json:
+        print_document(build_document(comparison))
+    else:
+        text = "\n".join(format_comparison(comparison, get_painter(screen.should_use_color(sys.stdout)))) + "\n"
+        sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else to_ascii(text))
+    return int(exits and bool(comparison.select_rules("worse")))
