@@ -224,6 +224,7 @@ def _build_spec(
         family = next(family.name for family in FAMILIES.values() if family.plane == one.plane)
         scenario.setdefault(family, []).append(one)
     rules = [{"id": f"{_RULE}-{number}", "check": one} for number, one in enumerate(checks)]
+    # One scenario in one trial that serves every rule: what a test asks of the agent happens once, whatever it checks.
     contract = {
         "name": "a test",
         "isolation": "scenario",

@@ -89,6 +89,8 @@ class Builder:
     def _build_reference(self, value: Any, path: str) -> str:
         """`module:attribute` of a function that a new process can import; otherwise its name in this process."""
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
+        # A trial's process imports the agent by name. That works only if the name leads back to this very object: a
+        # decorated or nested function, or one of a notebook, has a name that leads elsewhere.
         if module and module != "__main__" and _find_attribute(module, name) is value:
             return f"{module}:{name}"
         if not self._inline:

@@ -26,8 +26,9 @@ from holdfast.errors import UsageError
 from holdfast.model.spec import Part
 from holdfast.report.causes.cause_words import build_entries
 from holdfast.report.formats.whole_files import check_output, render_markdown, select_failed, write_whole
-from holdfast.report.overall import build_document, format_summary, format_verdict
+from holdfast.report.overall import build_document, format_summary
 from holdfast.report.safe import can_show_signs, to_one_line
+from holdfast.report.wording import format_verdict
 from holdfast.runner.outcome import RunOutcome
 from holdfast.store.rundir import RunDir
 
@@ -145,11 +146,8 @@ def ci_command(
     for path in outputs:
         check_output(path)
     if cached and resume is not None:
-        raise UsageError(
-            "--cached and --resume cannot be combined",
-            hint="--resume runs the trials that are left",
-            code="options-conflict",
-        )
+        hint = "--resume runs the trials that are left"
+        raise UsageError("--cached and --resume cannot be combined", hint=hint, code="options-conflict")
     options = shared.build_run_options(part="ci", **given)
     plan = plan_whole(config, options, resume, force, warn=shared.check_options, baseline=baseline)
     screen, report = Screen(as_json=as_json, quiet=quiet, verbose=verbose), not no_report

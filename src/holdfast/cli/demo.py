@@ -31,9 +31,8 @@ from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.model.run import Overall
 from holdfast.model.score import Cell
 from holdfast.plan import RunOptions
-from holdfast.report.overall import format_verdict
 from holdfast.report.safe import can_show_signs, to_ascii
-from holdfast.report.wording import format_number
+from holdfast.report.wording import format_number, format_verdict
 
 _SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."

@@ -105,6 +105,8 @@ def write_causes(path: Path, found: HuntResult) -> None:
     new = [cause.scenario for cause in found.causes if cause.id not in names]
     if not new:
         return
+    # The new scenarios are appended as text, so comments and layout of the file stay. The result counts only if it
+    # reads back as the old list followed by the new entries.
     before = path.read_text("utf-8").rstrip() + "\n" if there else "chaos_matrix:\n"
     text = before + _format_scenarios(new)
     try:

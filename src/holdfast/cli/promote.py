@@ -34,6 +34,7 @@ from holdfast.replay.session_file import add_session, write_sessions
 from holdfast.replay.session_list import ListedSessions, read_path
 from holdfast.replay.stored_run import read_run_sessions, read_stored_trial
 from holdfast.replay.trial_session import list_failed_rules
+from holdfast.report.formats.files import write_atomically
 from holdfast.report.safe import to_one_line
 from holdfast.runner.outcome import RunOutcome
 from holdfast.spec.rules.rules import is_state_rule
@@ -160,6 +161,8 @@ def _compare_failures(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
 ) -> PromotionRefusal | None:
     """Compare the replay with the trial: return how its failure differs, or None if it failed in the same way."""
+    # From the clearest difference to the finest: it could not run; a rule was not judged; a rule held; it failed for
+    # another reason; a fault missed its call; it ended differently. The first one found is reported.
     now = next(one for one in outcome.cells.read_traced() if one.trial.kind == "contract")
     again, case = list_failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
@@ -261,7 +264,5 @@ def _add_session(spec: Path, session: Path, *, by_hand: bool) -> None:
     elif made == text:
         print(f"{shorten_path(spec)} names it already")
     else:
-        temporary = spec.with_name(spec.name + ".new")
-        temporary.write_bytes(made.encode())
-        temporary.replace(spec)
+        write_atomically(spec, [made.encode()])
         print(f"{shorten_path(spec)}: added to replays.sessions")

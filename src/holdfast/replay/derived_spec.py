@@ -138,6 +138,7 @@ def _applies(rule: Invariant, session: RecordedSession) -> bool:
 
     A session made from a trial records its faults, so its other failures do not count.
     """
+    # A trace of another tool shows that a tool failed, but not why: for `when` that is a fault on some tool.
     weather = _build_scenario(session)
     if session.has_failures and session.seed is None:
         weather = replace(weather, injections=(*weather.injections, _FAILURE))

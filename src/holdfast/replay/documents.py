@@ -192,6 +192,8 @@ def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
         local = file.read(_LOCAL)
         if len(local) < _LOCAL or not local.startswith(SIGNATURE):
             raise zipfile.BadZipFile("no entry is where the list says")
+        # The local header has its own lengths of the name and of an extra field, which may differ from those in the
+        # archive's list: the data begins after both.
         file.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)
         packed = file.read(min(info.compress_size, LARGEST_SAMPLE))
     return _decompress(path, packed)

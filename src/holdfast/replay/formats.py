@@ -109,6 +109,8 @@ def _choose_format(path: Path, format: TraceFormat | None) -> str:
         count += 1
         if format in (None, "holdfast") and _is_ours(path, one):
             return "holdfast"
+        # Each record votes for the first format that fits it, from the most to the least specific: nearly every object
+        # could be a transcript.
         counts.update(islice((name for name, reader in readers.items() if reader.matches(one.value)), 1))
     if not count:
         raise UserError(f"{path}: none of its lines is valid JSON: {unreadable}", hint=_HINT, code="trace-unreadable")

@@ -21,6 +21,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.node import Node, parse_plain
 from holdfast.reading.tree import parse
+from holdfast.report.formats.files import write_atomically
 from holdfast.secrets.spelling import KEY_SHAPED
 from holdfast.spec.rules.fault_entry import write_faults
 
@@ -77,9 +78,7 @@ def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: 
     folder.mkdir(parents=True, exist_ok=True)
     written = [path for path in texts if path not in unchanged]
     for path in written:
-        temporary = path.with_name(path.name + ".new")
-        temporary.write_bytes(texts[path].encode())
-        temporary.replace(path)
+        write_atomically(path, [texts[path].encode()])
     return WrittenFiles(tuple(written), tuple(unchanged))
 
 
@@ -211,6 +210,8 @@ def _append_entry(lines: list[str], listed: Node, entry: str) -> str | None:
     dash = lines[last.line - 1].find("-")
     if dash < 0 or lines[last.line - 1][:dash].strip():
         return None
+    # The new item goes below the last line that belongs to the list: deeper than its dash, or a comment or blank line
+    # between such lines.
     at = last.line
     for number in range(last.line, len(lines)):
         line = lines[number]

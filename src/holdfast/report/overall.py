@@ -8,8 +8,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from msgspec.structs import replace
-
 from holdfast.model.codec import JSON
 from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.run import Overall, PartResult
@@ -22,22 +20,16 @@ _COUNTED = "cases-failed"
 """The code of a reason that repeats the count of passes before it: `15 of 24 mutations passed`."""
 _WARNINGS = 3
 """Lines of warnings below the verdict."""
-_SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
-
-
-def format_verdict(whole: Overall) -> str:
-    """Return the verdict in one word; a shard without failures has no verdict of its own."""
-    return "SHARD" if whole.shard and not whole.exit_code else wording.VERDICTS.get(whole.exit_code, "ERROR")
 
 
 def format_word(part: PartResult, whole: Overall) -> str:
     """Return a part's verdict in one word."""
-    return format_verdict(replace(whole, exit_code=part.exit_code)) if part.ran else "not run"
+    return wording.format_exit_code(part.exit_code, is_shard=bool(whole.shard)) if part.ran else "not run"
 
 
 def get_sign(part: PartResult, whole: Overall) -> str:
     """Return the sign of a part's verdict."""
-    return _SIGNS.get(format_word(part, whole), "!")
+    return wording.VERDICT_SIGNS.get(format_word(part, whole), "!") if part.ran else "–"
 
 
 def format_score(part: PartResult) -> str:
@@ -121,7 +113,7 @@ def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning
 
 def _format_verdict_line(whole: Overall, paint: Paint, page: str) -> str:
     """`FAIL  overall 46.67 · contract: 2 critical cells failed`."""
-    word_shown = format_verdict(whole)
+    word_shown = wording.format_verdict(whole)
     resume = quote(format_name(Path(page).parent)) if page else whole.run
     parts = (
         paint(format_headline(whole), "bold"),
@@ -194,7 +186,7 @@ def format_markdown(whole: Overall) -> str:
     from holdfast.report.formats.markdown import escape_inline
 
     bold = format_headline(whole)
-    title = f"## {format_verdict(whole)}: {escape_inline(whole.name or whole.spec_path)}"
+    title = f"## {wording.format_verdict(whole)}: {escape_inline(whole.name or whole.spec_path)}"
     lines = [title, "", f"**{escape_inline(bold[:1].upper() + bold[1:])}**", ""]
     head, *body = build_rows(whole)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]

@@ -72,6 +72,8 @@ def count_columns(text: str) -> int:
 
 
 def _count_char_columns(char: str) -> int:
+    # A combining mark is drawn over the character before it, and an East Asian wide character takes two columns. A
+    # zero-width joiner and a variation selector only change how their neighbours look.
     if unicodedata.combining(char) or char in "\u200d\ufe0f":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

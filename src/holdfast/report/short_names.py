@@ -21,6 +21,8 @@ def shorten_names(names: Iterable[str], room: int) -> dict[str, str]:
     open_ = _accept_unique(spelled, str, short, room)
     if not open_:
         return short
+    # From the most readable cut to the least: at the end, in the middle, before the first difference within a group,
+    # and finally a number. Each step leaves the names that it made unique alone.
     for cut in (shorten, shorten_middle):
         open_ = _accept_unique(open_, partial(cut, room=room), short, room)
     for group in _group_by_prefix(open_, room):

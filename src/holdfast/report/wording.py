@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import FaultMet
-from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.run import CellRow, Overall, Run, TrialRow
 from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS
@@ -33,7 +33,9 @@ TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
 _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _MOST_HATS = 10
-VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+_VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}
+VERDICT_SIGNS: Mapping[str, str] = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
+"""The signs of verdicts; all others, which are harness errors and interrupts, get a !."""
 
 
 def format_running(paint: Paint) -> str:
@@ -41,11 +43,14 @@ def format_running(paint: Paint) -> str:
     return f"{paint('RUNNING', 'bold')}   another process is writing it   ·   holdfast view follows it"
 
 
-def format_verdict(score: Score) -> str:
-    """Return the run's verdict in one word; a shard without failures has no verdict of its own."""
-    if score.shard and not score.exit_code:
-        return "SHARD"
-    return VERDICTS.get(score.exit_code, "ERROR")
+def format_verdict(result: Score | Overall) -> str:
+    """Return the verdict of a run, or of all parts of one, in one word."""
+    return format_exit_code(result.exit_code, is_shard=bool(result.shard))
+
+
+def format_exit_code(exit_code: int, *, is_shard: bool) -> str:
+    """Return the verdict behind an exit code in one word; a shard without failures has no verdict of its own."""
+    return "SHARD" if is_shard and not exit_code else _VERDICTS.get(exit_code, "ERROR")
 
 
 def get_verdict_sign(score: Score) -> str:

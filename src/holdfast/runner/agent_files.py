@@ -19,6 +19,8 @@ LARGE = 16 << 20
 for each run.
 """
 _Folders = tuple[Path, ...]
+# Imports are found by a pattern and not by parsing: a file that needs another Python, or is broken, must count, too. A
+# name too many does no harm, because only existing local files are added.
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]+)"
     rb"|import[ \t]+(?P<modules>[^\n#;]+))"

@@ -32,6 +32,7 @@ async def open_executor(
     keep = intake.kept.open_keeper(intake.masker.mask_text, intake.has_failed)
     world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.warn_trial)
     async with AsyncExitStack() as opened:
+        # Closed in reverse order: the site, whose trials ask the users, ends before the users do.
         users = None
         if job.spec.has_users:
             users = await opened.enter_async_context(open_users(job.spec, job.environ, run, intake.masker.mask_text))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.errors import UsageError
+from holdfast.report.formats.files import write_atomically
 from holdfast.report.formats.otlp import build_requests
 from holdfast.runner.outcome import RunOutcome
 
@@ -71,17 +71,11 @@ def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str 
 
 
 def _write(path: Path, bodies: Iterator[bytes]) -> None:
-    """Write one request per line to a temporary file, then rename it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write one request per line, completely or not at all."""
     try:
-        with open(temporary, "wb") as file:
-            for body in bodies:
-                file.write(body + b"\n")
-        temporary.replace(path)
+        write_atomically(path, (body + b"\n" for body in bodies))
     except OSError as refused:
         raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:

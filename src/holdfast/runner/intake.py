@@ -210,6 +210,7 @@ class Intake:
             return True
         observation = make_storable(observation)  # the form in which it will be stored
         verdicts = self._bench.judge(trial, observation)
+        # These verdicts are final unless the observation still changes: `_judge` compares it with this one.
         self._foreseen[trial.id] = observation, verdicts
         return has_failed(observation, verdicts)
 

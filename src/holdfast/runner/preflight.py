@@ -68,28 +68,35 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
         warn("agent-page", PAGE)
     if turn is not None and turn.ending == "http_error" and (wrong := _REFUSALS.get(turn.status or 0)):
         warn("request-refused", f"the agent refused the first request, without any fault: {turn.detail}. Check {wrong}")
-    died = turn is not None and turn.ending in _DIED
-    unread = list_unread_models(first.calls)
-    for place in unread:
-        why = "which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace"
-        warn("model-unread", f"{place}, {why}")
-    if spec.agent.gateway and not first.trace and not died:
-        warn("gateway-unused", f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    elif (
-        not died
-        and _is_model_expected(spec)
-        and not unread
-        and not any(name.startswith("llm:") for name in first.calls)
-    ):
-        warn("model-not-asked", NO_MODEL)
+    _warn_about_models(first, spec, warn)
     for program in first.missing_programs:
         warn("program-missing", _explain_missing(program))
+    # The same question twice, without faults: an agent that answers differently either remembers the first question or
+    # samples. Which of the two is unknown, so its trials run one at a time.
     if can_leak(spec):
         second = await _ask(executor, trial)
         if not second.error and _list_answers(first) != _list_answers(second):
             warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
             executor.use_one_slot()
     return first
+
+
+def _warn_about_models(first: Observation, spec: Spec, warn: Callable[[str, str], None]) -> None:
+    """Warn if the agent's model calls did not go through the gateway, or cannot be read there."""
+    has_died = bool(first.turns) and first.turns[-1].ending in _DIED
+    unread = list_unread_models(first.calls)
+    for place in unread:
+        why = "which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace"
+        warn("model-unread", f"{place}, {why}")
+    if spec.agent.gateway and not first.trace and not has_died:
+        warn("gateway-unused", f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
+    elif (
+        not has_died
+        and _is_model_expected(spec)
+        and not unread
+        and not any(name.startswith("llm:") for name in first.calls)
+    ):
+        warn("model-not-asked", NO_MODEL)
 
 
 def _explain_missing(program: str) -> str:

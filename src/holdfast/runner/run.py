@@ -48,11 +48,8 @@ class Budget:
         """The option that ended the run; empty if none has."""
 
     def limit_trials(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """Return the trials that the budget allows."""
-        limits = (self._options.max_trials, self._options.max_cost, self._options.max_time_s)
-        return iter(trials) if limits == (None, None, None) else self._count_trials(iter(trials))
-
-    def _count_trials(self, feed: Iterator[Trial]) -> Iterator[Trial]:
+        """Yield the trials that the budget allows."""
+        feed = iter(trials)
         while not self.is_used_up():
             trial = next(feed, None)
             if trial is None:
@@ -96,6 +93,8 @@ class RunInProgress:
         complete = False
         with self._interrupts as interrupts:
             try:
+                # A resumed run is written again, so its old seal goes first: killed from here on, it counts as unsealed
+                # and not as forged. Then what is stored is added up, and only the rest is asked.
                 self.log.remove_seal()
                 stored = replay_verdicts(self.run, self.job.plan, self.intake.tally)
                 complete = await interrupts.run_to_end(self._run_executor(stored))

@@ -188,7 +188,10 @@ def _get_part(manifest: Manifest) -> Part:
 
 
 def _find_spec_copy(run: RunDir, manifest: Manifest) -> Path:
-    """Return the run's copy of the spec; if that lacks secrets, the original file, provided it is unchanged."""
+    """Return the run's copy of the spec; if that lacks secrets, the original file, provided it is unchanged.
+
+    Raise UserError if there is no copy.
+    """
     original = manifest.original
     if (
         manifest.masked
@@ -197,7 +200,12 @@ def _find_spec_copy(run: RunDir, manifest: Manifest) -> Path:
         and digest(original.read_bytes(), 16) == manifest.spec_digest
     ):
         return original
-    return run.path / "spec.yaml"
+    copy = run.path / "spec.yaml"
+    if not copy.is_file():
+        what = f"run {run.id}: its own copy of the spec, {copy}, is missing or not a file"
+        hint = f"restore it (it was made from {manifest.original}), or run it again"
+        raise UserError(what, code="run-unusable", hint=hint)
+    return copy
 
 
 def load_stored_spec(
@@ -216,10 +224,6 @@ def load_stored_spec(
     code; `config` is then the file of that code.
     """
     path = config or _find_spec_copy(run, manifest)
-    if config is None and not path.is_file():
-        what = f"run {run.id}: its own copy of the spec, {path}, is missing or not a file"
-        hint = f"restore it (it was made from {manifest.original}), or run it again"
-        raise UserError(what, code="run-unusable", hint=hint)
     if config is None and manifest.built:
         built = BuiltText(path.read_text(encoding="utf-8"), manifest.built)
         path = Path(manifest.spec_path)

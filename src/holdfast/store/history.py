@@ -63,6 +63,7 @@ class History:
         stale = [
             _StaleRun(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _build_stamp(path))
         ]
+        # The newest first: somebody who watches a rebuild looks for the last run, not for the first.
         stale.reverse()
         gone = [id for id in known if id not in there]
         if gone:

@@ -63,6 +63,8 @@ class TrialNumbers:
 
     def _find_slot(self, key: int) -> int:
         """Return the slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
+        # Open addressing with linear probing: a taken slot sends the key to the next one. The table is never more than
+        # half full, so a free slot always ends the search.
         keys, mask = self._keys, self._mask
         at = key & mask
         while (stored := keys[at]) and stored != key:

@@ -97,6 +97,8 @@ def _read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 def _decode_block(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
     """Return the records of the lines, if each is one: Holdfast writes exactly one record per line."""
+    # Decoding a block is faster than decoding its lines, but it would accept two objects on one line. Counting the
+    # borders between objects excludes that. Any doubt leads to the slow way, which names the line.
     block = b"".join(lines)
     ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
     if not ours:
@@ -184,6 +186,8 @@ class JsonLines:
         written = os.write(self._fd, data)
         if written != size:
             write_all(self._fd, data[written:])
+        # O_APPEND writes at the end of the file, wherever that is by now. If this write began later than the last one
+        # ended, another program wrote in between: its bytes are remembered, and cut out when the file is sealed.
         end = os.lseek(self._fd, 0, os.SEEK_CUR)
         if end - size != self._end:
             self._skip_foreign(end - size)
@@ -196,6 +200,8 @@ class JsonLines:
 
         Call it when no agent is running any more.
         """
+        # The seal is the digest of what was written, never of what is in the file: an agent that edits the file cannot
+        # change the seal with it. Whatever follows the last write is foreign, too.
         self._skip_foreign(os.fstat(self._fd).st_size)
         seal = Seal(self._lines, self._digest.hexdigest())
         touched = bool(self._others) or not _is_at(self._fd, self.path)
@@ -238,6 +244,8 @@ def write_all(fd: int, data: bytes) -> None:
 
 def _remove_torn_line(path: Path, fd: int) -> None:
     """Cut off a torn last line, so the next record starts on its own line."""
+    # kill -9 may leave half a line. The file is searched backwards for the last newline: it may be large, and the torn
+    # part is short.
     end = size = os.fstat(fd).st_size
     while end:
         start = max(0, end - _READ)

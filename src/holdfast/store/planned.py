@@ -32,6 +32,8 @@ class PlannedTrials:
             return trial.id in self._selected
         params = self._plan.get_params_index(trial.params)  # 1 and true are equal values, and different params
         of = trial.scenario.name, trial.invariant, params, trial.task
+        # An id is the digest of a text in which only the replica differs between neighbours. The text around the
+        # replica is made once for all of them, which leaves one short digest for each trial.
         if of != self._last:
             self._around = self._get_head(trial) + self._get_middle(trial.task, params), self._get_tail(trial)
             self._last = of  # only here: there may be no such scenario

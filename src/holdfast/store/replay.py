@@ -118,6 +118,8 @@ class _StoredReading:
             if place is None or not self._begun[place] or self._done[place]:
                 continue
             if observation.error:
+                # A resumed run asks a trial with a harness error again, so a good observation may follow. The bad one
+                # counts only if none does, and only for readers of the run as it ended.
                 self._broken[place] = at
             else:
                 self._broken[place] = -1  # a repetition succeeded

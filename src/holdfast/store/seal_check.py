@@ -15,6 +15,8 @@ from holdfast.store.rundir import HUNT, MAP, RunDir, RunEnd, list_record_files
 def check(run: RunDir, *, force: bool = False) -> str:
     """Reject a run whose files changed after it was sealed; with `force`, or without a seal, return a note instead."""
     ended = run.read_end()
+    # Three states are no forgery: a run that is being written, one that was killed before its end, and one whose disk
+    # was full. Only what contradicts an existing seal is.
     if is_written(run.path) and (ended is None or not ended.sealed):
         return NOT_SEALED_YET
     if ended is None:

@@ -107,6 +107,8 @@ _trials = create_decoder(TrialRecord)
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
     """Return the records of a run; a small, undamaged one without large values is read now."""
     files = [run.path / "trials.jsonl", *run.list_observation_files(), verdicts]
+    # A small run is decoded in one go, which is faster than looking up its records one by one; a large one would fill
+    # the memory. Both answer the same questions.
     if sum(file.stat().st_size for file in files if file.is_file()) <= MOST_AT_ONCE:
         try:
             return RecordsInMemory(run, plan, verdicts)

@@ -28,6 +28,8 @@ class IdTable:
     def __init__(self, ids: Iterable[str]) -> None:
         self._keys = array("Q", map(_parse_key, ids))
         self._next = 0
+        # Id and number are packed into one integer, so a single sort orders the ids and, among equal ids, their
+        # numbers: the last of equals is the one that counts.
         both = sorted((key << _NUMBER_BITS) | number for number, key in enumerate(self._keys))
         last = (1 << _NUMBER_BITS) - 1
         self._sorted = array("Q", (one >> _NUMBER_BITS for one in both))

@@ -82,6 +82,8 @@ class Traces:
             del self._settled[next(iter(self._settled))]
         if not is_id(observation.trial) or not observation.trace:
             return observation
+        # The file of a running trial is only usable if it has exactly the events of the final trace. Otherwise it is
+        # written again from the observation, which is complete.
         if traced.changed or traced.events != len(observation.trace) or observation.attempts > 1:
             fd, traced = self._create(observation.trial), TraceSeal()
             try:

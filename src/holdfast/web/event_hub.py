@@ -114,6 +114,7 @@ class EventHub:
 
     def _skip_repeated(self, run: str, progress: bytes) -> list[bytes]:
         """Return the progress, if it differs from the last one sent."""
+        # Nothing is sent while nothing changes: the page would draw the same numbers again four times a second.
         if self._last.get(run) == progress:
             return []
         self._last[run] = progress

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.report.terminal.past_runs import build_trends
-from holdfast.report.wording import VERDICTS
+from holdfast.report.wording import format_exit_code
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
 from holdfast.store.run_folders import get_run_folder, is_written
 from holdfast.web.address import AddressQuery
@@ -35,9 +35,7 @@ def format_verdict(run: PastRun) -> str:
     """Return the verdict in one word; empty while there is none."""
     if not run.ended or run.exit_code is None:
         return ""
-    if SHARD in run.part and run.exit_code == 0:
-        return "SHARD"
-    return VERDICTS.get(run.exit_code, "ERROR")
+    return format_exit_code(run.exit_code, is_shard=SHARD in run.part)
 
 
 def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:

@@ -126,6 +126,9 @@ class RunList:
             began = time.monotonic()
             if self._over or began - self._asked_at > _LOOKED_S:
                 continue
+            # Two speeds: a glance every half second at what can change within a run, and a full scan of all folders. A
+            # scan that takes long is followed by a pause of twenty times that, so scanning never takes more than a
+            # twentieth of the time.
             now = self._build_fingerprint()
             if not woken and now == glance and began - scanned_at < every:
                 continue

@@ -33,6 +33,8 @@ class DaemonWorkers(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()
         self._waiting.put((future, lambda: fn(*args, **named)))
+        # A worker that waits has released the semaphore, so a new thread starts only if none is free. The threads are
+        # daemons: the executors of the standard library would keep the viewer alive until the last file is read.
         with self._guard:
             if not self._idle.acquire(blocking=False) and self._begun < self._most:
                 self._begun += 1

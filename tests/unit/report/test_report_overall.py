@@ -18,12 +18,12 @@ from holdfast.report.overall import (
     format_headline,
     format_markdown,
     format_summary,
-    format_verdict,
     format_word,
     get_sign,
 )
 from holdfast.report.page.causes import build_failed_part
 from holdfast.report.page.run import build_overall
+from holdfast.report.wording import format_verdict
 
 MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
 PARTS = (

@@ -164,6 +164,8 @@ class Causes:
             group = groups[alike] = _Group()
         shares = cell.invariant not in self._run.cell_rules
         group.add(row, self._get_member(cell), reason, self._rules.get(cell.invariant, len(self._rules)), shares)
+        # An agent that puts ids into its answers would give every cell a reason of its own, and each group keeps its
+        # cells in memory. Beyond the limit the rule gets one group, which all later cells join.
         if len(groups) > MOST_REASONS:
             self._groups[of] = {_MANY: _join_groups(groups.values())}
 
@@ -267,6 +269,8 @@ class _Group:
         trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
         if cell.causes:  # the cell has several causes
             trials = cell.causes[0].trials
+        # Rules that share the trials of a scenario all break on the same crash: its trials count once for the column,
+        # and not once for each rule.
         if cell.ending and shares:
             self.shared[member.head] = max(self.shared.get(member.head, 0), trials)
         else:

@@ -58,6 +58,8 @@ def _render(run: Run) -> Iterator[bytes]:
     failed: set[str] = set()
     judged = [_count_cases(run, failed)] if run.by_cases else []
     decisive = Decisive(run, failed)
+    # Cells of a stored run come scenario by scenario and can be streamed. A run in another order is searched once for
+    # each suite, which is slower, but needs no copy of its cells.
     suites, sorted_ = _count_cells(run, decisive)
     verdict = _build_verdict_suite(run, [*judged, *suites.values()])
     root = _build_head("testsuites", run.name or run.spec_path, [*judged, *suites.values(), *verdict])

@@ -22,6 +22,7 @@ from holdfast.report.formats.markdown import Markdown
 from holdfast.report.formats.sarif import build_whole_document
 from holdfast.report.page.html import render_overall_page
 from holdfast.report.safe import to_one_line
+from holdfast.report.wording import format_verdict
 
 Runs = Mapping[Part, Run]
 JOINED = (".html", ".json", ".md", ".xml", ".sarif")
@@ -127,7 +128,7 @@ def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
     case = ET.SubElement(suite, "testcase", classname="overall", name="verdict", time="0.000")
     totals["tests"] += 1
     kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(
-        words.format_verdict(whole), "error"
+        format_verdict(whole), "error"
     )
     if kind:
         ET.SubElement(case, kind, message=to_one_line("; ".join(whole.reasons)))

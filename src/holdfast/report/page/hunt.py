@@ -13,8 +13,8 @@ from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntedCause, HuntResult, SiteRow
 from holdfast.report.page.values import drop_empty
 from holdfast.report.safe import make_encodable
-from holdfast.report.terminal.hunt import VERDICTS, dump_scenarios, format_coverage, format_faults, format_map_coverage
-from holdfast.report.wording import format_count
+from holdfast.report.terminal.hunt import dump_scenarios, format_coverage, format_faults, format_map_coverage
+from holdfast.report.wording import format_count, format_exit_code
 
 CAUSES, STEPS, SITES = 200, 50, 500
 """Limits: causes, steps of one story, call sites."""
@@ -27,7 +27,7 @@ def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
         [] if found.only_known else format_coverage(found).split("; ")
     )
     return {
-        "verdict": VERDICTS[found.exit_code],
+        "verdict": format_exit_code(found.exit_code, is_shard=False),
         "reasons": counts,
         "number": None,
         "judged": "",

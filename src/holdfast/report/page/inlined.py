@@ -16,7 +16,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.run import CaseRow, CellRow, Overall, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Case, Cell
 from holdfast.model.spec import Part
-from holdfast.report import calls, cases, overall, wording
+from holdfast.report import calls, cases, wording
 from holdfast.report.causes.cell_causes import Causes
 from holdfast.report.page.causes import build_causes, build_failed_part
 from holdfast.report.page.cells import MatrixTable, count_trials
@@ -52,6 +52,8 @@ class DocumentPack:
     """Documents by name, one per line: JSON, gzip, base64. Equal documents give equal text."""
 
     def __init__(self) -> None:
+        # One stream for all documents: they repeat each other's texts, which separate streams would store again and
+        # again.
         self._press = zlib.compressobj(_LEVEL, wbits=31)
         self._data = bytearray()
 
@@ -155,6 +157,8 @@ class InlinedRun:
         document["trace_left_out"] = document["trace_left_out"] or None
         document |= {"id": id, "scenario": place.scenario, "params": wording.format_params(place.params)}
         document |= {"column": wording.format_head(place.scenario, place.params), "again": row.again}
+        # Failed and passed trials have separate room, so many passing cells cannot crowd out a failure. Only texts are
+        # counted: the bare document of a trial costs next to nothing once it is compressed.
         size = self.packed.add(f"run/trial/{id}", drop_empty(document))
         self._room[held] -= max(0, size - _BARE)
 
@@ -170,7 +174,7 @@ def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, 
             "started": whole.started,
             "duration_s": whole.duration_s,
             "state": "ended",
-            "verdict": overall.format_verdict(whole),
+            "verdict": wording.format_verdict(whole),
         },
         **build_overall(whole),
         "failed": failed,
@@ -223,6 +227,8 @@ class PageLimits:
         self._at += 1
         self._passed += row.cell.outcome == "pass"
         held = row.cell.outcome in ("pass", "n/a")
+        # Beyond the limit failed cells come first, as long as there is room, and passed cells only as a sample. No
+        # decision depends on a later cell, so one walk over the run is enough.
         included = self._total <= CELLS or (self._sampled if held else self._cells < CELLS)
         self._cells += included
         self._left_cells += not included and not held

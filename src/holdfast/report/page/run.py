@@ -92,7 +92,7 @@ def build_overall(whole: Overall) -> dict[str, Any]:
     """Return the same for a run of several parts: each has its own page."""
     return {
         "name": whole.name,
-        "verdict": overall.format_verdict(whole),
+        "verdict": wording.format_verdict(whole),
         "reasons": whole.reasons,
         "number": whole.score,
         "low": None,

@@ -20,7 +20,6 @@ CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
 """Limits: causes, expanded causes, cells per cause, cases, and characters of a text."""
 ROWS = 100
 """Rules, and cases, that a notebook shows."""
-_SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
 
 
 class Markup(str):
@@ -94,7 +93,7 @@ def _get_score_name(document: Mapping[str, Any]) -> str:
 
 def _render_verdict(document: Mapping[str, Any]) -> Markup:
     word = document["verdict"]
-    sign = tag("span", _SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
+    sign = tag("span", wording.VERDICT_SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
     unended = [] if document["complete"] or document.get("hunt") else ["Interrupted. The results so far:"]
     reasons = _render_list("ul", (tag("bdi", reason) for reason in (*unended, *document["reasons"])), "reasons")
     return tag("div", tag("p", sign, word, kind="word"), reasons, kind=f"verdict {word.lower()}")
@@ -121,7 +120,7 @@ def _render_part(part: Mapping[str, Any]) -> Markup:
 
 
 def _render_badge(word: str) -> Markup:
-    sign = _SIGNS.get(word.upper(), wording.SIGNS.get(word, ""))
+    sign = wording.VERDICT_SIGNS.get(word.upper(), wording.SIGNS.get(word, ""))
     return tag("span", f"{sign} {word}", kind=f"badge {word.lower().replace('/', '')}")
 
 
@@ -253,7 +252,7 @@ def render_fragment(run: Run) -> str:
     document = build_run(run)
     score = f"· {wording.format_number(document['number'])} " if document["number"] is not None else ""
     word = document["verdict"]
-    title = tag("strong", f"{_SIGNS.get(word, '!')} {word}")
+    title = tag("strong", f"{wording.VERDICT_SIGNS.get(word, '!')} {word}")
     rows, rules = document["cases"], document["rules"] if document["has_matrix"] else []
     more = max(0, len(rules) - ROWS) + max(0, len(rows) - ROWS)
     return tag(

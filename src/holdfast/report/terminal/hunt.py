@@ -13,11 +13,9 @@ from holdfast.hunt.outcomes import Count
 from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import to_one_line
-from holdfast.report.wording import format_count
+from holdfast.report.wording import format_count, format_exit_code
 from holdfast.spec.references import interpolate
 
-VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 4: "ERROR", 5: "UNPROVEN"}
-"""By the exit code of a hunt."""
 _ALSO = 4
 """Stronger faults of a cause that are listed."""
 _STOPS = {
@@ -50,7 +48,7 @@ def format_hunt(result: HuntResult, spec: str, run: str) -> Iterator[str]:
         yield format_coverage(result)
     yield from (f"note: {note}" for note in result.notes)
     stop = f" · stopped by {_STOPS[result.stopped]}" if result.stopped in _STOPS else ""
-    verdict = "SHARD" if result.shard and not result.exit_code else VERDICTS[result.exit_code]
+    verdict = format_exit_code(result.exit_code, is_shard=bool(result.shard))
     counted = f"{format_count(len(result.causes), 'cause')} · {format_count(result.trials, 'trial')}"
     yield f"{verdict}  {counted}{stop} · {run}"
 

@@ -87,6 +87,8 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
     """Return the lines of the matrix, wrapped into blocks, with a note on omitted rows."""
     rules, heads = list(grid.rules), list(grid.heads)
     blocks = _split_blocks(heads, _compute_room(rules, width), grid.widest)
+    # Three levels of detail: everything; without the rows and columns in which nothing failed; and if that is still too
+    # wide, numbered columns of one sign each, with the names below.
     if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
         rules = [r for r in rules if not grid.is_quiet([r], heads)]
         heads = [h for h in heads if not grid.is_quiet(rules, [h])] if rules else []

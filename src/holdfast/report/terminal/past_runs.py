@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.folders import shorten_path
 from holdfast.model.verdict import Outcome
 from holdfast.report.safe import Paint, count_columns, pad, shorten, to_one_line
-from holdfast.report.wording import SIGNS, VERDICTS, format_count, format_number
+from holdfast.report.wording import SIGNS, format_count, format_exit_code, format_number
 from holdfast.store.past_run import CASES, SHARD, UNENDED, PastRun
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
@@ -55,9 +55,7 @@ def format_verdict(run: PastRun) -> str:
     """Return one word, as at the end of the run's summary."""
     if run.exit_code is None:
         return run.state or ("unfinished" if run.part else "unreadable")
-    if SHARD in run.part and not run.exit_code:
-        return "SHARD"
-    return VERDICTS.get(run.exit_code, "ERROR")
+    return format_exit_code(run.exit_code, is_shard=SHARD in run.part)
 
 
 def _format_line(row: Sequence[str], wide: Sequence[int]) -> str:

@@ -165,6 +165,8 @@ def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
             imported.add(place, (root, place.parent))
         elif os.path.isdir(place):
             folders.append(place)
+    # A second pass: the folders outside the project are known only now, and the agent's own files may import modules
+    # from them.
     if len(folders) > 1:
         for path in (root / name for name in digest_agent_files(job.spec)):
             imported.add(path, tuple(dict.fromkeys(folders)))

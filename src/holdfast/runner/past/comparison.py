@@ -164,6 +164,8 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
         then = earlier.prompts.get(key)
         if then is None or now.rule not in by_prompt:
             continue
+        # Replicas pair by their number. A prompt with five replicas then and one now is compared on that one: five have
+        # more chances to fail than one, which would look like a change of the agent.
         both, how = then.outcomes.keys() & now.outcomes.keys(), _get_rule_plan(plan, now.rule).how
         was, is_now = then.combine(how, both), now.combine(how, both)
         if not both or was is None or is_now is None:

@@ -189,6 +189,8 @@ def _get_hunt(one: FoundShard) -> object:
     return replace(one.manifest.options.hunt, known=(), orphans=())
 
 
+# Two shards fit if everything that decides which trials exist, and how they are judged, is the same. Options that only
+# change speed or place are left out, so every machine may use its own.
 _SAME: dict[str, Callable[[FoundShard], object]] = {
     "the command": lambda one: one.manifest.options.part,
     "which parts were run": lambda one: one.manifest.parts,
@@ -250,6 +252,8 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
     """Join the shards of one part, or those that are present."""
     warnings = [word for one in shards if (word := check(one.run))]
     _describe(shards, run)
+    # Controls run in every shard, and the shards of a hunt may run the same trial. The first shard that has such a
+    # trial gives its records, and the others' are dropped; two observations of one trial would be counted twice.
     repeated: set[str] = set()
     """Trials of earlier shards that others may have, too, such as controls: the first counts."""
     for one in shards:

@@ -198,6 +198,8 @@ def _pair_rules(
     plan: StoredPlan, stored: StoredTrials, stored_observations: StoredObservations, last: array[int]
 ) -> Iterator[Pair]:
     """Yield every observed trial with every rule that judges it."""
+    # The observations are read in the order of the file, because jumping through a large one is slow. Of a repeated
+    # trial only the last observation counts, whose position is known from a first pass.
     for at, observation in stored_observations.read_all(traces=False):  # a trace is read when its trial is judged
         number = stored.find(observation.trial)
         if number is None or last[number] != at:

@@ -38,6 +38,8 @@ class StoredPlan(Plan):
             rule.id: {task: n for n, task in enumerate(self.get_tasks(rule.id))} for rule in self.invariants
         }
         self._widest = max(map(len, self._places.values()), default=0)
+        # Trials are counted in flat arrays, indexed by scenario, params and task. A dict by these keys would be many
+        # times larger for a run of a million trials.
         groups = len(self.scenarios) * len(spec.params) * len(self._every)
         self._alike = array("L", [0]) * groups
         self._serving_all = array("L", [0]) * groups
