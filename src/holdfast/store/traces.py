@@ -60,14 +60,18 @@ class Traces:
         """Append an event; the first one starts the file over. Events after `settle` are dropped."""
         if trial in self._settled:
             return
-        fd = self._open.get(trial)
-        if fd is None:
-            if not is_id(trial):
-                return  # then it stays in the observation
-            fd = self._open[trial] = self._create(trial)
-            self._written[trial] = TraceSeal()
-        written = self._written[trial]
-        written.add(fd, event)
+        if not is_id(trial):
+            return  # then it stays in the observation
+        written = self._written.setdefault(trial, TraceSeal())
+        try:
+            fd = self._open.get(trial)
+            if fd is None:
+                fd = self._open[trial] = self._create(trial)
+            written.add(fd, event)
+        except OSError:
+            # The disk may be full. Events arrive in callbacks, where nobody can handle an error: `finish` writes the
+            # trace again, and an error there ends the run.
+            changed = True
         written.changed = written.changed or changed
 
     def finish(self, observation: Observation) -> Observation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -48,6 +49,27 @@ def test_an_event_is_on_disk_as_it_happens_and_only_its_owner_can_read_it(run: R
     assert file.read_bytes().count(b"\n") == 1
     assert os.stat(file).st_mode & 0o777 == 0o600
     assert os.stat(file.parent).st_mode & 0o777 == 0o700
+    kept.close()
+
+
+@pytest.mark.parametrize("is_full_at_the_end", [False, True])
+def test_a_full_disk_is_an_error_when_the_trace_is_finished_not_in_the_callback_of_an_event(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, is_full_at_the_end: bool
+) -> None:
+    def refuse(fd: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    kept = RunRecord(run)
+    kept.write_event(ID, EVENTS[0])
+    with monkeypatch.context() as full:
+        full.setattr("holdfast.store.traces.write_all", refuse)
+        kept.write_event(ID, EVENTS[1])
+        if is_full_at_the_end:
+            with pytest.raises(OSError, match="No space"):
+                kept.write_observation(SEEN)
+    if not is_full_at_the_end:
+        kept.write_observation(SEEN)
+        assert stored(run) == SEEN
     kept.close()
 
 
