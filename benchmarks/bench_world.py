@@ -13,7 +13,7 @@ from measure import limited, row
 
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
-from holdfast.execute.options import WorldOptions
+from holdfast.execute.resolved_spec import WorldOptions
 from holdfast.model.observation import Observation
 from holdfast.plan import build_plan
 from holdfast.processes.leftovers import list_children

@@ -22,7 +22,7 @@ from holdfast.doctor.machine import (
     try_route,
 )
 from holdfast.doctor.probe_site import Absent, Unmet, open_site, start_program
-from holdfast.execute.options import ModelOptions
+from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import WorldSpec

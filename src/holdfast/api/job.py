@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.local import choose_loop_factory
-from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
+from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.folders import get_runs_folder
 from holdfast.model.codes import RunWarning
 from holdfast.model.scenario import is_applicable

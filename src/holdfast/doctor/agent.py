@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.doctor.probe_site import build_context
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.open_site import open_site
-from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import needs_planes, needs_web_plane
+from holdfast.execute.resolved_spec import ModelOptions, WorldOptions
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import Injection, Scenario
@@ -56,8 +56,8 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
         finally:
             await site.close()
     except AgentUnavailable as gone:
-        found = DoctorFinding("agent", "not", gone.code, str(gone), gone.hint or "", 4 if gone.config else 3)
-        return AskedAgent(trial.task.prompt, findings=(found,), notes=_list_printed(gone.body))
+        finding = DoctorFinding("agent", "not", gone.code, str(gone), gone.hint or "", 4 if gone.config else 3)
+        return AskedAgent(trial.task.prompt, findings=(finding,), notes=_list_printed(gone.body))
     except SpecError as wrong:
         findings = tuple([DoctorFinding("agent", "not", one.code, one.message, one.hint, 4) for one in wrong.problems])
         return AskedAgent(trial.task.prompt, findings=findings)

@@ -91,11 +91,11 @@ async def try_node(probe_site: ProbeSite, way: str) -> str:
     return f"node {version}: a fault met inside TLS"
 
 
-async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
+async def _try(probe_site: ProbeSite, name: str, argv: list[str], client: str) -> str:
     url = f"{probe_site.secure}{name}"
     context, out, err = await _send_requests(probe_site, f"https {name}", url, [*argv, url])
-    _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
-    return f"{shown}: a fault met inside TLS"
+    _check(context, url, out, err, _NO_PROXY, f"{client}: ")
+    return f"{client}: a fault met inside TLS"
 
 
 async def _send_requests(

@@ -9,9 +9,8 @@ from holdfast.doctor.agent import ask_agent
 from holdfast.doctor.machine import list_required_routes, try_machine
 from holdfast.doctor.models import check_models
 from holdfast.doctor.needs import check_needs
-from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.execute.resolved_spec import resolve_agent
+from holdfast.execute.resolved_spec import ModelOptions, resolve_agent
 from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Problem, Spec
@@ -70,14 +69,14 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
     spec, mask = case.spec, case.mask
     placed = await examine_spec(spec, case.agent, case.problems, environ, case.models)
     needs = await check_needs(spec, case.agent, environ)
-    found = tuple([mask.mask_struct(one) for one in (*placed, *needs)])
-    tell("spec", f"{spec.path}: {format_count(len(spec.scenarios), 'scenario')}", found, ())
+    findings = tuple([mask.mask_struct(one) for one in (*placed, *needs)])
+    tell("spec", f"{spec.path}: {format_count(len(spec.scenarios), 'scenario')}", findings, ())
     if not case.ask:
-        return Diagnosis(machine, found)
+        return Diagnosis(machine, findings)
     if any(one.broken for one in needs):
         tell("agent", "not run: something it needs is missing", (), ())
-        return Diagnosis(machine, found)
-    return Diagnosis(machine, found, await _ask(case, environ, tell))
+        return Diagnosis(machine, findings)
+    return Diagnosis(machine, findings, await _ask(case, environ, tell))
 
 
 # -- spec ------------------------------------------------------------------------------------------
@@ -88,11 +87,11 @@ async def examine_spec(
 
     `agent` is the spec's section with its references resolved.
     """
-    found = [one for scenario in spec.scenarios for one in _check_scenario(scenario, agent, spec.tools_on_wire)]
-    found += [_build_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
+    findings = [one for scenario in spec.scenarios for one in _check_scenario(scenario, agent, spec.tools_on_wire)]
+    findings += [_build_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
     if needs_planes(spec, models):
-        found += await check_models(spec, agent, environ, models)
-    return tuple(found)
+        findings += await check_models(spec, agent, environ, models)
+    return tuple(findings)
 
 
 def _check_scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[DoctorFinding]:

@@ -17,8 +17,8 @@ from holdfast.doctor.clients import FIX, FORMATS, try_curl, try_format, try_http
 from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, build_context, open_site, start_program
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.boxed_worlds import build_environ, find_backend, list_interpreter_paths, make_sandbox_note
-from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
+from holdfast.execute.resolved_spec import USUAL, ModelOptions
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import format_exception

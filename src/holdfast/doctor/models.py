@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.errors import UserError
-from holdfast.execute.options import ModelOptions
+from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.llm.sources.cassette import Cassette
@@ -31,10 +31,10 @@ async def check_models(
         return (_check_recording(models.replay),)
     root = Path(spec.path).resolve().parent
     whole = {**environ, **agent.env}
-    found = [await _check_entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
+    findings = [await _check_entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
     if "*" in spec.models or (agent.is_python and agent.llm):
-        return tuple(found)
-    return (*found, *await _check_providers(whole, others=bool(found)))
+        return tuple(findings)
+    return (*findings, *await _check_providers(whole, others=bool(findings)))
 
 
 async def check_server(route: str, url: str, fix: str, where: str = "") -> DoctorFinding:
@@ -103,10 +103,10 @@ def _find_key_variables(model: ModelSpec, environ: Mapping[str, str]) -> str:
     return ", ".join(referred) if referred and all(environ.get(one) for one in referred) else ""
 
 
-async def _check_provider(name: str, provider: str, environ: Mapping[str, str], given: str) -> DoctorFinding:
+async def _check_provider(name: str, provider: str, environ: Mapping[str, str], own_key: str) -> DoctorFinding:
     base = find_named_base(provider, environ) or HOSTS[provider].public
     where = f"{provider} at {format_address(base)}"
-    key = given or _find_key_variable(provider, environ)
+    key = own_key or _find_key_variable(provider, environ)
     if key:
         return DoctorFinding(name, "ok", "model-key-set", f"{where}: {key} is set")
     if provider == "ollama":
@@ -119,18 +119,18 @@ async def _check_provider(name: str, provider: str, environ: Mapping[str, str], 
 async def _check_providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:
     """Return findings for the models that `models:` does not list: their providers answer them."""
     rest = "other models" if others else "every model"
-    found = list(_check_keys(rest, environ))
-    if found or others:
-        return found
+    findings = list(_check_keys(rest, environ))
+    if findings or others:
+        return findings
     why = "no provider's key is set: model calls get an error unless the agent brings its own key"
     return [DoctorFinding(rest, "unproven", "model-key-missing", why, WAYS)]
 
 
 def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     for provider in HOSTS:
-        key, named = _find_key_variable(provider, environ), find_named_base(provider, environ)
-        if key or named:
-            where = format_address(named or HOSTS[provider].public)
+        key, base = _find_key_variable(provider, environ), find_named_base(provider, environ)
+        if key or base:
+            where = format_address(base or HOSTS[provider].public)
             key_state = f"{key} is set" if key else "no key is set"
             code = "model-key-set" if key else "model-key-missing"
             yield DoctorFinding(f"{rest} of {provider}", "ok", code, f"{where}: {key_state}")

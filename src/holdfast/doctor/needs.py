@@ -41,20 +41,20 @@ _STANDBY = "start `holdfast gateway` with this spec, then start the agent with t
 async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
     """Return a finding for each program, port and server that the agent needs."""
     root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
-    found = []
+    findings = []
     if agent.launched:
         if spec.world is None:
-            found.append(await _check_program(agent, root, whole))
+            findings.append(await _check_program(agent, root, whole))
         else:
-            found.append(check_boxed_program(spec, agent, root, environ))
+            findings.append(check_boxed_program(spec, agent, root, environ))
         if agent.type == "http":
-            found.append(_check_port(agent) if spec.world is None else _OWN_PORTS)
+            findings.append(_check_port(agent) if spec.world is None else _OWN_PORTS)
     elif agent.type == "http":
         if agent.gateway:
-            found.append(await _check_gateway(get_own_folder(spec.file)))
+            findings.append(await _check_gateway(get_own_folder(spec.file)))
         fix = "start the agent, or let Holdfast start it: agent.command"
-        found.append(await check_server("agent.endpoint", agent.endpoint, fix))
-    return [*found, *[one async for one in _check_servers(agent, root, whole)]]
+        findings.append(await check_server("agent.endpoint", agent.endpoint, fix))
+    return [*findings, *[one async for one in _check_servers(agent, root, whole)]]
 
 
 # -- the program ----------------------------------------------------------------------------------
@@ -70,12 +70,12 @@ async def _check_program(agent: AgentSpec, root: Path, environ: Mapping[str, str
     look = [SHELL, "-c", 'cd "$1" && command -v "$2"', "sh", str(root), word]
     try:
         async with asyncio.timeout(_LOOK_S):
-            found = (await read_output(look, environ))[0].strip()
+            program = (await read_output(look, environ))[0].strip()
     except TimeoutError:
         why = f"the shell did not find {word} within {_LOOK_S:g} s"
         return DoctorFinding("agent.command", "unproven", "program-unknown", why)
-    if found:
-        return DoctorFinding("agent.command", "ok", "program-found", found)
+    if program:
+        return DoctorFinding("agent.command", "ok", "program-found", program)
     fix = (
         make_install_hint(word)
         + "sh -c runs it in the spec's folder: check its name, its path, PATH and that it is executable"
@@ -151,9 +151,9 @@ async def _check_server(name: str, entry: Mapping[str, Any], root: Path, environ
     if isinstance(command, str):
         own = entry.get("env")
         path = {**environ, **(own if isinstance(own, dict) else {})}.get("PATH")
-        found = shutil.which(command, path=path) or shutil.which(str(root / command))
-        if found:
-            return DoctorFinding(name, "ok", "program-found", found)
+        program = shutil.which(command, path=path) or shutil.which(str(root / command))
+        if program:
+            return DoctorFinding(name, "ok", "program-found", program)
         fix = "install it, or fix its path"
         return DoctorFinding(name, "not", "program-missing", f"{command} is not installed", fix, 4)
     url = next((entry[key] for key in ("url", "httpUrl", "serverUrl") if isinstance(entry.get(key), str)), "")
@@ -179,11 +179,11 @@ def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mappi
     if not word or set("$`*?{}").intersection(word):
         return DoctorFinding(key, "unproven", "program-unknown", "the shell decides what it runs")
     path = {**build_environ(mounted.programs.folders), **agent.env}["PATH"]
-    shown = {**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible}
-    found = _find_inside(word, path, _build_lookup(shown, mounted.programs.links))
-    if found or (agent.command is not None and word in _BUILT_IN):
-        return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.list_notes()]))
-    fix = make_install_hint(word) + describe_search(path, (*SYSTEM, *sorted(shown), "/workspace"))
+    visible = {**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible}
+    program = _find_inside(word, path, _build_lookup(visible, mounted.programs.links))
+    if program or (agent.command is not None and word in _BUILT_IN):
+        return DoctorFinding(key, "ok", "program-found", "; ".join([program or word, *mounted.programs.list_notes()]))
+    fix = make_install_hint(word) + describe_search(path, (*SYSTEM, *sorted(visible), "/workspace"))
     return DoctorFinding(key, "not", "program-missing", f"the sandbox does not have {word}", fix, 4)
 
 
@@ -193,11 +193,11 @@ def _get_program_word(agent: AgentSpec) -> str:
     return next((call.program for call in find_program_calls(agent.command)), "")
 
 
-def _build_lookup(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
+def _build_lookup(visible: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
     # Looking is done on paths alone: no sandbox is opened, so this also works where none can be.
     there = system.find_shared()
     same = {path: path for path in (*there.folders, *there.links, *links)}
-    return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in shown.items()}})
+    return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in visible.items()}})
 
 
 def _find_inside(word: str, path: str, inside: ProgramLookup) -> str:

@@ -16,8 +16,7 @@ from holdfast import plugins
 from holdfast.agents import Agent
 from holdfast.checks.state.programs import find_missing_programs, is_in_workspace
 from holdfast.errors import HarnessError, UserError
-from holdfast.execute.options import WorldOptions
-from holdfast.execute.resolved_spec import make_fill
+from holdfast.execute.resolved_spec import WorldOptions, make_fill
 from holdfast.execute.site import fill_own_params, foresee, gather_evidence, list_checks
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import WHOLE, Answer, ForbiddenResult, Observation

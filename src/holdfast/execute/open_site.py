@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.options import ASKED, USUAL, ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import check_targets, list_scenarios, needs_planes, needs_web_plane
-from holdfast.execute.resolved_spec import add_position, has_param_references, resolve_agent
+from holdfast.execute.resolved_spec import (
+    ASKED,
+    USUAL,
+    ModelOptions,
+    WorldOptions,
+    add_position,
+    has_param_references,
+    resolve_agent,
+)
 from holdfast.execute.site import BareWorlds, Site
 from holdfast.folders import get_own_folder
 from holdfast.model.codes import RunNote
@@ -41,18 +49,19 @@ async def open_site(
         raise add_position(spec, gone) from gone
 
 
+@dataclass(frozen=True)
 class _SiteOpening:
     """The inputs for opening a site."""
 
-    def __init__(
-        self, spec: Spec, environ: Mapping[str, str], at_once: int, models: ModelOptions, world: WorldOptions
-    ) -> None:
-        self.spec = spec
-        self.environ = environ
-        self.at_once = at_once
-        self.models = models
-        self.world = world
-        self.root = Path(spec.path).resolve().parent
+    spec: Spec
+    environ: Mapping[str, str]
+    at_once: int
+    models: ModelOptions
+    world: WorldOptions
+
+    @property
+    def root(self) -> Path:
+        return Path(self.spec.path).resolve().parent
 
     async def open_all(self) -> Site:
         """Open the site of the agent, or of each variant that the parameters define."""

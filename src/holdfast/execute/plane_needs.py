@@ -11,8 +11,7 @@ from msgspec import UNSET
 
 from holdfast import plugins
 from holdfast.errors import SpecError
-from holdfast.execute.options import ASKED, ModelOptions
-from holdfast.execute.resolved_spec import resolve_models
+from holdfast.execute.resolved_spec import ASKED, ModelOptions, resolve_models
 from holdfast.model.codes import RunWarning
 from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario

@@ -7,6 +7,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.execute.ray_worker import WorkerReport, WorkOrder
+from holdfast.execute.ray_worker import TrialWorker, WorkerReport, WorkOrder
 from holdfast.model.codes import RunNote
 from holdfast.reading.words import format_plural
 
@@ -64,14 +65,14 @@ class Batch(NamedTuple):
     begun: float
 
 
+@dataclass(eq=False)
 class ClusterWorker:
     """A working actor, and its batches: it runs the first."""
 
-    def __init__(self, actor: Any, machine: str, slots: int) -> None:
-        self.actor = actor
-        self.machine = machine
-        self.slots = slots
-        self.batches: deque[Batch] = deque()
+    actor: Any
+    machine: str
+    slots: int
+    batches: deque[Batch] = field(default_factory=deque)
 
 
 class WorkerPool:
@@ -83,7 +84,7 @@ class WorkerPool:
         self._first = (order.version, order.python)
         self._needs = needs
         self._mask = mask
-        self._actor = _make_actor_class(ray)
+        self._actor = ray.remote(TrialWorker)
         self._barred: set[str] = set()
         """Nodes that cannot run the worker."""
         self._elsewhere = 0
@@ -213,9 +214,7 @@ class WorkerPool:
     async def stop(self, worker: ClusterWorker) -> None:
         """Stop a worker in the middle of its work, and wait until it has ended."""
         self.end(worker)
-        with suppress(TimeoutError, self._ray.exceptions.RayError):  # a dead actor answers this way
-            async with asyncio.timeout(10.0):
-                await await_result(worker.actor.close.remote())
+        await self._close_actor(worker)
 
     async def close(self) -> None:
         for task in list(self.opening):
@@ -224,21 +223,18 @@ class WorkerPool:
         self.workers.clear()
 
     async def _close(self, worker: ClusterWorker) -> None:
-        with suppress(TimeoutError, self._ray.exceptions.RayError):  # it is killed anyway
+        await self._close_actor(worker)
+        self._ray.kill(worker.actor)
+
+    async def _close_actor(self, worker: ClusterWorker) -> None:
+        with suppress(TimeoutError, self._ray.exceptions.RayError):  # a dead actor answers this way
             async with asyncio.timeout(10.0):
                 await await_result(worker.actor.close.remote())
-        self._ray.kill(worker.actor)
 
 
 async def await_result(ref: Any) -> Any:
     """Wait for the result of a worker's method."""
     return await asyncio.wrap_future(ref.future())
-
-
-def _make_actor_class(ray: Any) -> Any:
-    from holdfast.execute.ray_worker import TrialWorker
-
-    return ray.remote(TrialWorker)
 
 
 def format_error(broken: BaseException) -> str:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable, HoldfastError, UserError
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
-from holdfast.execute.options import ASKED, WorldOptions
+from holdfast.execute.resolved_spec import ASKED, WorldOptions
 from holdfast.model.codec import create_decoder, encode, make_storable
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation

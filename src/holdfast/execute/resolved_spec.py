@@ -1,11 +1,13 @@
-"""Resolves the references in a spec: in the agent's section, in `models:`, and in the world of each trial."""
+"""What a site is opened with: the run's options, and the sections of the spec with their references resolved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
@@ -13,9 +15,42 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import WorldSpec
+from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.spec.explain import find_key_position
 from holdfast.spec.references import find_names, interpolate, resolve
 from holdfast.spec.shell_places import fill_command
+
+if TYPE_CHECKING:
+    from holdfast.world.kept_world import WorldKeeper
+
+
+class ModelOptions(Struct, frozen=True):
+    """The recordings of model calls to write or replay, as set on the command line."""
+
+    record: Path | None = None
+    replay: Path | None = None
+    mask: Callable[[str], str] = str
+    """Removes secrets from recordings."""
+
+
+ASKED = ModelOptions()
+"""Model calls go where the spec sends them, and are not recorded."""
+
+
+class WorldOptions(Struct, frozen=True):
+    """Options that the command line and the run add to a spec's world."""
+
+    backend: str = DEFAULT_BACKEND
+    secrets: Mapping[str, str] = {}
+    strict: bool = False
+    """Reject a backend that lacks a feature."""
+    keep: WorldKeeper | None = None
+    """Where the worlds of failed trials are kept for inspection."""
+    on_message: Callable[[Trial, str], None] = lambda trial, what: None
+    """Receives messages that matter only while a trial runs."""
+
+
+USUAL = WorldOptions()
 
 
 def resolve_agent(

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.execute.context import LiveContext
-from holdfast.execute.options import ASKED
 from holdfast.execute.plane_needs import build_plane_settings
-from holdfast.execute.resolved_spec import make_fill, resolve_agent
+from holdfast.execute.resolved_spec import ASKED, make_fill, resolve_agent
 from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial

@@ -12,20 +12,17 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO
 
 from holdfast.errors import AgentLost
 from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED, TICKET, pack_program
 from holdfast.processes.leftovers import end_marked, kill_group
 from holdfast.processes.pipes import read_now
 from holdfast.processes.program import KILL_S, MemoryEnd, Program
+from holdfast.protocols.sandbox import Stdio
 
 MARK = "HOLDFAST_INSTANCE"
 """A variable in the environment of every program and its children, to find them if the launch host is killed."""
-
-
-Descriptors: TypeAlias = tuple[int, int, int]
-"""Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""
 
 
 class Launcher:
@@ -49,7 +46,7 @@ class Launcher:
         argv: Sequence[str],
         env: Mapping[str, str],
         cwd: Path,
-        stdio: Descriptors,
+        stdio: Stdio,
         memory_end: MemoryEnd = lambda status, by_us: "",
     ) -> Program:
         """Execute a program, found on the PATH of `env` unless it is a path; raise OSError if the system cannot."""

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from holdfast.protocols.sandbox import Stdio
+
 OUTPUT_LIMIT = 64_000_000
 """Maximum number of bytes of output that are read; the rest is discarded."""
 OUTPUT_KEPT = 64_000
@@ -247,8 +249,8 @@ class Pipes:
             raise
 
     @property
-    def stdio(self) -> tuple[int, int, int]:
-        return self._inlet.child_end, self._outlets[0].child_end, self._outlets[-1].child_end
+    def stdio(self) -> Stdio:
+        return Stdio(self._inlet.child_end, self._outlets[0].child_end, self._outlets[-1].child_end)
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
         """Return the command to execute for a program with these pipes."""

@@ -165,7 +165,7 @@ async def run_to_end(
     pipes = Pipes(stdin, out, err)
     began = time.monotonic()
     try:
-        program = await begin(argv, env, Stdio(*pipes.stdio))
+        program = await begin(argv, env, pipes.stdio)
         pipes.close_child_ends()
         try:
             in_time = await program.wait_for_end(timeout_s)

@@ -13,8 +13,9 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trial import Trial
-from holdfast.processes.launcher import Descriptors, Launcher
+from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import Program
+from holdfast.protocols.sandbox import Stdio
 
 _INSTALL = {
     "claude": "npm install -g @anthropic-ai/claude-code",
@@ -73,7 +74,7 @@ def build_argv(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list
     return [path, *agent.args]
 
 
-async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Descriptors) -> Program:
+async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Stdio) -> Program:
     """Start a program; raise AgentUnavailable if the system refuses, HarnessError if it is out of resources."""
     try:
         return await launcher.start(argv, env, cwd, stdio)

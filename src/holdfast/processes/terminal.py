@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.processes.pipes import Sink, close_once, drain, read_now
+from holdfast.protocols.sandbox import Stdio
 
 _CODES = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -68,8 +69,8 @@ class Terminal:
         self._loop.add_reader(self._ours, self._read)
 
     @property
-    def stdio(self) -> tuple[int, int, int]:
-        return self._theirs, self._theirs, self._theirs
+    def stdio(self) -> Stdio:
+        return Stdio(*[self._theirs] * 3)
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
         """Return the command to execute so that this is the program's own terminal."""

@@ -22,7 +22,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from socket import socket
 
 
-class Stdio(Struct, frozen=True):
+class Stdio(NamedTuple):
     """Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""
 
     stdin: int

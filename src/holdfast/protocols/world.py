@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
-from holdfast.protocols.sandbox import FileChange, Sandbox, Started
+from holdfast.protocols.sandbox import FileChange, Sandbox, Started, Stdio
 from holdfast.protocols.service import Service
 from holdfast.protocols.trial import TrialContext
 
@@ -79,7 +79,7 @@ class Place(Protocol):
         """
         ...
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Started:
         """Start a program with exactly this environment; raises AgentUnavailable if it cannot be executed."""
         ...
 

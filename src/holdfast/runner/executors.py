@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
-from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.execute.resolved_spec import ModelOptions, WorldOptions
 from holdfast.model.codes import RunNote
 from holdfast.runner.consultations import open_users
 from holdfast.runner.intake import Intake

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.local import choose_loop_factory
-from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import warn_unmet_recordings, warn_unused_proxy
+from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
 from holdfast.plan import FailFastPlanner, OncePlanner, RoundsPlanner, RunOptions

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
     from holdfast.planes.trial_address import TrialAddress
     from holdfast.processes.program import Program
-    from holdfast.protocols.sandbox import FileChange, Sandbox
+    from holdfast.protocols.sandbox import FileChange, Sandbox, Stdio
     from holdfast.protocols.service import Service
     from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import Planes
@@ -78,7 +78,7 @@ class MachinePlace:
     def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
         return build_argv(agent, self._machine.root, env)
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Program:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         program = await start(self._machine.launcher, list(argv), env, self._machine.root, stdio)
         if self._address is not None:
             self._address.process_tree.first = program.keeper

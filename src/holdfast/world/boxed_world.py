@@ -24,12 +24,12 @@ from holdfast.world.agent_mounts import Mounts
 from holdfast.world.audit import AuditLog, SecretSearch
 from holdfast.world.bare_world import read_left
 from holdfast.world.disturbances import Disturbances
-from holdfast.world.file_texts import ChangedTexts, find_in_database, find_in_file
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, remove_secrets
 from holdfast.world.service_planes import ServicePlanes, TrialServices
 from holdfast.world.site_worlds import SiteWorlds, find_disturbed
 from holdfast.world.supervisors.messages import WORKSPACE
+from holdfast.world.workspace import ChangedTexts, find_in_database, find_in_file
 from holdfast.world.world_clock import WorldClock
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class BoxedPlace:
         """Return the command as written: only the sandbox can tell whether its program exists."""
         return [SHELL, "-c", agent.command] if agent.command is not None else [agent.binary or "", *agent.args]
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Started:
         try:
-            return await self._sandbox.start(argv, env, Stdio(*stdio))
+            return await self._sandbox.start(argv, env, stdio)
         except OSError as refused:
             why = f"cannot start {argv[0]}: {refused.strerror}"
             raise AgentUnavailable(why, code="agent-not-started", hint=self.sees, config=True) from refused

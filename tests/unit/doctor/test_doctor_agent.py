@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.doctor.agent import describe_trial
-from holdfast.execute.options import ModelOptions
+from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.spec import AgentSpec, Spec

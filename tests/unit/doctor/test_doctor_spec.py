@@ -12,8 +12,7 @@ import yaml
 
 from holdfast.doctor.diagnose import examine_spec
 from holdfast.doctor.needs import check_needs, find_program_word
-from holdfast.execute.options import ModelOptions
-from holdfast.execute.resolved_spec import resolve_agent
+from holdfast.execute.resolved_spec import ModelOptions, resolve_agent
 from holdfast.planes.handover import Standby, load_address
 from holdfast.spec import load
 

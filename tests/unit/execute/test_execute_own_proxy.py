@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import warn_unused_proxy
+from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.options import ASKED
 from holdfast.execute.plane_needs import (
     build_plane_settings,
     has_recordings,
@@ -16,6 +15,7 @@ from holdfast.execute.plane_needs import (
     needs_web_plane,
     warn_unmet_recordings,
 )
+from holdfast.execute.resolved_spec import ASKED
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.planes.urls import is_url

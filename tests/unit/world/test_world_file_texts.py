@@ -11,7 +11,7 @@ from frozen_workspace import Frozen
 
 from holdfast.model.world import FileTexts
 from holdfast.protocols.sandbox import FileChange, Sandbox
-from holdfast.world.file_texts import LONG, ROOM, ChangedTexts
+from holdfast.world.workspace import LONG, ROOM, ChangedTexts
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database, Rows
-from holdfast.world.file_texts import find_in_database, find_in_file
+from holdfast.world.workspace import find_in_database, find_in_file
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 FOUND = WrittenCanaries((CANARY.lower(),))

@@ -38,7 +38,7 @@ from holdfast.processes.startable import (
     make_not_run_error,
 )
 from holdfast.processes.terminal import Terminal
-from holdfast.protocols.sandbox import Started
+from holdfast.protocols.sandbox import Started, Stdio
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import AnswerFile, Place, World
 from holdfast.reading.bash_syntax import BASH_FEATURES, explain_bash_only, find_bash_features
@@ -213,7 +213,7 @@ class CommandTurns:
         nothing = os.open(os.devnull, os.O_RDWR)
         try:
             argv = [SHELL, "-c", _PROBE, "sh", agent.command or "", *words]
-            program = await shared.place.start(argv, env, (nothing,) * 3)
+            program = await shared.place.start(argv, env, Stdio(*[nothing] * 3))
             async with end_on_exit(program):
                 await program.wait_for_end(_LOOK_S)
         finally:

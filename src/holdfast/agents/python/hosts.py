@@ -34,7 +34,7 @@ from holdfast.model.task import Task
 from holdfast.processes.leftovers import GRACE_S
 from holdfast.processes.program import cancel_and_wait
 from holdfast.processes.startable import BEGIN
-from holdfast.protocols.sandbox import Started
+from holdfast.protocols.sandbox import Started, Stdio
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import World
 
@@ -206,7 +206,7 @@ class WorldHosts:
         argv = [sys.executable, "-P", "-c", _PROGRAM]
         env = {"PYTHONHASHSEED": "0", **BEGIN, **place.environ}
         try:
-            program = await place.start(argv, env, (line, output, output))
+            program = await place.start(argv, env, Stdio(line, output, output))
         except BaseException:
             ends.close()
             raise

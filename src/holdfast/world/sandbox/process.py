@@ -140,8 +140,7 @@ class ProcessSandbox(FolderSandbox):
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool = False
     ) -> Program:
-        stdio_fds = (stdio.stdin, stdio.stdout, stdio.stderr)
-        program = await self._launcher.start(argv, env, self._root, stdio_fds, self._strain.make_memory_end())
+        program = await self._launcher.start(argv, env, self._root, stdio, self._strain.make_memory_end())
         # Ended programs are dropped here, so that a sandbox with thousands of short commands does not keep them all.
         self._programs = [*_filter_alive(self._programs), program]
         if agents:

@@ -62,7 +62,7 @@ class Supervisor:
         """Programs by the pid of their bubblewrap."""
         self._freezing: list[int] = []
         """Tickets of freeze requests that wait for the last program to end."""
-        self._clerk: CommandRecorder | None = None
+        self._recorder: CommandRecorder | None = None
         self._groups: tuple[int, ...] = ()
         """The descriptors of the control groups that programs enter.
 
@@ -103,7 +103,7 @@ class Supervisor:
 
     @property
     def _spared(self) -> set[int]:
-        return set() if self._clerk is None else {self._clerk.pid}
+        return set() if self._recorder is None else {self._recorder.pid}
 
     def _open(self, layout: SandboxLayout, trees: tuple[int, ...]) -> None:
         self._layout = layout
@@ -117,7 +117,7 @@ class Supervisor:
                 kernel.build_guard()
             )  # set here, so that it also holds for bubblewrap's own processes inside
         if layout.commands or layout.watched:
-            self._clerk = CommandRecorder(self._line, layout.bwrap, layout.watched)
+            self._recorder = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)
         home = self._mounts.open_home_view()
         fds = [view, home, *(listener.fileno() for listener in listeners)]
@@ -175,10 +175,10 @@ class Supervisor:
             self._freezing.clear()
 
     def _confirm_freeze(self, ticket: int) -> None:
-        if self._clerk is None:
+        if self._recorder is None:
             self._report(wire.DONE, ticket)
         else:
-            self._clerk.settle(ticket)
+            self._recorder.settle(ticket)
 
     def _handle_end(self, program: SandboxedProgram, status: int) -> None:
         """Handle the end of a program.
@@ -226,8 +226,8 @@ class Supervisor:
     def _watch(self, message: SupervisorMessage) -> None:
         """Forward the request to the recorder, which replies."""
         (order,) = message.fds
-        if self._clerk is not None:
-            self._clerk.watch(message.ticket, message.value, order, self._mounts.upper)
+        if self._recorder is not None:
+            self._recorder.watch(message.ticket, message.value, order, self._mounts.upper)
         os.close(order)
 
     def _connect(self, message: SupervisorMessage) -> None:

@@ -50,7 +50,7 @@ class ExternalKind:
     traits: ClassVar[ServiceTraits] = ServiceTraits(port=80, holds=False)
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.external import open_external
+        from holdfast.world.services.drivers import open_external
 
         return await open_external(spec)
 

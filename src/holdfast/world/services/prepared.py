@@ -86,9 +86,9 @@ def _make(archive: Path, key: Path, user: User | None, sees: Path, make: Make) -
         names.chmod(0o644)
 
         def run_as_user(argv: list[str], stdin: str = "") -> None:
-            raised, _ = find_confinement(user)
-            if raised is not None:
-                argv = raised.wrap_command(argv, {str(folder): folder}, {"/etc/passwd": names, str(sees): sees})
+            confinement, _ = find_confinement(user)
+            if confinement is not None:
+                argv = confinement.wrap_command(argv, {str(folder): folder}, {"/etc/passwd": names, str(sees): sees})
             _run(argv, stdin, **build_user_options(user))
 
         make(folder / "data", password, run_as_user)

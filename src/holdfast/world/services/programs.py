@@ -78,8 +78,8 @@ class Programs:
 
     def refuse_unconfined(self) -> None:
         """Raise HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
-        raised, why = find_confinement(self.user)
-        if raised is None:
+        confinement, why = find_confinement(self.user)
+        if confinement is None:
             raise HarnessError(
                 f"an agent's data is only loaded into a confined server, but nothing confines one here: {why}",
                 code="service-unconfined",
@@ -88,11 +88,11 @@ class Programs:
     def _start(
         self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, messages: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        raised, _ = find_confinement(self.user)
+        confinement, _ = find_confinement(self.user)
         limit = str(MOST_BYTES // _BLOCK)
-        words = ["/bin/sh", "-c", _SCRIPT, "sh", limit, *argv(SOCKETS if raised else str(socket_folder))]
-        if raised is not None:
-            words = raised.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees})
+        words = ["/bin/sh", "-c", _SCRIPT, "sh", limit, *argv(SOCKETS if confinement else str(socket_folder))]
+        if confinement is not None:
+            words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees})
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
         try:
             with to.open("ab") as writes:

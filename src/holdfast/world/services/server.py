@@ -215,17 +215,17 @@ def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Calla
 
 def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
     """Start the process confined if possible; otherwise only the kernel ties it to Holdfast."""
-    raised, _ = find_confinement(launch.user)
-    sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(socket_folder), str(socket_folder / "data"))
+    confinement, _ = find_confinement(launch.user)
+    sockets, data = (SOCKETS, f"{DATA}/files") if confinement else (str(socket_folder), str(socket_folder / "data"))
     begins = [data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}
-    if raised is None:
+    if confinement is None:
         drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
         tied = [_TIED, str(os.getpid()), drop, str(int(launch.stop))]
         argv, user_options = [sys.executable, "-I", "-S", "-c", *tied, *begins], {}
     else:
         script = [SHELL, "-c", _SCRIPT, "sh", *begins]
-        argv = raised.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
+        argv = confinement.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
         user_options = build_user_options(launch.user)
     stdin, word, log = stdio
     return subprocess.Popen(  # noqa: S603

@@ -64,8 +64,8 @@ def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes:
     """Make the folder for their sockets and the notes about them."""
     scratch.sweep()
     served = f"{spec.image} is served by" if spec.image else "it is"
-    raised, why = find_confinement(user)
-    unconfined = () if raised else (f"service {spec.name}: its server runs unconfined: {why}",)
+    confinement, why = find_confinement(user)
+    unconfined = () if confinement else (f"service {spec.name}: its server runs unconfined: {why}",)
     version = f"service {spec.name}: {served} {program.version} of this machine"
     return ServerSetup(spec, program, user, SocketFolder(user), (version, *notes, *unconfined))
 

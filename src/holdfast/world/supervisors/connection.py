@@ -167,8 +167,7 @@ class SupervisedPrograms:
         if agents:
             self._agents.add(ticket)
         try:
-            fds = [order, stdio.stdin, stdio.stdout, stdio.stderr]
-            await self.line.ask(wire.START, int(throwaway), ticket=ticket, fds=fds)
+            await self.line.ask(wire.START, int(throwaway), ticket=ticket, fds=[order, *stdio])
         except OSError as refused:
             self._running.pop(ticket, None)
             raise OSError(refused.errno, refused.strerror, name) from None

@@ -17,8 +17,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper, redis
 from holdfast.world.services import programs as waiting
 from holdfast.world.services.confinement import User, is_readable
-from holdfast.world.services.drivers import ExternalSql
-from holdfast.world.services.external import External
+from holdfast.world.services.drivers import External, ExternalSql
 from holdfast.world.services.mysql import server as mysql
 from holdfast.world.services.mysql.server import write_accounts
 from holdfast.world.services.postgres import server as postgres
