@@ -205,6 +205,7 @@ def list_required_routes(spec: Spec | None, models: ModelOptions) -> Container[s
 
 async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tuple[DoctorFinding, ...]:
     """Try all routes, two in parallel, and return them in a fixed order; `wanted` are the routes in use."""
+    # Two at a time: more would make each route slow on a small machine, and a slow route looks broken.
     slots = asyncio.Semaphore(2)
 
     async def try_in_turn(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:

@@ -77,6 +77,8 @@ async def _run_serially(run: RunTrial, feed: Iterator[Trial], keep: Store) -> As
     breath = perf_counter()
     for trial in feed:
         yield trial, keep(trial, await run(trial))
+        # An inline agent may never wait for anything, and then neither would this loop: signals are handled between two
+        # callbacks only.
         if perf_counter() - breath > BREATH_S:
             await asyncio.sleep(0)
             breath = perf_counter()

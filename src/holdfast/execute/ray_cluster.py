@@ -48,6 +48,8 @@ class RayThread:
             except BaseException as failed:
                 done.set_exception(failed)
 
+        # The thread may hang in Ray for good. The wait here ends in any case, and so does Holdfast, because the thread
+        # is a daemon.
         self._calls.put(settle)
         try:
             async with asyncio.timeout(ANSWER_S):

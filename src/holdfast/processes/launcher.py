@@ -107,6 +107,7 @@ class Launcher:
             self._handle_notice(what, ticket, value, took_ns / 1e6, left)
 
     def _open(self) -> None:
+        # The host sees the end of this socket, however Holdfast ends: that is how it knows when to end everything.
         ours, theirs = socket.socketpair()
         try:
             self._process = spawn_own_program("holdfast.processes.launch_host", theirs.fileno())

@@ -153,6 +153,7 @@ class ProcessTree:
     def _has_socket(self, inode: int) -> bool:
         if inode in self._sockets:
             return True
+        # Newest descriptors come first, so a connection that was just opened is usually the first one looked at.
         self._sockets = set()
         for pid in islice(list_family([self.first]), NEAR):
             for one in list_sockets(pid):

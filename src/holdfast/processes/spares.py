@@ -128,6 +128,7 @@ class SpareChild:
         """Run the child. Whatever happens in it, it never returns into the code of its parent."""
         code = 1
         try:
+            # The child must not write into the pipes of its parent when a process of its own ends.
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             # First, because a process that changes its user loses the tie to its parent. The parent may have ended

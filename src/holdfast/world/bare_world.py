@@ -127,6 +127,8 @@ class FolderAnswerFile:
 
     def read(self, limit: int) -> AnswerContent:
         """Read the file. Call it only after every process of the agent has ended."""
+        # The agent may have replaced the file or a folder above it by a link to one that only the user can read: its
+        # answer would then be that file.
         real = os.path.realpath(self._path)
         if not self._is_inside(real):
             return AnswerContent(refused=f"{self.name} is a link that leaves the folder")

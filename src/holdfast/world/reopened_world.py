@@ -171,6 +171,7 @@ def _copy_data(source: int, target: int) -> None:
     if not data:
         asyncio.get_running_loop().remove_reader(source)
         return
+    # A terminal may take only a part of the data at a time.
     while data:
         data = data[os.write(target, data) :]
 

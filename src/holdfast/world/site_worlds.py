@@ -85,6 +85,8 @@ class SiteWorlds:
     async def find_keeper(self, service: ServiceSpec) -> ServiceKeeper:
         """Return the keeper of a service, shared by all trials with the same service settings."""
         key = encode_canonical(service)
+        # One trial opens the service, and the others wait for it: each would otherwise start a server of its own for
+        # all trials.
         async with self._opening:
             if key not in self._keepers:
                 folder = self.folder / f"service-{len(self._keepers)}"

@@ -222,6 +222,7 @@ class WorldClock:
             clock.freeze(round(now * _BILLION))
         else:
             clock.jump(round(now * _BILLION))
+        # The number comes after the time, so that a program that reports it has read the new time.
         self.read_changes()  # reports about earlier changes must not fill the pipe
         self.changes = clock.mark_change()
 

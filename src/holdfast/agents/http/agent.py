@@ -72,6 +72,8 @@ class HttpAgent:
         reset = None
         if agent.has_reset:
             reset = open_reset(agent, form.url, root, limit)
+        # A reset has a connection of its own. A server that serves one at a time would not accept it while another one
+        # is kept open.
         keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
         wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
         return cls(form, wire, reader, reset, fate)

@@ -126,6 +126,7 @@ async def _can_connect(host: str, port: int) -> bool:
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError):
         return False
+    # A port in the ephemeral range may be given to this very connection, which then connects to itself.
     own, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
     writer.transport.abort()
     return bool(own[:2] != peer[:2])  # a connection to an ephemeral port can connect to itself

@@ -72,6 +72,8 @@ class InlineFolder:
 
     def check(self) -> None:
         """Reject a module next to the spec that hides a library which Holdfast needs."""
+        # The folder was first while the agent was imported, as its author expects. From now on it comes last, so that a
+        # file of the user's does not replace a library that Holdfast imports later.
         sys.path.remove(self._root)
         sys.path.append(self._root)
         for name in self._list_own_modules():

@@ -120,6 +120,7 @@ class _Modules:
 
     def find(self, name: str) -> ModuleSpec | None:
         """Find a module as an import would. `importlib.util.find_spec` would import the packages above it."""
+        # A package is looked up in the folders of the package above it, as an import would do after running that one.
         folders: Sequence[str] | None = None
         whole, spec = "", None
         for part in name.split("."):

@@ -100,6 +100,8 @@ class _RecorderLoop:
         self._poll = select.epoll()
         self._poll.register(notifications, select.EPOLLIN)
         self._poll.register(orders.fileno(), select.EPOLLIN)
+        # Every live process costs one descriptor here, so the limit is raised as far as it goes. It is this child's own
+        # limit: programs inside keep theirs.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self._lives = Lifetimes(self._poll, self._add_end, most)

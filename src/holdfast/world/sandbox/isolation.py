@@ -52,6 +52,7 @@ def list_sandbox_isolation(
     machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
 ) -> tuple[Isolation, ...]:
     """Return what one sandbox enforces: a limit that is not set is not enforced, unless there is a default."""
+    # A limit that the machine could enforce, but that nobody set, does not hold: it must not be reported as enforced.
     unset = {MEMORY: resources.memory is None, CPU: resources.cpu is None, DISK: resources.disk is None}
     defaults = {DISK: f"{disk >> 20:,} MiB" if disk else "", PIDS: str(pids) if resources.pids is None else ""}
 

@@ -98,6 +98,7 @@ class ControlGroup:
 
     def _make(self, controller: str) -> Path:
         folder = find_parents()[controller] / self._name
+        # Where both controllers share a hierarchy they share a folder, and the second one finds it made.
         folder.mkdir(exist_ok=folder in self._folders.values())
         self._folders[controller] = folder
         return folder

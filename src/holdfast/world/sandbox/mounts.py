@@ -112,6 +112,8 @@ class SandboxMounts:
     def _show_again(self, layout: SandboxLayout) -> None:
         """Mount paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
         sources = {_replace_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
+        # A Python may be installed below the home or /tmp. The sandbox's own folders there would hide it, so it is
+        # mounted on top of them, the parent of two nested paths first.
         self._visible_again = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._visible_again:
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)

@@ -221,6 +221,8 @@ def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: b
 
     `nested` lets the program create its own user namespaces.
     """
+    # The tree was mounted once by the supervisor and is bound as it is. Only a throwaway layer replaces the writable
+    # folders in it, and the paths below them that stay visible are bound again on top.
     alone = [] if nested else ["--disable-userns"]
     binds = [word for inside, source in list_replaced_mounts(instead).items() for word in ("--bind", source, inside)]
     for path in instead.shown if instead is not None else ():

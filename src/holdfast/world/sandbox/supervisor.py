@@ -150,6 +150,8 @@ class Supervisor:
             order = wire.read_order(written)
             if message.value:
                 aside, instead = self._mounts.open_throwaway()
+            # bubblewrap itself would start and then fail inside, with an exit code that a program could have, too. So a
+            # missing program is found here, and is an error like that of any exec.
             refused = _make_lookup(instead).find_refusal(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))

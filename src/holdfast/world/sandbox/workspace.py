@@ -141,6 +141,8 @@ def make_unavailable_error(code: str, **values: object) -> UserError:
 
 def remove(folder: Path) -> None:
     """Remove a folder of an agent, even if the agent removed its own permissions."""
+    # Permissions are given back from the top down, because a folder must be readable before its content can be walked.
+    # Links are left alone: they may lead out.
     for at, folders, _ in os.walk(folder):
         for name in folders:
             if not os.path.islink(os.path.join(at, name)):

@@ -165,6 +165,8 @@ def select_login_variables(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
 
 
 async def _create_observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
+    # The agent owns the account that the image was given, and may lock or rename it. Checks need one that it does not
+    # know.
     password = secrets.token_urlsafe(24)
     login = {"host": str(running.socket_folder), "port": str(get_port(running.spec)), "dbname": settings.database}
     login["client_encoding"] = "utf8"  # the values that the image has prepared its data with

@@ -61,6 +61,8 @@ class Programs:
 
         It skips the first bytes of the input.
         """
+        # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits
+        # for the program.
         with tempfile.TemporaryFile() as messages, (source or Path(os.devnull)).open("rb", buffering=0) as reads:
             reads.seek(skip)
             process = self._start(argv, socket_folder, env, reads, to or Path(os.devnull), messages)

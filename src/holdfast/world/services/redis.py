@@ -52,6 +52,7 @@ class Redis(ServerOfTrial):
     async def restore(self, path: Path) -> None:
         """Restore by starting a server from the file: a running one cannot load a file."""
         await self._server.close()
+        # Prepared data reaches a server as an archive that it unpacks into its own memory. The dump takes the same way.
         with tempfile.NamedTemporaryFile(dir=self._setup.home.path) as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 archive.add(path, _FILE)

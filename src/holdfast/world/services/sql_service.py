@@ -106,6 +106,8 @@ class StatementLog(ABC, Generic[AgentSession]):
         """Add up the statements of a session of the agent."""
 
     def _get_session(self, number: int) -> AgentSession:
+        # An agent may open sessions forever. Those that it has not used for longest are forgotten, and a new one knows
+        # nothing of a session's temporary tables or last statement.
         session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
         self._sessions.move_to_end(number)
         if len(self._sessions) > _SESSIONS:

@@ -71,6 +71,8 @@ class Container:
         folder = self._shape.folder / "line"
         folder.mkdir(mode=0o755)
         with _listen_in(folder) as waiting:
+            # The container can neither be entered nor connected to from here, as it has no network. So its first
+            # process connects to a socket in a folder that is mounted into it.
             self.id = await run_container(*build_options(self._shape))
             ours = await _accept(waiting)
         self._line = self.programs.line = SupervisorConnection(ours, self._handle_notice, self.programs.end_all)

@@ -29,6 +29,8 @@ def is_gone(owner_label: str) -> bool:
     here, now, ours = _identify_machine()
     if host != here or not pid.isdigit():
         return False
+    # Process ids repeat, after a restart of the machine and also without one. The time of the boot and the start time
+    # of the process tell an owner from a later process with its number.
     return boot != now or (space == ours and _read_start_time(int(pid)) != began)
 
 

@@ -185,6 +185,7 @@ def write_order(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
 
 def make_memory_file(data: bytes) -> int:
     """Return a descriptor of a file in memory, at its beginning; the caller closes it."""
+    # A message has a maximum size and secrets must not be on a disk: a file in memory has neither problem.
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
         file.write(data)

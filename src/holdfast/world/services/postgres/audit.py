@@ -123,6 +123,8 @@ class PgLog(StatementLog[_PgAgentSession]):
         session.last.clear()
         for statement in split_statements(text, "postgres"):
             for write in find_writes(statement, "postgres"):
+                # Temporary tables are the session's own and gone with it. Their names are remembered, because later
+                # statements do not say that they are temporary.
                 if write.temporary:
                     session.temporary.add(write.table)
                 elif write.table not in session.temporary:
@@ -176,6 +178,7 @@ class PgCounters:
         try:
             async with self._own_session.open_short() as session:
                 now = await self._read(session, end=True)
+            # Nothing is left to count, and the log has the statement. template1 accepts a session at any time.
         except QueryFailed:  # the agent has dropped the database
             async with self._own_session.open_session(dbname="template1") as session:
                 await _wait_alone(session, end=True)
