@@ -31,6 +31,8 @@ class Classes:
 
     def join(self, number: int, key: Hashable) -> None:
         """Puts the point into a class with those of the same key."""
+        # One member stands for all: a pair that held with one is crossed off for every other member as well. With
+        # eight modes of which the agent distinguishes three, that leaves a seventh of the pairs of two sites.
         joined = self._by_key.get(key, 0) | 1 << number
         self._by_key[key] = joined
         # What held with one member now holds with all of them, and the other way round.

@@ -111,6 +111,8 @@ class HuntPlanner:
         self._failing = {rule.id: PLANES[rule.when] for rule in spec.invariants if rule.when in PLANES}
         self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
         """Tools that rules about deeds name. To most other tools a call is only a question."""
+        severe = [rule for rule in spec.invariants if rule.critical or rule.severity == "high"]
+        self._severe = [name for rule in severe for _, name in get_traits(rule).tools]
         self.hunts: list[TaskHunt] = []
         self._waiting: dict[str, Trial] = {}
         """By id: the trials of the round that is under way."""
@@ -158,6 +160,11 @@ class HuntPlanner:
     def broken_in_calm(self) -> bool:
         """Whether Holdfast could not observe a calm trial."""
         return any(one.error for one in self.calm) or len(self.calm) < len(self._calm)
+
+    @property
+    def count_calm(self) -> int:
+        """How many trials the hunt begins with."""
+        return len(self._calm)
 
     def _group_calm(self) -> list[CalmGroup]:
         groups: dict[tuple[Task, bytes], CalmGroup] = {}
@@ -228,7 +235,8 @@ class HuntPlanner:
             last = max(writes, default=len(one.calls))
             feeding = {feed.source for feed in one.feeds if feed.target in writes or feed.kind in ("file", "row")}
             for number, call in enumerate(one.calls):
-                yield HuntSite(call, number in writes or number > last, number in feeding)
+                severe = any(fnmatchcase(call.target, glob) for glob in self._severe)
+                yield HuntSite(call, number in writes or number > last, number in feeding, severe)
         if self._spec.world is not None and self._spec.agent.isolation != "inline":
             yield from (HuntSite(call, write=True) for call in list_boundaries(longest))
 

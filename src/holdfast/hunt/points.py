@@ -27,8 +27,9 @@ MOST_BOUNDARIES = 20
 """Writes of one trial after which the agent is killed."""
 MOST_SHORTER = 64
 """Forms of one fault with fewer `times`, or at an earlier call. Bisection needs six trials for so many."""
-_COMMON, _FEEDS_WRITE = 2.0, 1.5
-"""How much sooner a point is tried if there is public evidence for its mode, or if its reply feeds a write."""
+_COMMON, _FEEDS_WRITE, _SEVERE = 2.0, 1.5, 1.5
+"""How much sooner a point is tried if there is public evidence for its mode, if its reply feeds a write, or if a severe
+rule is about its target."""
 LASTING = len(Rung)
 """What a fault of all further calls adds to its rung: no fault of a single call is a stronger form of an outage."""
 _FAMILIES: dict[str, tuple[Plane, ...]] = {
@@ -55,6 +56,8 @@ class HuntSite(Struct, frozen=True):
     write: bool = False
     """It changes something, or comes after the last call that does."""
     feeds_write: bool = False
+    severe: bool = False
+    """A rule of high or critical severity names it."""
 
 
 class HuntPoint(Struct, frozen=True):
@@ -183,6 +186,7 @@ class Points:
         self._by_content[_encode_content(injection)] = len(self.all)
         self.all.append(HuntPoint(number, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
+        weight *= _SEVERE if site.severe else 1.0
         return Point(
             number,
             how.rung + (LASTING if how.lasting else 0),

@@ -224,6 +224,10 @@ class Shrinks:
 
     def _test(self, one: Shrinking) -> ShrinkStep:
         """With noise: compares fresh runs with calm, until the difference is significant or clearly absent."""
+        # Wald's sequential test. After each run it compares how likely the runs are if the plan fails half of the time
+        # with how likely they are if it fails as often as calm. It stops as soon as the ratio is large (a cause) or
+        # small (as in calm), which takes far fewer runs than a fixed number for the same error. The ratio must exceed
+        # the number of tests over ERROR, because each further plan that is tested is another chance to be wrong.
         calm_failed, calm_runs = self.trials.count(0, one.failure)
         calm = [0] * (MOST_CALM_RUNS if calm_failed else FEW_CALM_RUNS)
         runs = len(self.trials.of_plan[one.points]) - one.runs_before
@@ -257,6 +261,9 @@ def apply_holm(ratios: Sequence[float], tests: int) -> list[bool]:
 
     The inverse of a likelihood ratio is a p-value that stays valid however often one looks at it.
     """
+    # Holm: the most significant of n results must pass the bar for n tests, the next one only that for n - 1, and so
+    # on until the first that does not. The chance that a hunt reports any wrong cause stays below ERROR, and fewer
+    # right ones are lost than with the bar for n tests throughout.
     accepted = [False] * len(ratios)
     for place, number in enumerate(sorted(range(len(ratios)), key=lambda one: -ratios[one])):
         if ratios[number] * ERROR < tests - place:

@@ -160,6 +160,18 @@ def test_a_mode_with_two_settings_is_shown_as_failed_if_one_of_them_fails(spec: 
     ]
 
 
+@pytest.mark.parametrize("severity", ["critical", "low"])
+def test_the_target_of_a_severe_rule_is_tried_first(spec: Spec, severity: Any) -> None:
+    spec = replace(spec, invariants=(replace(RULE, severity=severity),))
+    calls = (CallSite("tool", "find", 1), CallSite("tool", "charge", 1), CallSite("tool", "tell", 1))
+    planner = HuntPlanner(spec, (TRIAL,), HuntOptions(order=1))
+    planner.next(JudgingProgress())
+    planner.next(JudgingProgress(trials=(replace(judged(TRIAL), calls=calls, writes=(1,)),)))
+    points = planner.hunts[0].search.points
+    heaviest = {points[number].site for number in range(len(points)) if points[number].weight == 3.0}
+    assert heaviest == ({1} if severity == "critical" else set())
+
+
 def test_a_repeated_plan_draws_the_same_random_values() -> None:
     spec = Spec("", AgentSpec("python"), invariants=(RULE,))
     points = Points(spec)
