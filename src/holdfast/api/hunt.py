@@ -248,9 +248,8 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
         return NothingProven(why, code="hunt-no-rules")
     ended = run.read_end()
     if planner.broken_in_calm and ended is not None and ended.stopped_by:
-        why = f"{ended.stopped_by} ended the hunt in its calm trials: it asks every prompt without faults first"
-        hint = f"that takes {planner.count_calm} trials here; most hunts of an agent with six calls need 100 to 300"
-        return NothingProven(why, code="hunt-budget", hint=hint)
+        first = f"it asks every prompt without faults first, which takes {planner.calm_total} trials"
+        return NothingProven(f"{ended.stopped_by} ended the hunt in its calm trials: {first}", code="hunt-budget")
     if not planner.calm or any(hunt.points.all for hunt in planner.hunts):
         return None
     if planner.options.sweep and any(one.calls for one in planner.calm):

@@ -162,7 +162,7 @@ class HuntPlanner:
         return any(one.error for one in self.calm) or len(self.calm) < len(self._calm)
 
     @property
-    def count_calm(self) -> int:
+    def calm_total(self) -> int:
         """How many trials the hunt begins with."""
         return len(self._calm)
 
