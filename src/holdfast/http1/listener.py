@@ -102,7 +102,7 @@ class ClientConnection(SocketStream):
         """Wait until the client has left, even while nothing is read from it; then the connection is gone."""
         while not self.has_left:
             try:
-                async with asyncio.timeout(WATCH_S if self.is_held else None):
+                async with asyncio.timeout(WATCH_S if self.holds else None):
                     await self.over.wait()
             except TimeoutError:
                 continue
@@ -132,7 +132,7 @@ class ClientConnection(SocketStream):
         outer.transport.set_protocol(self)
         self.connection_made(outer.transport)
         self.owner.start(self)
-        if not self.is_held:
+        if not self.holds:
             self.transport.resume_reading()
         if early:
             self.data_received(early)

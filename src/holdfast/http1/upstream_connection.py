@@ -188,7 +188,7 @@ class UpstreamConnection(SocketStream):
 
     def _check_deadline(self) -> None:
         now = self.loop.time()
-        if self.is_held and not self._limited:  # the receiver of the reply is slow, not the server
+        if self.holds and not self._limited:  # the receiver of the reply is slow, not the server
             self._deadline = now + self._read_s
         if now >= self._deadline:
             self.on_reply_failure(UpstreamFailed("timeout", f"no data arrived for {self._read_s:g} s"))

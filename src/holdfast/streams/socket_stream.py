@@ -53,7 +53,8 @@ class SocketStream(asyncio.Protocol):
         """Called when the connection is lost."""
         self._ended = False
         self._settled = False  # between two transports, during the switch from TCP to TLS
-        self._holds = 0
+        self.holds = 0
+        """The reasons for which reading is paused; 0: it is not."""
         self._room = asyncio.Event()
 
     # -- called by asyncio ------------------------------------------------------------------------
@@ -65,7 +66,7 @@ class SocketStream(asyncio.Protocol):
         if hasattr(transport, "max_size"):  # asyncio's own, which read a socket themselves
             transport.max_size = READ_MOST
         self._settled = True
-        if self._holds:
+        if self.holds:
             transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
@@ -117,11 +118,6 @@ class SocketStream(asyncio.Protocol):
             self.lost or raw is None or raw.is_closing() or (self.transport is not raw and self.transport.is_closing())
         )
 
-    @property
-    def is_held(self) -> bool:
-        """Whether reading is paused."""
-        return self._holds != 0
-
     def send(self, data: bytes) -> None:
         if not self.lost:  # uvloop's transports raise where asyncio's ignore it
             self.transport.write(data)
@@ -140,14 +136,14 @@ class SocketStream(asyncio.Protocol):
 
     def hold(self, why: int) -> None:
         """Pause reading until every reason is released."""
-        if not self._holds and self._settled and not self.lost:
+        if not self.holds and self._settled and not self.lost:
             self.transport.pause_reading()
-        self._holds |= why
+        self.holds |= why
 
     def release(self, why: int) -> None:
-        if self._holds & why:
-            self._holds &= ~why
-            if not self._holds and self._settled and not self.lost:
+        if self.holds & why:
+            self.holds &= ~why
+            if not self.holds and self._settled and not self.lost:
                 self.transport.resume_reading()
 
     def end(self) -> bool:

@@ -156,7 +156,7 @@ def test_a_body_that_nobody_takes_is_not_read_into_memory() -> None:
 
         async with serving(later) as listener, raw(listener.port) as client:
             client.send(b"POST / HTTP/1.1\r\nContent-Length: 20000000\r\n\r\n" + b"x" * 20_000_000)
-            await until(lambda: bool(seen) and seen[0].connection.is_held)
+            await until(lambda: bool(seen) and seen[0].connection.holds)
             await asyncio.sleep(0.05)
             assert seen[0].inflow.waiting < 1_000_000
             taken.set()

@@ -166,10 +166,15 @@ class WireReader(ABC):
         # Without faults that wait, bytes are forwarded first, in the call that delivered them, and read afterwards.
         # Reading in tasks would take each message through two more rounds of the event loop, 0.1 ms per query.
         client, server = self._client, self._server
+
+        def forward_reply(data: bytes) -> None:
+            if passed := self._replies.scan(data):
+                client.send(passed)
+
         if early:
             self._handle_guarded(self._handle_client_data, early)
         client.join_to(server, partial(self._handle_guarded, self._handle_client_data))
-        server.join_to(client, partial(self._handle_guarded, self._handle_server_data))
+        server.join_to(client, partial(self._handle_guarded, forward_reply))
         await client.over.wait()
         await server.over.wait()
         if self._failure is not None:
@@ -182,10 +187,6 @@ class WireReader(ABC):
             self._failure = self._failure or failure
             self._client.abort()
             self._server.abort()
-
-    def _handle_server_data(self, data: bytes) -> None:
-        if passed := self._replies.scan(data):
-            self._client.send(passed)
 
     def _handle_client_data(self, data: bytes) -> None:
         self._server.send(data)
