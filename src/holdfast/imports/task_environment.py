@@ -32,8 +32,11 @@ _INSTALLS = {
 """Programs that install packages, and the word before package names."""
 _FETCHES = frozenset({"curl", "wget", "uv", "uvx", "conda", "add-apt-repository", "gpg", "npx"})
 """Programs that need the network: a sandbox has none."""
-_NEEDS_ROOT = frozenset({"addgroup", "adduser", "chgrp", "chown", "groupadd", "service", "useradd", "usermod"})
-"""Programs that change users or owners: a sandbox has no root."""
+_NEEDS_ROOT = frozenset(
+    ("addgroup", "adduser", "chgrp", "chown", "chsh", "dpkg-reconfigure", "groupadd", "locale-gen", "mount", "passwd",
+     "service", "update-alternatives", "update-locale", "useradd", "usermod", "visudo")
+)  # fmt: skip
+"""Programs that change users, owners or the system's settings: a sandbox has no root."""
 _CHANGES_PATHS = frozenset({"chmod", "cp", "install", "ln", "mkdir", "mv", "rm", "touch"})
 """Programs whose absolute paths have to be below the workspace or `/tmp`: nothing else can be written."""
 _OPTIONS_WITH_ADDRESS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host")
