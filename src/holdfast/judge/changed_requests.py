@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.judge.rule import describe_ending, has_text
+from holdfast.judge.rule import has_text
+from holdfast.model.endings import describe_ending
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Judgement
@@ -46,7 +47,7 @@ def judge_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestE
     if turn.ending == "no_answer" and 200 <= status < 300 and change.unanswered:
         return RequestEnding(True, f"answered {status} without a body, and {change.method} asks for none")
     if turn.ending in _BAD or status >= 500:
-        return RequestEnding(False, f"ended badly by {change.kind}: {describe_ending(turn, timeout_ms)}")
+        return RequestEnding(False, f"{describe_ending(turn, timeout_ms)} (request changed by {change.kind})")
     return None
 
 

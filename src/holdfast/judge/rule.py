@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from holdfast.checks.trace.calls import find_unreadable_call, get_delivery, get_url
 from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, format_error_place
+from holdfast.model.endings import describe_ending
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Exhibit, Observation, Turn
 from holdfast.model.plain_text import is_blank, iter_readings, locate_spans, to_typed_text
@@ -18,26 +19,6 @@ from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
 from holdfast.plan.checks import is_usable, make_check
 from holdfast.protocols.check import check_traits
-
-_WORDS: Mapping[str, str] = {
-    "answered": "the answer is empty",
-    "no_answer": "the agent ended without one",
-    "limit": "the agent was ended",
-    "raised": "the agent raised an exception",
-    "crashed": "the agent crashed",
-    "out_of_memory": "the agent ran out of memory",
-    "http_error": "the agent answered with an error",
-    "closed": "the agent closed the connection",
-    "unreadable": "the reply could not be read",
-}
-
-
-def describe_ending(turn: Turn, timeout_ms: int) -> str:
-    """Return how the turn ended, to follow "no answer:"."""
-    if turn.ending == "timeout":
-        return f"timeout: {turn.detail}" if turn.cause == "trial-time" else f"timeout after {timeout_ms} ms"
-    detail = turn.detail or (f"status {turn.status}" if turn.status is not None and turn.ending != "answered" else "")
-    return f"{_WORDS[turn.ending]}: {detail}" if detail else _WORDS[turn.ending]
 
 
 def has_text(turn: Turn) -> bool:

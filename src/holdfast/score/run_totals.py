@@ -8,7 +8,8 @@ from functools import cached_property
 
 from holdfast import plugins
 from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested
-from holdfast.model.observation import Observation
+from holdfast.model.endings import WORDS
+from holdfast.model.observation import EndingKind, Observation
 from holdfast.model.score import CostEstimate, Spent
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
@@ -94,13 +95,7 @@ def compute_spent(trace: Iterable[TraceEvent]) -> Spent | None:
     return spending.build_result()
 
 
-_WORDS = {
-    "timeout": "a timeout",
-    "limit": "a limit of agent.limits",
-    "crashed": "a crash",
-    "out_of_memory": "a lack of memory",
-    "raised": "an exception",
-}
+_NOTED: tuple[EndingKind, ...] = ("timeout", "limit", "crashed", "out_of_memory", "raised")
 """Endings that a reader should know about. An agent may end without an answer if only its work counts."""
 
 
@@ -109,9 +104,9 @@ class BadEndings:
 
     def __init__(self, invariants: Sequence[Invariant]) -> None:
         self._invariants = invariants
-        self.unminded: Counter[str] = Counter()
+        self.unjudged: Counter[str] = Counter()
         """Trials that ended badly and failed no rule, by their ending."""
-        self.minded: set[str] = set()
+        self.judged: set[str] = set()
         """Endings that failed a rule on endings in some trial."""
 
     @cached_property
@@ -124,9 +119,9 @@ class BadEndings:
         """Add a trial that ended badly."""
         ending = observation.turns[-1].ending
         if any(one.outcome == "fail" and one.invariant in self._rules for one in verdicts):
-            self.minded.add(ending)
+            self.judged.add(ending)
         if not observation.error and all(verdict.outcome not in ("fail", "error") for verdict in verdicts):
-            self.unminded[ending] += 1
+            self.unjudged[ending] += 1
 
     def describe_endings(self, trials: int) -> Iterator[str]:
         """Yield a note for each bad ending that failed no rule.
@@ -134,10 +129,7 @@ class BadEndings:
         Contracts try each rule separately: if a rule on endings failed for the same ending, the reader already knows.
         """
         advice = "" if self._rules else " (a `completes` rule would fail)"
-        for ending, words in _WORDS.items():
-            if (count := self.unminded[ending]) and ending not in self.minded:
-                were = "it was" if count == 1 else "they were"
-                yield (
-                    f"{count} of {trials} trial{'' if trials == 1 else 's'} ended in {words} and failed no rule: "
-                    f"{were} judged on what there was{advice}"
-                )
+        for ending in _NOTED:
+            if (count := self.unjudged[ending]) and ending not in self.judged:
+                which = f"{count} of {trials} trial{'' if trials == 1 else 's'}"
+                yield f"{WORDS[ending]} in {which}, but no rule failed: only the output up to then was judged{advice}"

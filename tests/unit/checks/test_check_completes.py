@@ -20,7 +20,7 @@ def test_an_answer_completes():
 def test_every_bad_ending_fails_even_with_partial_text(ending):
     finding = Completes().decide(exhibit("partial", ending=ending, detail="why it ended"))
     assert finding.passed is False
-    assert ending in finding.reason
+    assert (finding.code, finding.key[0]) == ("ended-as", ending)
     assert "why it ended" in finding.reason
 
 

@@ -53,7 +53,7 @@ def test_a_4xx_is_a_refusal_and_every_rule_passes(rule: Invariant, status: int, 
     ("turn", "why"),
     [
         (Turn("hi", "parcel", ending="http_error", detail="HTTP 503 Service Unavailable", status=503), "HTTP 503"),
-        (Turn("hi", ending="timeout", detail="no answer within 9 ms"), "timeout after"),
+        (Turn("hi", ending="timeout", detail="no answer within 9 ms"), "timed out after"),
         (Turn("hi", ending="crashed", detail="its process died"), "its process died"),
         (Turn("hi", ending="closed", detail="the connection was closed before an answer"), "closed before"),
         (Turn("hi", "par", ending="closed", detail="broke in the middle", status=200), "in the middle"),
@@ -64,7 +64,7 @@ def test_a_4xx_is_a_refusal_and_every_rule_passes(rule: Invariant, status: int, 
 def test_a_bad_end_fails_every_rule(rule: Invariant, turn: Turn, why: str) -> None:
     found = verdict(rule, turn)
     assert (found.outcome, found.score) == ("fail", 0.0)
-    assert found.reason.startswith("ended badly by payload_size_attack: ")
+    assert found.code == "request-ended-badly"
     assert why in found.reason
 
 

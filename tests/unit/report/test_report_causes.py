@@ -119,7 +119,7 @@ def test_one_crash_is_one_cause_with_the_rules_that_it_broke_under_it() -> None:
     crash = {"ending": "raised: RuntimeError: boom (agent.py:6)"}
     rows = [
         row(RULES[2], "no-chaos", "unproven", "nothing to judge, no answer", unproven=1, **crash),
-        row(RULES[1], "no-chaos", "fail", "ended in raised", **crash),
+        row(RULES[1], "no-chaos", "fail", "the agent raised an exception", **crash),
         row(RULES[0], "search-error", "fail", "no answer: it raised", **crash),
         row(RULES[0], "no-chaos", "fail", "no answer: it raised", **crash),
         row(RULES[1], "search-error", "fail", "nothing matches a"),

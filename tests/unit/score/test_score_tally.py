@@ -397,17 +397,17 @@ def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
     endings = ("timeout", "timeout", "answered", "crashed")
     for trial, ending, outcome in zip(planned.trials, endings, "pfpp", strict=True):
         tally.add_trial(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
-    assert tally.endings.unminded == {"timeout": 1, "crashed": 1}
+    assert tally.endings.unjudged == {"timeout": 1, "crashed": 1}
 
 
-@pytest.mark.parametrize(("judged", "minded"), [(Invariant("r", "completes"), {"timeout"}), (rule(), set())])
-def test_a_rule_on_endings_minds_those_by_which_it_fails(judged: Invariant, minded: set[str]):
-    made = spec(judged, replicas=3)
+@pytest.mark.parametrize(("rule_on_endings", "judged"), [(Invariant("r", "completes"), {"timeout"}), (rule(), set())])
+def test_a_rule_on_endings_judges_those_by_which_it_fails(rule_on_endings: Invariant, judged: set[str]):
+    made = spec(rule_on_endings, replicas=3)
     planned = build_plan(made)
     tally = Tally(made, planned)
     for trial, ending, outcome in zip(planned.trials, ("timeout", "answered", "crashed"), "fpu", strict=True):
         tally.add_trial(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
-    assert tally.endings.minded == minded
+    assert tally.endings.judged == judged
 
 
 def test_what_the_preflight_used_is_not_in_the_totals():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.checks.wording import shorten
+from holdfast.model.endings import describe_ending
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Exhibit
 from holdfast.model.plain_text import is_blank
@@ -30,10 +31,8 @@ class Completes:
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
         if turn.ending != "answered":
-            why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
-            return Finding(
-                False, f"ended in {turn.ending}{why}", "ended-as", (turn.ending, compute_fingerprint(turn.detail))
-            )
+            key = (turn.ending, compute_fingerprint(turn.detail))
+            return Finding(False, shorten(describe_ending(turn), 200), "ended-as", key)
         if is_blank(turn.text or ""):
-            return Finding(False, "ended well but without an answer", "answer-empty")
+            return Finding(False, "the answer is empty", "answer-empty")
         return Finding(True, "answered", "answered")

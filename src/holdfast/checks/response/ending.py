@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.checks.wording import shorten, suggest_choice
+from holdfast.model.endings import describe_ending
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import ENDINGS, Exhibit
 from holdfast.model.traits import CheckTraits
@@ -31,11 +32,11 @@ class Ending:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
-        why = f" ({shorten(turn.detail)})" if turn.detail else ""
+        how = shorten(describe_ending(turn), 200)
         key = (turn.ending, compute_fingerprint(turn.detail))
         if turn.ending in self.one_of:
-            return Finding(True, f"ended in {turn.ending}{why}", "ended-as", key)
-        return Finding(False, f"ended in {turn.ending}{why}, not in {' or '.join(self.one_of)}", "ended-as", key)
+            return Finding(True, how, "ended-as", key)
+        return Finding(False, f"{how}; expected {' or '.join(self.one_of)}, got {turn.ending}", "ended-as", key)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.one_of:
