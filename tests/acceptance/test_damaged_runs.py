@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from cli import forget_end
 from files1 import SPEC, project, tell
 
+from holdfast.store.lines import JsonLines, Seal
 from holdfast.store.rundir import RunDir
 
 RUN = Path(".holdfast") / "runs" / "0001"
@@ -67,6 +69,21 @@ def test_a_record_that_is_only_spaced_otherwise_is_read_as_it_is(run: Path) -> N
     told = tell(run, "report", "0001", "--json")
     assert told.code == 0
     assert len(told.trial("cites")["id"]) == 12
+
+
+def test_a_run_whose_disk_was_full_at_its_end_has_not_passed_and_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(lines: JsonLines) -> tuple[Seal, str]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    project(tmp_path, SPEC)
+    with monkeypatch.context() as full:
+        full.setattr(JsonLines, "seal", refuse)
+        told = tell(tmp_path, "contract", "run")
+        assert (told.code, "[file-unusable]" in told.err) == (3, True), told.err
+    assert tell(tmp_path, "show", "0001", "--json").json["exit_code"] == 2
+    assert tell(tmp_path, "contract", "run", "--resume", "0001").code == 0
 
 
 def test_a_file_that_is_gone_is_called_so(tmp_path: Path) -> None:

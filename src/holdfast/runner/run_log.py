@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -95,15 +96,13 @@ class RunLog:
             self._listen(events.WarningIssued(warning))
 
     def close(self, complete: bool, duration_s: float) -> None:
-        """Seal the run's files and announce its end."""
-        self._run.restore_manifest()
-        sealed, warnings = self._intake.record.seal()
-        for one in warnings:
-            self.warn(one.code, one.text)
-        if sealed:
-            sealed |= self._documents
-        self._end(complete, duration_s, sealed)
-        self._intake.record.close()
+        """Seal the run's files and announce its end. On a full disk this fails, and the run has not ended."""
+        with closing(self._intake.record) as record:
+            self._run.restore_manifest()
+            sealed, warnings = record.seal()
+            for one in warnings:
+                self.warn(one.code, one.text)
+            self._end(complete, duration_s, sealed | self._documents)
         self._listen(events.RunEnded(complete))
 
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:

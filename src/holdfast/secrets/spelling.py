@@ -1,4 +1,4 @@
-"""Recognises secrets and their encodings: plain, escaped for JSON, a URL or HTML, or inside base64."""
+"""Recognises secrets and their encodings: plain, escaped for JSON, a URL or HTML, in hex, or inside base64."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ class SecretSpelling:
 def list_spellings(secret: str) -> Iterator[SecretSpelling]:
     """Yield every encoding that is searched for."""
     yield SecretSpelling(tuple(_list_char_patterns(secret)))
+    yield from map(SecretSpelling, _list_hex_forms(secret))
     for coded in _list_base64_forms(secret):
         yield SecretSpelling([_build_digit_pattern(digit) for digit in coded])
 
@@ -66,7 +67,13 @@ def list_plain_spellings(secret: str) -> set[str]:
     lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}
     coded = {text.translate(to) for text in _list_base64_forms(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
     in_page = {escape(secret), escape(secret, quote=False)}
-    return {secret} | escaped | in_url | in_page | lower | coded
+    return {secret, *_list_hex_forms(secret)} | escaped | in_url | in_page | lower | coded
+
+
+def _list_hex_forms(secret: str) -> set[str]:
+    """Return its hex digits, as SQL shows binary values, in both cases."""
+    digits = secret.encode("utf-8", "surrogateescape").hex()
+    return {digits, digits.upper()}
 
 
 def _list_base64_forms(secret: str) -> Iterator[str]:

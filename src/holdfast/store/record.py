@@ -168,11 +168,8 @@ class RunRecord:
 
     def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
         """Return the files' seals by name, and notes on those that other programs wrote to; no agent is running."""
-        try:
-            self.flush()
-            seals = {lines.path.name: lines.seal() for lines in self._files}
-        except OSError as broken:  # a full disk: the file stays, without a seal
-            return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
+        self.flush()
+        seals = {lines.path.name: lines.seal() for lines in self._files}
         return {name: seal for name, (seal, _) in seals.items()}, tuple(
             RunWarning("seal-broken", note) for _, note in seals.values() if note
         )

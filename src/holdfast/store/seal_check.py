@@ -9,7 +9,7 @@ from holdfast.errors import UserError
 from holdfast.model.spec import get_run_command
 from holdfast.store.lines import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
 from holdfast.store.run_folders import format_name, is_written
-from holdfast.store.rundir import HUNT, MAP, RunDir, RunEnd, list_record_files
+from holdfast.store.rundir import HUNT, MAP, RunDir, list_record_files
 
 
 def check(run: RunDir, *, force: bool = False) -> str:
@@ -22,7 +22,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
     if ended is None:
         # Only a run that has ended has a score, and whoever resumes it keeps `ended.json`.
         missing, changed = ["ended.json"] if (run.path / "score.json").exists() else [], list[str]()
-    elif ended.seal != ended.compute_seal() or _is_stripped(ended):
+    elif ended.seal != ended.compute_seal() or (ended.complete and not ended.sealed):
         missing, changed = [], ["ended.json"]
     else:
         missing, changed = _find_differences(run, ended.sealed) if ended.sealed else ([], [])
@@ -40,11 +40,6 @@ def check(run: RunDir, *, force: bool = False) -> str:
         hint=f"run it again, or override: {again} --resume {quote(format_name(run.path))} --force",
         code="run-tampered",
     )
-
-
-def _is_stripped(ended: RunEnd) -> bool:
-    """Whether somebody removed the seals: whoever completes a run seals its files, or warns that it could not."""
-    return ended.complete and not ended.sealed and all(one.code != "seal-failed" for one in ended.warnings)
 
 
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:

@@ -100,7 +100,13 @@ def test_a_path_finds_the_answer_in_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("said", "ending"),
-    [("plain", "unreadable"), ('{"b": 1}', "unreadable"), ('{"a": null}', "no_answer"), ("", "no_answer")],
+    [
+        ("plain", "unreadable"),
+        ('{"b": 1}', "unreadable"),
+        (f'{{"a": {"[" * 20_000}{"]" * 20_000}}}', "unreadable"),
+        ('{"a": null}', "no_answer"),
+        ("", "no_answer"),
+    ],
 )
 def test_nothing_at_the_path_has_its_own_ending(tmp_path: Path, said: str, ending: str) -> None:
     assert turn(tmp_path, f"echo '{said}'", response_path="a").ending == ending

@@ -39,6 +39,8 @@ WAYS = {
     "html, hexadecimal": lambda s: re.sub(r"[^\w.~-]|[^\x00-\x7f]", lambda one: f"&#x{ord(one[0]):X};", s),
     "html in html": lambda s: html.escape(html.escape(s)),
     "json in a url": lambda s: quote(json.dumps(s)[1:-1], safe=""),
+    "hexadecimal": lambda s: s.encode().hex(),
+    "hexadecimal, upper case": lambda s: s.encode().hex().upper(),
 }
 
 
@@ -99,7 +101,7 @@ def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(sec
 @settings(max_examples=examples(100), deadline=None)
 @given(secret=st.text(st.characters(codec="utf-8", exclude_characters="…"), min_size=20, max_size=40), data=st.data())
 def test_what_a_cut_has_left_of_an_escaped_secret_is_masked(secret, data):
-    way = data.draw(st.sampled_from(["as it is", "json", "json, ascii", "url", "form", "base64"]))
+    way = data.draw(st.sampled_from(["as it is", "json", "json, ascii", "url", "form", "hexadecimal", "base64"]))
     written = b64encode(secret.encode()).decode().rstrip("=")[:-1] if way == "base64" else WAYS[way](secret)
     least = 1 + 6 * len(written) // len(secret)
     at = data.draw(st.integers(least, len(written) - least))

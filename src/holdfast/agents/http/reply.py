@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from holdfast.agents.conversation import find_answer, to_text
 from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
-from holdfast.errors import HarnessError
 from holdfast.model.observation import EndingCause, EndingKind
 from holdfast.model.shorten import get_beginning
 from holdfast.planes.sse import list_data
@@ -61,16 +60,15 @@ class ReplyReader(Struct, frozen=True):
             return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {get_beginning(text)}", cause="not-text")
         try:
             return self._find_answer(exchange, text)
-        except RecursionError as deep:
-            raise HarnessError(
-                f"the answer is nested too deeply for Holdfast to write it: {get_beginning(text)}",
-                code="answer-unreadable",
-            ) from deep
+        except RecursionError:
+            return HttpAnswer(text, "unreadable", f"nested too deeply to be written as text: {get_beginning(text)}")
 
     def _read_broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
         if exchange.content_type == "text/event-stream":
             text = read_stream(text, self.find).text or ""
-        return HttpAnswer(text or None, exchange.ending, exchange.detail)
+        # An exchange without an answer is unreadable only if its body does not match its Content-Encoding.
+        cause: EndingCause = "not-text" if exchange.ending == "unreadable" else ""
+        return HttpAnswer(text or None, exchange.ending, exchange.detail, cause=cause)
 
     def _find_text(self, exchange: HttpExchange, text: str) -> str | None:
         """Return the answer if there is one, else the body: the text of a bad reply is judged, too."""
