@@ -74,12 +74,12 @@ function callBody(call, faults) {
 }
 
 export function faultList(faults) {
-  return el("ol", { class: "timeline" }, ...faults.map(({ plane, target, mode, call, effect, would, got, note }) => {
+  return el("ol", { class: "timeline" }, ...faults.map(({ plane, target, mode, call, effect, would, got, change, note }) => {
     const where = target && target !== "*" && target !== plane ? `${plane} ${target}` : plane;
     const idle = effect === "met" ? null : el("i", null, effect === "erased" ? " undone by another fault" : " no effect");
     return el("li", { class: effect === "met" ? "" : "idle" },
       el("p", null, call ? el("span", { class: "call" }, `call ${call}`) : null, plain(where, "b"), " ", plain(mode, "code"), idle),
-      would || got ? el("p", { class: "change" }, el("del", null, plain(would || "nothing")), el("span", { "aria-label": "became" }, " → "), el("ins", null, plain(got || "nothing"))) : null,
+      change ? el("p", { class: "change" }, el("ins", null, plain(change))) : would || got ? el("p", { class: "change" }, el("del", null, plain(would || "nothing")), el("span", { "aria-label": "became" }, " → "), el("ins", null, plain(got || "nothing"))) : null,
       note ? plain(note, "p") : null);
   }));
 }

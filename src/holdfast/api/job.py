@@ -12,7 +12,6 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
-from holdfast.execute.local import choose_loop_factory
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.folders import get_runs_folder
@@ -23,6 +22,7 @@ from holdfast.model.task import Task
 from holdfast.plan import RunOptions
 from holdfast.reading.fields import convert
 from holdfast.runner.consultations import check_judges, check_users
+from holdfast.runner.executors import choose_loop_factory
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.outcome import RunOutcome, conclude, list_unrun_cases, store_score

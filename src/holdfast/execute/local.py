@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any
 
-from holdfast.errors import UsageError
 from holdfast.execute.context import OnFault
 from holdfast.execute.site import Site
 from holdfast.execute.trace_sink import OnCall
@@ -111,29 +109,3 @@ async def _run_in_parallel(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-
-VARIABLE = "HOLDFAST_UVLOOP"
-"""The variable that selects uvloop: an installed package alone selects nothing."""
-
-
-def choose_loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
-    """Return the factory for the loop of a run; None for asyncio's own."""
-    choice = environ.get(VARIABLE, "")
-    if choice in ("", "0"):
-        return None
-    if choice != "1":
-        raise UsageError(
-            f"{VARIABLE} is {choice!r}",
-            code="variable-invalid",
-            hint="set it to 1 for uvloop, or to 0 for asyncio's own loop",
-        )
-    try:
-        import uvloop
-    except ImportError:
-        raise UsageError(
-            f"{VARIABLE} is set, but uvloop is not installed",
-            code="extra-missing",
-            hint="pip install 'holdfast[uvloop]'",
-        ) from None
-    return uvloop.new_event_loop

@@ -177,7 +177,7 @@ def _import_ray() -> Any:
         import ray.exceptions
     except ModuleNotFoundError as missing:
         raise UserError(
-            "--on ray needs Ray, which is not installed", code="extra-missing", hint="pip install 'holdfast[ray]'"
+            "--on ray needs Ray, which is not installed", code="extra-missing", hint="pip install 'ray[client]'"
         ) from missing
     ray._private.worker._worker_logs_enabled = False  # it prints about lost workers on stdout, which may contain JSON
     return ray
@@ -204,7 +204,7 @@ def _suggest_fix(refused: Exception) -> str:
     """Suggests what to do about the error."""
     answer = str(refused)
     if "ray[client]" in answer or isinstance(refused, ImportError):
-        return "pip install 'holdfast[ray]', here and on the cluster's head"
+        return "pip install 'ray[client]', here and on the cluster's head"
     if "exceeds the maximum size" in answer:
         return "Holdfast sends the spec's folder to the cluster: move large files out of it"
     return "is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?"

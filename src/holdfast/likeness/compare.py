@@ -30,7 +30,6 @@ from holdfast.likeness.conflicts import RULES
 from holdfast.likeness.tables import Language, detect_language
 from holdfast.likeness.tokens import name_words
 
-EXTRA = "pip install 'holdfast[semantic]'"
 _NEEDED = ("numpy", "safetensors", "tokenizers", "wordllama")
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _NEAR = 0.55
@@ -43,7 +42,7 @@ def find_missing_packages() -> str | None:
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if not lacking:
         lacking = [name for name in (_WEIGHTS, _TOKENS) if not (_find_folder() / name).is_file()]
-    return f"method semantic needs {', '.join(lacking)}: {EXTRA}" if lacking else None
+    return f"method semantic needs {', '.join(lacking)}: pip install {' '.join(_NEEDED)}" if lacking else None
 
 
 def _find_folder() -> Path:

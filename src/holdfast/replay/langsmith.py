@@ -170,7 +170,7 @@ def _open_client(environ: Mapping[str, str]) -> Any:
         from urllib3.util import Retry
     except ImportError as missing:
         raise UserError(
-            "LangSmith needs its client", hint="pip install 'holdfast[langsmith]'", code="extra-missing"
+            "LangSmith needs its client", hint="pip install langsmith", code="extra-missing"
         ) from missing
     url = next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
     return Client(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from holdfast.execute.local import LocalExecutor
-from holdfast.execute.open_site import open_site
+from holdfast.errors import UsageError
 from holdfast.execute.resolved_spec import ModelOptions, WorldOptions
 from holdfast.model.codes import RunNote
 from holdfast.runner.consultations import open_users
@@ -17,7 +16,35 @@ from holdfast.runner.run_log import RunLog
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from holdfast.protocols.executor import Executor
+
+
+VARIABLE = "HOLDFAST_UVLOOP"
+"""The variable that selects uvloop: an installed package alone selects nothing."""
+
+
+def choose_loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
+    """Return the factory for the loop of a run; None for asyncio's own."""
+    choice = environ.get(VARIABLE, "")
+    if choice in ("", "0"):
+        return None
+    if choice != "1":
+        raise UsageError(
+            f"{VARIABLE} is {choice!r}",
+            code="variable-invalid",
+            hint="set it to 1 for uvloop, or to 0 for asyncio's own loop",
+        )
+    try:
+        import uvloop
+    except ImportError:
+        raise UsageError(
+            f"{VARIABLE} is set, but uvloop is not installed",
+            code="extra-missing",
+            hint="pip install uvloop",
+        ) from None
+    return uvloop.new_event_loop
 
 
 @asynccontextmanager
@@ -29,6 +56,10 @@ async def open_executor(
         async with _open_cluster(job, log, intake.masker.mask_text) as executor:
             yield executor
         return
+    # These load asyncio and the planes, which `--help`, completion and commands on stored runs do not need.
+    from holdfast.execute.local import LocalExecutor
+    from holdfast.execute.open_site import open_site
+
     keep = intake.kept.open_keeper(intake.masker.mask_text, intake.has_failed)
     world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.warn_trial)
     async with AsyncExitStack() as opened:

@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.local import choose_loop_factory
 from holdfast.execute.plane_needs import warn_unmet_recordings, warn_unused_proxy
 from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.model.judged import JudgingProgress
@@ -17,7 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import FailFastPlanner, OncePlanner, RoundsPlanner, RunOptions
 from holdfast.processes.scratch import sweep
 from holdfast.runner.across_trials import CalledTools, CalmAnswers, start_comparison
-from holdfast.runner.executors import open_executor
+from holdfast.runner.executors import choose_loop_factory, open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen

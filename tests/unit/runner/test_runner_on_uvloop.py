@@ -13,9 +13,9 @@ import pytest
 import uvloop
 
 from holdfast.errors import UsageError
-from holdfast.execute.local import VARIABLE, choose_loop_factory
 from holdfast.model.events import Event
 from holdfast.plan.options import RunOptions
+from holdfast.runner.executors import VARIABLE, choose_loop_factory
 from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
