@@ -169,9 +169,7 @@ def _open_client(environ: Mapping[str, str]) -> Any:
         from langsmith import Client
         from urllib3.util import Retry
     except ImportError as missing:
-        raise UserError(
-            "LangSmith needs its client", hint="pip install langsmith", code="extra-missing"
-        ) from missing
+        raise UserError("LangSmith needs its client", hint="pip install langsmith", code="extra-missing") from missing
     url = next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
     return Client(
         api_url=url, api_key=key, timeout_ms=_WAIT_MS, retry_config=Retry(total=1, backoff_factor=0.2),
