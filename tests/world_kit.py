@@ -130,7 +130,7 @@ class FakeWorld:
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.remembered: dict[tuple[str, ...], object] = {}
         self.audit_gaps: Mapping[str, str] = {}
-        self._verify_determinism = audit
+        self._audit = audit
 
     def lend(self, name: str, content: bytes) -> str:
         self.lent[name] = content
@@ -143,7 +143,7 @@ class FakeWorld:
         return self.sandbox.changes()
 
     def audit(self) -> Iterator[AuditEvent]:
-        return iter(self._verify_determinism)
+        return iter(self._audit)
 
 
 def rows(*found: Sequence[Any], columns: Sequence[str] = ("value",), count: int | None = None) -> Rows:

@@ -276,7 +276,7 @@ def test_a_claim_holds_if_its_write_was_kept(
         world = FakeWorld(tmp_path, db)
         await check.foresee(world)
         await db.execute(statements)
-        world._verify_determinism = list(await db.writes())
+        world._audit = list(await db.writes())
         return check.decide(shown(await check.gather(world, Observation("t")), "done")).passed
 
     assert sea.with_server(scene) is passed

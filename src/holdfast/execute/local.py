@@ -85,26 +85,28 @@ async def _run_serially(run: RunTrial, feed: Iterator[Trial], keep: Store) -> As
 async def _run_in_parallel(
     run: RunTrial, feed: Iterator[Trial], keep: Store, slots: int
 ) -> AsyncGenerator[Observed, None]:
-    running: dict[asyncio.Task[Observation], Trial] = {}
-    ended: list[Observed] = []
-    failed: list[asyncio.Task[Observation]] = []
+    async def run_and_keep(trial: Trial) -> Observed:
+        # Each trial is stored by its own task: others end while the judge has one, and a Ctrl-C must not lose them.
+        return trial, keep(trial, await run(trial))
+
+    running: list[asyncio.Task[Observed]] = []
+    ended: list[asyncio.Task[Observed]] = []
+    failed: list[asyncio.Task[Observed]] = []
     try:
         while True:
-            # Ended trials are stored before their slots take others, so a kill loses only trials that still run. The
-            # slots take others before the judge gets the ended ones, so judging delays no trial. A judge that is far
-            # behind holds up this generator: there are never more waiting observations than slots.
+            # Slots take other trials before the judge gets the ended ones, so judging delays no trial. A judge that is
+            # far behind holds up this generator: there are never more waiting observations than slots.
             for trial in islice(feed, 0 if failed else slots - len(running)):
-                running[asyncio.ensure_future(run(trial))] = trial
-            for one in ended:
-                yield one
-            for task in failed:
-                task.result()  # raises: a failure ends the execution
+                running.append(asyncio.ensure_future(run_and_keep(trial)))
+            for task in (*ended, *failed):
+                yield task.result()  # raises for a failure, which ends the execution
             if not running:
                 return
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            done = {task: running.pop(task) for task in [*running] if task.done()}
+            done = [task for task in running if task.done()]
+            running = [task for task in running if task not in done]
             failed = [task for task in done if task.exception() is not None]
-            ended = [(trial, keep(trial, task.result())) for task, trial in done.items() if task not in failed]
+            ended = [task for task in done if task not in failed]
     finally:
         for task in running:
             task.cancel()

@@ -92,3 +92,25 @@ def test_a_slot_that_fails_ends_the_others_at_once(monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="no space left"):
         asyncio.run(use())
     assert len(stored) == 5
+
+
+def test_a_trial_that_ends_while_another_one_is_judged_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def staggered(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Observation:
+        await asyncio.sleep(0 if trial is TRIALS[0] else 0.01)
+        return Observation(trial.id)
+
+    monkeypatch.setattr(local, "run_trial", staggered)
+    stored: list[str] = []
+
+    def store(trial: Trial, seen: Observation) -> Observation:
+        stored.append(trial.id)
+        return seen
+
+    async def use() -> None:
+        ended = LocalExecutor(Site()).execute(TRIALS[:3], store=store)  # type: ignore[arg-type]
+        await anext(ended)
+        await asyncio.sleep(0.1)  # a judge that asks a model
+        await ended.aclose()  # as a Ctrl-C does
+
+    asyncio.run(use())
+    assert sorted(stored) == [trial.id for trial in TRIALS[:3]]
