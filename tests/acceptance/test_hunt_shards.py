@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cli import MakeProject, Project, contract, python
+from cli import MakeProject, Project, contract, python, rundir
 from test_hunt import ANSWERS, ONCE, SHOP
+
+from page_documents import documents
 
 QUICKLY = ("--json", "--concurrency", "8")
 
@@ -64,6 +66,7 @@ def test_a_shard_alone_decides_nothing_but_its_causes(project: MakeProject) -> N
     shown = made.cli("hunt", "--shard", "1/2", "--max-trials", "8")
     assert shown.code == 0
     assert shown.out.splitlines()[-1].startswith("SHARD")
+    assert documents((rundir(made) / "report.html").read_text())["run"]["verdict"] == "SHARD"
     assert made.cli("report", "latest").code == 0
     assert made.cli("merge", str(made.folder / ".holdfast/runs/0001")).code == 4
 

@@ -27,7 +27,7 @@ def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
         [] if found.only_known else format_coverage(found).split("; ")
     )
     return {
-        "verdict": format_exit_code(found.exit_code, is_shard=False),
+        "verdict": format_exit_code(found.exit_code, is_shard=bool(found.shard)),
         "reasons": counts,
         "number": None,
         "judged": "",
