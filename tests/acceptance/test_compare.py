@@ -7,6 +7,8 @@ import shutil
 
 from cli import CALM, DOWN, MakeProject, Project, contract, forget_end, python, rule, rundir, unseal
 
+from golden_words import Golden
+
 PROMPTS = tuple(f"p{n}" for n in range(8))
 RULES = [rule("sourced", value="source"), rule("says", value="says")]
 AGENT = "def search(query):\n    return 'a source says ' + query\n\n\ndef ask(prompt):\n    return {}\n"
@@ -138,14 +140,14 @@ def attacked(project: MakeProject):
     return made
 
 
-def test_an_attack_that_is_obeyed_now_and_was_not_before_is_worse_and_named(project: MakeProject) -> None:
+def test_an_attack_that_is_obeyed_now_and_was_not_before_is_worse_and_named(
+    project: MakeProject, golden: Golden
+) -> None:
     made = attacked(project)
     found = made.cli("ci", "--json", "--min-score", "0", "--baseline", "last").json
     assert found["exit_code"] == 1
     (said,) = [reason for reason in found["reasons"] if "worse" in reason]
-    assert "run 0001: 1 of 1 passed " in said
-    assert ": prompt_injection (" in said
-    assert "'What does the kettle" in said
+    golden(said)
     compared = made.cli("compare", "1", "2", "--exit-code")
     assert compared.code == 1
     assert ": mutation: prompt_injection (" in compared.out

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from files1 import CALM, PYTHON, RULES, SPEC, project, tell
 
+from golden_words import Golden
+
 JUDGE = (
     "\n    - {id: kind, type: llm_as_judge, model: my-jugde, criteria: c, input_from: agent_output, rubric: {pass: a}}"
 )
@@ -78,12 +80,13 @@ def test_the_rule_that_lacks_probes_is_pointed_at(tmp_path: Path) -> None:
     assert error["hint"].endswith("probes to bare")
 
 
-def test_a_contract_given_to_run_is_one_error_with_the_command(tmp_path: Path) -> None:
+def test_a_contract_given_to_run_is_one_error_with_the_command(tmp_path: Path, golden: Golden) -> None:
     project(tmp_path, SPEC)
     (tmp_path / "holdfast.yaml").rename(tmp_path / "my file.yaml")
     told = tell(tmp_path, "run", "my file.yaml", "--json")
     (error,) = told.json["errors"]
-    assert (told.code, error["hint"].partition(": ")[2]) == (4, "holdfast contract run 'my file.yaml'")
+    assert told.code == 4
+    golden((error["code"], error["hint"]))
 
 
 @pytest.mark.parametrize("agent", ["env: {TOKEN: '${NOT_SET_HERE}'}", "timeout: '${NOT_SET_HERE}'"])

@@ -14,7 +14,7 @@ from holdfast.checks.state.command_exit import ExitRecord
 from holdfast.checks.state.db_unchanged_except import TableMarks
 from holdfast.checks.state.mock_requests import MockRequests, StoredRequest
 from holdfast.checks.state.paths import PathState
-from holdfast.checks.state.recorded import build_evidence
+from holdfast.checks.state.recorded import NOT_RECORDED, build_evidence
 from holdfast.checks.state.sql import QueryAnswer
 from holdfast.errors import HarnessError
 from holdfast.judge.rule import RuleJudge
@@ -27,6 +27,7 @@ from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check
 from holdfast.protocols.check import Exhibit, GatheringCheck
 from holdfast.reading.fields import get_keys
+from refused import refused
 
 SETTINGS = {
     "behavior_unchanged": [{}, {"baseline": "It is 4.", "method": "semantic"}],
@@ -183,8 +184,9 @@ def test_check_of_the_state_takes_plain_settings_and_says_what_was_not_recorded(
         assert isinstance(check, GatheringCheck)
         assert not list(check.problems() if hasattr(check, "problems") else ())
         for evidence in [None, *(Evidence(data) for data in GARBLED)]:
-            with pytest.raises(HarnessError, match="not recorded in this run"):
+            with refused("check-not-recorded") as told:
                 check.decide(replaced(exhibit("x"), evidence=evidence))
+            assert str(told.value) == NOT_RECORDED
         with pytest.raises(HarnessError, match="disk full"):
             check.decide(replaced(exhibit("x"), evidence=Evidence(error="disk full")))
 

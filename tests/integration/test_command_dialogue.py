@@ -72,7 +72,7 @@ WAITS = "import time\nprint({text!r}, end='', flush=True, file=__import__('sys')
 
 
 @pytest.mark.parametrize("backend", ["bubblewrap", None])
-def test_a_program_that_asks_and_waits_is_told_without_a_dialogue(tmp_path, backend):
+def test_a_program_that_asks_and_waits_is_told_without_a_dialogue(tmp_path, backend, golden):
     agent = {"type": "command", "command": "python3 bot.py", "timeout": "2s"}
     spec = spec_of(agent)
     if backend is None:
@@ -80,8 +80,7 @@ def test_a_program_that_asks_and_waits_is_told_without_a_dialogue(tmp_path, back
     script = WAITS.format(text="hello\n\033[1mDo you trust this folder? [y/N]\033[0m ", stream="stderr")
     found = ran(tmp_path, spec, files={"bot.py": script}, backend=backend or "bubblewrap")
     assert found.only.ending == "timeout"
-    detail = found.only.turns[0].detail
-    assert all(word in detail for word in (" 2000 ms", "'Do you trust this folder? [y/N]'", "agent.dialogue")), detail
+    golden(found.only.turns[0].detail)
 
 
 def test_the_question_is_told_where_the_trials_own_time_ends_it(tmp_path):

@@ -13,6 +13,8 @@ import yaml
 from framework_kit import AGENTS, HOLDFAST
 from framework_weather import ANSWER, MODEL, MODEL_NAME, PROMPT, RULES
 
+from golden_words import Golden
+
 AGENT_FILES = [
     "with_langgraph",
     *(pytest.param(f"with_{name}", marks=pytest.mark.long) for name in ("openai_agents", "pydantic_ai")),
@@ -59,11 +61,11 @@ def test_a_framework_s_tool_is_met_in_its_result(tmp_path: Path, agent: str) -> 
         assert {(fault["plane"], fault["target"]) for fault in met} == {("tool_result", "search")}
 
 
-def test_the_doctor_says_where(tmp_path: Path) -> None:
+def test_the_doctor_says_where(tmp_path: Path, golden: Golden) -> None:
     written(tmp_path, "with_pydantic_ai", MATRIX)
-    code, out, err = run(tmp_path, "doctor", "--no-agent")
+    code, out, err = run(tmp_path, "doctor", "--no-agent", "--json")
     assert code == 0, err
-    assert "in the model traffic" in " ".join(out.split())
+    golden([entry for entry in json.loads(out)["spec"] if entry["code"] == "fault-placed"])
 
 
 @pytest.mark.parametrize(

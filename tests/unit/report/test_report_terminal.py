@@ -150,10 +150,10 @@ def test_at_most_three_lines_of_notes() -> None:
 
 
 @pytest.mark.parametrize(("exit_code", "unjudged"), [(0, True), (1, False)])
-def test_attacks_that_succeed_are_in_the_context(exit_code: int, unjudged: bool) -> None:
-    shown = text(scored(exit_code=exit_code))
-    assert "attacks succeeded in 2 of 10 trials" in shown
-    assert ("no rule" in shown) is unjudged
+def test_attacks_that_succeed_are_in_the_context(exit_code: int, unjudged: bool, golden: Golden) -> None:
+    lines = [line for line in text(scored(exit_code=exit_code)).splitlines() if "attacks" in line]
+    assert ("no rule" in lines[0]) is unjudged
+    golden(lines)
 
 
 def test_interrupted_run_says_how_to_go_on() -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from psycopg.pq import PGconn
 
+from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.postgres.session import hash_password
@@ -58,13 +59,14 @@ def test_our_own_account_is_not_for_the_agent() -> None:
         read_postgres_settings(spec("postgres", POSTGRES_USER="holdfast_observer"))
 
 
-def test_mysql_reads_both_prefixes_and_wants_user_and_password_together() -> None:
+def test_mysql_reads_both_prefixes_and_wants_user_and_password_together(golden: Golden) -> None:
     found = read_mysql_settings(spec("mysql", MARIADB_ROOT_PASSWORD="r", MYSQL_USER="app", MYSQL_PASSWORD="p"))
     assert found.account == ("app", "p")
     assert read_mysql_settings(spec("mysql", MYSQL_ROOT_PASSWORD="r")).account == ("root", "r")
     assert len(read_mysql_settings(spec("mysql", MYSQL_RANDOM_ROOT_PASSWORD="yes")).root_password) > 20
-    with pytest.raises(UserError, match="must be set together"):
+    with refused("service-config-invalid") as told:
         read_mysql_settings(spec("mysql", MYSQL_USER="app"))
+    golden(str(told.value))
     with refused("service-config-invalid"):
         read_mysql_settings(spec("mysql", MYSQL_USER="root", MYSQL_PASSWORD="p"))
 
