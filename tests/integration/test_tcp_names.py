@@ -34,7 +34,7 @@ async def looked_up(tmp_path, name, *injections):
     try:
         sandbox = await backend.open(SandboxSpec("t", listen=(SERVER,), visible=visible, hosts={"cache": "127.0.1.3"}))
         names = {"db": ("db", "127.0.1.2"), "db.services.internal": ("db", "127.0.1.2")}
-        plane = await NamePlane.open(sandbox.listener(*SERVER), names, context)
+        plane = await NamePlane(names, context).listen(sandbox.listener(*SERVER))
         try:
             env = {"PATH": "/usr/bin:/bin"}
             ran = await sandbox.run(["/bin/sh", "-c", LOOK, "sh", name], env, timeout_s=30)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
-from socket import SO_ERROR, SO_RCVBUF, SOL_SOCKET
+from collections.abc import Awaitable, Callable
+from socket import SO_ERROR, SO_RCVBUF, SOL_SOCKET, socket
+from typing import TypeAlias
 
 from holdfast.streams.socket_stream import ORPHANED_S, BodyBuffer, SocketStream
 
@@ -111,18 +112,21 @@ class ConnectionEnd(SocketStream):
             self.transport.set_protocol(protocol)
 
 
-async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> ConnectionEnd:
-    """Return a connection to host and port, or to a Unix socket.
+Upstream: TypeAlias = tuple[str, int] | str | Callable[[], Awaitable[socket]]
+"""Host and port, the path of a Unix socket, or a function that connects."""
 
-    Raises OSError (including TimeoutError) if it fails.
-    """
+
+async def dial(upstream: Upstream, limit_s: float = 10.0) -> ConnectionEnd:
+    """Return a new connection; raise OSError (including TimeoutError) if it fails."""
     end, loop = ConnectionEnd(), asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limit_s):
             if isinstance(upstream, str):
                 await loop.create_unix_connection(lambda: end, upstream)
-            else:
+            elif isinstance(upstream, tuple):
                 await loop.create_connection(lambda: end, *upstream)
+            else:
+                await loop.create_connection(lambda: end, sock=await upstream())
     except BaseException:
         end.abort()
         raise

@@ -15,7 +15,6 @@ from holdfast.model.capabilities import COMMANDS, FILES, HTTP
 from holdfast.model.codec import encode
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import AuditEvent, Isolation, WorldSpec
-from holdfast.planes.port_forward import PortForward
 from holdfast.processes.startable import SHELL
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, Sandbox, Started, Stdio
 from holdfast.protocols.trial import TrialContext
@@ -24,7 +23,7 @@ from holdfast.world.agent_mounts import Mounts
 from holdfast.world.audit import AuditLog, SecretSearch
 from holdfast.world.bare_world import read_left
 from holdfast.world.disturbances import Disturbances
-from holdfast.world.ingress import IngressPorts
+from holdfast.world.ingress import IngressPorts, PortForward
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, remove_secrets
 from holdfast.world.service_planes import ServicePlanes, TrialServices
 from holdfast.world.site_worlds import SiteWorlds, find_disturbed
@@ -66,7 +65,7 @@ class BoxedPlace:
             raise AgentUnavailable(why, code="agent-not-started", hint=self.sees, config=True) from refused
 
     async def forward(self, port: int) -> PortForward:
-        return await PortForward.open(self._sandbox, port)
+        return await PortForward(self._sandbox, port).listen()
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
         """Do nothing: the world serves the trial from the start."""

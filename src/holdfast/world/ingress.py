@@ -10,10 +10,29 @@ from msgspec.structs import replace
 
 from holdfast.model.capabilities import INGRESS, build_enforced, build_missing
 from holdfast.model.world import Isolation, Network
-from holdfast.planes.port_forward import PortForward
 from holdfast.protocols.sandbox import Sandbox
+from holdfast.streams.connection_end import dial
+from holdfast.streams.connection_listener import Forwarder
 
 _HOST = "127.0.0.1"
+
+
+class PortForward(Forwarder):
+    """One loopback port of this machine that forwards to one port inside. Close it after use."""
+
+    limit = 256
+
+    def __init__(self, sandbox: Sandbox, port: int) -> None:
+        super().__init__(lambda: sandbox.connect(port))
+        self._sandbox = sandbox
+
+    async def is_accepting(self, port: int) -> bool:
+        """Return whether something inside accepts connections there."""
+        try:
+            (await dial(lambda: self._sandbox.connect(port))).close()
+        except OSError:
+            return False
+        return True
 
 
 class IngressPorts:
@@ -39,7 +58,7 @@ class IngressPorts:
             except OSError as refused:
                 self._missing.append(build_missing("ingress-refused", port=port, why=refused.strerror))
                 continue
-            forward = await PortForward.open(sandbox, port, at)
+            forward = await PortForward(sandbox, port).listen(at)
             self._forwards.append(forward)
             self._isolation.append(f"{_HOST}:{forward.port} reaches port {port} of the agent")
             if forward.port != port:

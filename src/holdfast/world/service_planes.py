@@ -195,7 +195,7 @@ class ServicePlanes:
         resolved = list_hosts(self.spec, unresolved)
         by_host = {address.host: address.service.name for address in self.addresses}
         names = {name: (by_host[host], host) for name, host in list_hosts(self.spec).items() if name not in resolved}
-        plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self.context)
+        plane = await NamePlane(names, self.context).listen(self.sandbox.listener(*NAMES))
         self.parts.push_async_callback(plane.close)
 
     def _find_agent_address(self, address: ServiceAddress) -> tuple[str, int]:

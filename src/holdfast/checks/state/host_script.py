@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from holdfast.protocols.sandbox import Ran
 from holdfast.protocols.service import Service
 from holdfast.protocols.world import World
 from holdfast.service_kinds import get_port
-from holdfast.streams.connection_end import ConnectionEnd, dial, join
+from holdfast.streams.connection_listener import Forwarder
 
 
 class ScriptService(Struct, frozen=True):
@@ -74,66 +74,19 @@ def _get_service_address(world: World, service: Service, host: Mapping[str, tupl
     return ScriptService(name, int(world.environ.get(f"{spec.variable}_PORT", get_port(spec))))
 
 
-_HOST = "127.0.0.1"
-
-
 @asynccontextmanager
 async def open_host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
     """Yield the addresses of all services while this is open; closing it drops remaining connections."""
-    forwards: list[_UnixForward] = []
-    try:
+    async with AsyncExitStack() as forwarders:
         addresses = {}
         for name, service in world.services.items():
             if isinstance(service.upstream, str):
-                forwards.append(await _UnixForward.open(service))
-                addresses[name] = (_HOST, forwards[-1].port)
+                forwarder = await Forwarder(service.upstream).listen()
+                forwarders.push_async_callback(forwarder.close)
+                addresses[name] = ("127.0.0.1", forwarder.port)
             else:
                 addresses[name] = service.upstream
         yield addresses
-    finally:
-        for forward in forwards:
-            await forward.close()
-
-
-class _UnixForward:
-    """A loopback port that forwards to a Unix socket."""
-
-    def __init__(self, upstream: str) -> None:
-        self.port = 0
-        self._upstream = upstream
-        self._server: asyncio.Server
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @staticmethod
-    async def open(service: Service) -> _UnixForward:
-        forward = _UnixForward(str(service.upstream))
-        loop = asyncio.get_running_loop()
-        forward._server = await loop.create_server(lambda: ConnectionEnd(forward._accept), _HOST, 0)
-        forward.port = forward._server.sockets[0].getsockname()[1]
-        return forward
-
-    def _accept(self, end: ConnectionEnd) -> None:
-        task = asyncio.get_running_loop().create_task(self._forward(end))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _forward(self, end: ConnectionEnd) -> None:
-        other: ConnectionEnd | None = None
-        try:
-            other = await dial(self._upstream)
-            await join(end, other)
-        except OSError:
-            return  # the service is gone, as the closed connection shows the script
-        finally:
-            end.abort()
-            if other is not None:
-                other.abort()
-
-    async def close(self) -> None:
-        self._server.close()
-        for task in (tasks := list(self._tasks)):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

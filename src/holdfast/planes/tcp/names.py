@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from ipaddress import IPv4Address
-from socket import socket
 from typing import NamedTuple
 
 from holdfast.model.scenario import Scenario
@@ -18,6 +18,8 @@ from holdfast.planes.injection.active_injection import name_step_plane
 from holdfast.plugins import get_fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
+from holdfast.streams.connection_end import ConnectionEnd
+from holdfast.streams.connection_listener import ConnectionListener
 
 RESOLV_CONF = "nameserver {host}\noptions use-vc timeout:2 attempts:1\n"
 """/etc/resolv.conf inside, for a plane that listens on port 53 of that loopback address."""
@@ -26,7 +28,8 @@ NSSWITCH_CONF = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\
 
 _A = 1
 _FAILED, _UNKNOWN = 2, 3
-_LOOKUPS_AT_ONCE = 100
+_LAST_ANSWER_S = 1.0
+"""How long a client has to receive its last answer."""
 
 
 class _Question(NamedTuple):
@@ -36,48 +39,25 @@ class _Question(NamedTuple):
     """As it was written."""
 
 
-class NamePlane:
+class NamePlane(ConnectionListener):
     """Answers for the names of one trial: `names` maps each to its service and address."""
 
     def __init__(self, names: Mapping[str, tuple[str, str]], context: TrialContext) -> None:
+        super().__init__()
         self._names = {name.lower(): target for name, target in names.items()}
         self._context = context
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    @classmethod
-    async def open(cls, sock: socket, names: Mapping[str, tuple[str, str]], context: TrialContext) -> NamePlane:
-        """Serve a listening socket, which it closes in the end."""
-        plane = cls(names, context)
-        plane._server = await asyncio.start_server(plane._serve, sock=sock)
-        return plane
-
-    async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        if self._server is not None:
-            await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            if len(self._tasks) <= _LOOKUPS_AT_ONCE:
-                while True:
-                    (size,) = struct.unpack("!H", await reader.readexactly(2))
-                    answer = await self._answer(await reader.readexactly(size))
-                    writer.write(struct.pack("!H", len(answer)) + answer)
-                    await writer.drain()
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):  # the client left, or the trial ended
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
+    async def serve(self, client: ConnectionEnd) -> None:
+        waiting = bytearray()
+        with suppress(OSError):  # the client left
+            while data := await client.read():
+                waiting += data
+                # Each message begins with its size. A client may send several without waiting, or one in pieces.
+                while len(waiting) > 1 and len(waiting) >= (end := 2 + int.from_bytes(waiting[:2])):
+                    answer = await self._answer(bytes(waiting[2:end]))
+                    await client.write(struct.pack("!H", len(answer)) + answer)
+                    del waiting[:end]
+        client.close_within(_LAST_ANSWER_S)
 
     async def _answer(self, query: bytes) -> bytes:
         question = _parse_question(query)

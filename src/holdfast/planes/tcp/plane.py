@@ -21,6 +21,7 @@ from holdfast.protocols.fault import Call, Dropped, Failed, Reply, TimedOut
 from holdfast.protocols.trial import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, join
+from holdfast.streams.connection_listener import ConnectionListener
 
 ROLLED_BACK_S = 2.0
 """Seconds for a server to notice that its client is gone, before the client sees the failure."""
@@ -187,9 +188,8 @@ class ServiceConnection:
                 "service", self._service.name, self._n, why, parts=unobserved
             )
 
-    def abort(self) -> None:
-        """Close both sides immediately."""
-        self._client.abort()
+    def abort_server(self) -> None:
+        """Close the server's side immediately."""
         if self._server is not None:
             self._server.abort()
 
@@ -214,18 +214,12 @@ async def _run_both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, Non
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-AT_ONCE = 1_000
-"""Maximum number of concurrent connections; more than any of the services accepts."""
-
-
-class TcpPlane:
+class TcpPlane(ConnectionListener):
     """One listener of one service. Several listeners of one service share their counters."""
 
-    def __init__(self, service: TrialService, port: int) -> None:
-        self.port = port
+    def __init__(self, service: TrialService) -> None:
+        super().__init__()
         self._service = service
-        self._server: asyncio.Server | None = None
-        self._open: dict[asyncio.Task[None], ServiceConnection] = {}
 
     @classmethod
     async def open(
@@ -243,45 +237,25 @@ class TcpPlane:
 
         `wire` is the protocol, from the traits of the service's kind. `wrote` is called for every database write.
         """
-        plane = cls(TrialService(upstream, service, wire, context, latency_ms, wrote), sock.getsockname()[1])
-        loop = asyncio.get_running_loop()
-        plane._server = await loop.create_server(lambda: ConnectionEnd(plane._accept), sock=sock)
-        return plane
+        return await cls(TrialService(upstream, service, wire, context, latency_ms, wrote)).listen(sock)
 
-    def _accept(self, client: ConnectionEnd) -> None:
-        if len(self._open) >= AT_ONCE:
-            service = self._service
-            service.context.sink.note(
-                f"more than {AT_ONCE} connections to {service.name} concurrently: further ones were closed"
-            )
-            client.abort()
-            return
+    async def serve(self, client: ConnectionEnd) -> None:
         connection = ServiceConnection(self._service, self.port, client)
-        task = asyncio.get_running_loop().create_task(connection.run())
-        self._open[task] = connection
-        task.add_done_callback(self._handle_end)
-
-    def _handle_end(self, task: asyncio.Task[None]) -> None:
-        self._open.pop(task, None)
-        if not task.cancelled() and (broken := task.exception()) is not None:
+        try:
+            await connection.run()
+        except asyncio.CancelledError:  # the plane closes
+            connection.abort_server()
+            raise
+        except Exception as broken:
             why = f"carrying a connection to {self._service.name} failed: {type(broken).__name__}: {broken}"
             self._service.context.sink.add_error(why, "bug")
+
+    def note_limit(self) -> None:
+        service = self._service
+        service.context.sink.note(
+            f"more than {self.limit} connections to {service.name} concurrently: further ones were closed"
+        )
 
     def stop_faults(self) -> None:
         """Connections from now on do not come from the agent, and faults do not act on them."""
         self._service.stop_faults()
-
-    async def close(self) -> None:
-        """Close every connection; afterwards no task and no socket is left, and the ledger is complete."""
-        if self._server is not None:
-            self._server.close()
-        carried = dict(self._open)
-        for task in carried:
-            task.cancel()
-        if carried:
-            await asyncio.wait(carried)
-        for connection in carried.values():
-            connection.abort()
-        if self._server is not None:
-            await self._server.wait_closed()
-        await asyncio.sleep(0)  # aborted transports close their sockets

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,10 @@ from socket import socket
 from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.service_kinds import get_port
-from holdfast.streams.connection_end import ConnectionEnd, join
+from holdfast.streams.connection_listener import Forwarder
 from holdfast.world.supervisors.container import run_docker
 
 Connect = Callable[[int], Awaitable[socket]]
-AT_ONCE = 1_000
-"""Maximum number of concurrent connections; more are closed."""
 
 
 class ContainerPorts:
@@ -30,15 +27,12 @@ class ContainerPorts:
     def __init__(self, folder: Path, connect: Connect) -> None:
         self._folder = folder
         self._connect = connect
-        self._servers: list[asyncio.Server] = []
-        self._open: dict[asyncio.Task[None], ConnectionEnd] = {}
+        self._forwarders: list[Forwarder] = []
 
     async def open(self, ports: Iterable[int]) -> None:
-        loop = asyncio.get_running_loop()
         for port in ports:
-            server = await loop.create_unix_server(partial(self._make_end, port), self.get_socket_path(port))
-            os.chmod(self.get_socket_path(port), 0o600)
-            self._servers.append(server)
+            forwarder = Forwarder(partial(self._connect, port))
+            self._forwarders.append(await forwarder.listen(self.get_socket_path(port)))
 
     def get_socket_path(self, port: int) -> str:
         """Return the socket of a port, named as PostgreSQL clients expect it."""
@@ -46,41 +40,8 @@ class ContainerPorts:
 
     async def close(self) -> None:
         """Close all connections, tasks and sockets."""
-        for server in self._servers:
-            server.close()
-        # A copy, because each task removes itself when it ends.
-        carried = dict(self._open)
-        for task, client in carried.items():
-            task.cancel()
-            client.abort()
-        if carried:
-            await asyncio.wait(carried)
-        for server in self._servers:
-            await server.wait_closed()
-        await asyncio.sleep(0)  # aborted transports close their sockets
-
-    def _make_end(self, port: int) -> ConnectionEnd:
-        return ConnectionEnd(lambda client: self._accept(client, port))
-
-    def _accept(self, client: ConnectionEnd, port: int) -> None:
-        if len(self._open) >= AT_ONCE:
-            client.abort()
-            return
-        task = asyncio.get_running_loop().create_task(self._forward(client, port))
-        self._open[task] = client
-        task.add_done_callback(lambda task: self._open.pop(task, None))
-
-    async def _forward(self, client: ConnectionEnd, port: int) -> None:
-        behind = ConnectionEnd()
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: behind, sock=await self._connect(port))
-            await join(client, behind)
-        # Nothing listens there, or the container is gone: the client sees its connection end.
-        except (OSError, HarnessError):
-            return
-        finally:
-            client.abort()
-            behind.abort()
+        for forwarder in self._forwarders:
+            await forwarder.close()
 
 
 LIMIT_S = 60.0

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.errors import HarnessError
-from holdfast.planes import port_forward as ways
-from holdfast.planes.port_forward import PortForward
+from holdfast.world.ingress import PortForward
 
 
 def within(port, refused=None):
@@ -30,7 +29,7 @@ def within(port, refused=None):
 async def led(answer, refused=None):
     """A way to a server that treats each connection so."""
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    forward = await PortForward.open(within(server.sockets[0].getsockname()[1], refused), 3000)
+    forward = await PortForward(within(server.sockets[0].getsockname()[1], refused), 3000).listen()
     try:
         yield forward
     finally:
@@ -95,7 +94,7 @@ def test_who_does_not_read_fills_no_memory():
 
 
 def test_more_than_it_carries_are_closed(monkeypatch):
-    monkeypatch.setattr(ways, "AT_ONCE", 2)
+    monkeypatch.setattr(PortForward, "limit", 2)
 
     async def hold(reader, writer):
         writer.write(b"in")
