@@ -58,7 +58,7 @@ def test_3_a_report_that_cannot_be_written_is_told_and_the_run_is_kept(project: 
     (made.folder / "taken").write_text("a file, not a folder")
     result = made.show("-o", "taken/report.json")
     assert result.code == 3
-    assert "error: cannot write taken/report.json" in result.err
+    assert "error: cannot write taken/report.json: Not a directory" in result.err
     assert verdict_line(result.out).startswith("PASS ")
     assert made.cli("report", "1", "--json").json["score"] == 100.0
 

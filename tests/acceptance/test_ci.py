@@ -154,6 +154,7 @@ def test_kill_9_in_the_middle_and_resume_give_the_same_overall_score(project: Ma
     kill_group(process)
     asked = len(made.read("asked"))
     assert "resume: holdfast ci --resume 0001" in made.cli("show").out
+    assert len(made.cli("show", "--json").json["reasons"]) == 1
     resumed = ci(made, "--resume", "0001")
     drop = ("duration_s", "started", "warnings")  # that it was killed is a warning
     assert {k: v for k, v in resumed.items() if k not in drop} == {k: v for k, v in whole.items() if k not in drop}

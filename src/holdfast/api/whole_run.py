@@ -210,13 +210,14 @@ def load_whole(whole: RunDir) -> WholeOutcome:
         outcomes[part] = stack.enter_context(closing(load_run(whole.get_part(part), environ=os.environ)))
         results += build_part_results(outcomes[part], whole, spec.weights)
     why = "the run is under way" if running else "the run was interrupted"
+    ended = is_interrupted(results) and not running  # then the part says so
     result = stored or conclude_whole(
         whole,
         spec,
         results,
         least=None,
         duration_s=0.0,
-        reasons=[Reason(INTERRUPTED, why, "interrupted")],
+        reasons=[] if ended else [Reason(INTERRUPTED, why, "interrupted")],
         warnings=_collect_warnings(outcomes),
     )
     return WholeOutcome(result, outcomes, spec, whole, stack, running)

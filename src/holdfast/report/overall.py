@@ -186,7 +186,8 @@ def format_markdown(whole: Overall) -> str:
     from holdfast.report.formats.markdown import escape_inline
 
     bold = format_headline(whole)
-    title = f"## {wording.format_verdict(whole)}: {escape_inline(whole.name or whole.spec_path)}"
+    word = wording.format_verdict(whole)
+    title = f"## {wording.VERDICT_SIGNS.get(word, '!')} {word}: {escape_inline(whole.name or whole.spec_path)}"
     lines = [title, "", f"**{escape_inline(bold[:1].upper() + bold[1:])}**", ""]
     head, *body = build_rows(whole)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,10 +15,9 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Overall, Run, TrialRow
 from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
-from holdfast.model.spec import PART_COMMANDS
 from holdfast.report.safe import Paint, to_one_line
 from holdfast.spec.references import format_param
-from holdfast.store.run_folders import format_name
+from holdfast.store.run_folders import format_resume
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample per cell: results may vary, try --replicas 5"
@@ -85,11 +83,6 @@ def has_cells(run: Run) -> bool:
 def is_to_come(run: Run, cell: Cell) -> bool:
     """Whether the cell is undecided because the run continues and some of its trials are missing."""
     return run.running and cell.outcome == "unproven" and cell.code == "not-run"
-
-
-def format_resume(run: Run) -> str:
-    """Return the command that resumes an interrupted run."""
-    return f"{PART_COMMANDS[run.part]} --resume {quote(format_name(Path(run.path)))}"
 
 
 def format_interval(interval: Interval | None, scale: float = 1.0) -> str:
@@ -262,7 +255,7 @@ def format_next_step(run: Run, row: CellRow) -> str:
         return "wait: the run continues"
     judged = cell.passes + cell.fails + cell.errors + cell.unproven
     if not run.complete and (judged < run.score.replicas or cell.code == "not-run"):
-        return f"resume it: {format_resume(run)}"
+        return f"resume it: {format_resume(Path(run.path), run.part)}"
     if not judged:
         return "run it"
     if cell.code == "pattern-cannot-match":

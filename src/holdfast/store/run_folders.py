@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from shlex import quote
 
 from holdfast.errors import UsageError
 from holdfast.folders import OWN_FILES, format_path, get_local_runs_folder, get_own_folder_of
+from holdfast.model.spec import PartAsked, get_run_command
 
 LOCKS = Path("/proc/locks")
 
@@ -66,6 +68,13 @@ def format_name(path: Path) -> str:
     if runs.absolute() == get_local_runs_folder().absolute():
         return get_id(path)
     return format_path(path)
+
+
+def format_resume(path: Path, part: PartAsked) -> str:
+    """Return the command that resumes the run; a part of a multi-part run is resumed with all of it."""
+    if path.parent.name == PARTS:
+        path, part = path.parents[1], "ci"
+    return f"{get_run_command(part)} --resume {quote(format_name(path))}"
 
 
 def list_stored_runs(runs: Path) -> list[Path]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from shlex import quote
 
 from holdfast.errors import UserError
-from holdfast.model.spec import get_run_command
 from holdfast.store.lines import NOT_SEALED, NOT_SEALED_YET, Seal, compute_seal
-from holdfast.store.run_folders import format_name, is_written
+from holdfast.store.run_folders import format_resume, is_written
 from holdfast.store.rundir import HUNT, MAP, RunDir, list_record_files
 
 
@@ -34,12 +32,8 @@ def check(run: RunDir, *, force: bool = False) -> str:
     why = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
     if force:
         return why
-    again = get_run_command(run.read_manifest().options.part)
-    raise UserError(
-        why,
-        hint=f"run it again, or override: {again} --resume {quote(format_name(run.path))} --force",
-        code="run-tampered",
-    )
+    again = format_resume(run.path, run.read_manifest().options.part)
+    raise UserError(why, hint=f"run it again, or override: {again} --force", code="run-tampered")
 
 
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:

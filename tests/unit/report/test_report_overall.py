@@ -81,7 +81,7 @@ def test_programs_are_told_the_same() -> None:
 
 def test_markdown_holds_no_markup_of_others() -> None:
     text = format_markdown(overall(name="<b>Desk</b>", reasons=("a | b",), notes=("[x](y)",)))
-    assert text.startswith("## FAIL: ")
+    assert text.startswith("## ✘ FAIL: ")
     assert "<b>" not in text
     assert "](y)" not in text
     assert format_headline(overall()).split()[1] in text

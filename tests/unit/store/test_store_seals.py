@@ -1,6 +1,7 @@
 """A run's files are put back as the run wrote them when the agents are gone, and sealed."""
 
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -167,6 +168,15 @@ def test_a_complete_run_without_seals_is_refused_even_if_its_end_was_sealed_agai
     with pytest.raises(UserError, match=r"ended\.json") as refused:
         check(run)
     assert refused.value.code == "run-tampered"
+
+
+def test_a_changed_part_is_resumed_with_its_whole_run(run, tmp_path):
+    part = RunDir(tmp_path / "0009" / "parts" / "scenario")
+    shutil.copytree(run.path, part.path)
+    (part.path / "spec.yaml").write_text("version: 2\n")
+    with pytest.raises(UserError) as refused:
+        check(part)
+    assert f"holdfast ci --resume {tmp_path / '0009'} --force" in refused.value.hint
 
 
 def edited(**changes):

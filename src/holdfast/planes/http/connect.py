@@ -165,14 +165,12 @@ class ConnectRequest(Struct, eq=False):
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         trace.trouble = "certificate_refused"
         trace.output = f"the client left during the TLS handshake{why}"
-        self.context.sink.note(
+        rejected = (
             f"a client rejected Holdfast's certificate for {self._origin.host}{why}: its requests were not observed. "
-            f"Programs trust it if they read {', '.join(TRUST_VARIABLES)}"
+            f"Make it trust the file that these variables name: {', '.join(TRUST_VARIABLES)}"
         )
-        self.context.sink.add_error(
-            f"a client rejected Holdfast's certificate for {self._origin.host}: its call failed because of Holdfast",
-            "certificate-refused",
-        )
+        self.context.sink.note(rejected)
+        self.context.sink.add_error(rejected, "certificate-refused")
 
     async def _send_failure(self, failed: Failed) -> None:
         trace, exchange = self._get_trace(), self._exchange

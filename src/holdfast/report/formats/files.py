@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +99,17 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
     """
     rendered = (by or find_reporter(path)).render(run)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         for n, (name, pieces) in enumerate(rendered.items()):
             write_atomically(path if n == 0 else path.with_name(Path(name).name), _check_pieces(pieces))
     except OSError as refused:
         raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder unless it exists; a file in its place makes what is written there fail, with a clear error."""
+    with suppress(FileExistsError):
+        folder.mkdir(parents=True)
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:

@@ -15,7 +15,7 @@ from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
 from holdfast.report.causes.cause_words import build_entries
-from holdfast.report.formats.files import encode_pieces, get_reporter, get_suffix, write_atomically
+from holdfast.report.formats.files import encode_pieces, get_reporter, get_suffix, make_folder, write_atomically
 from holdfast.report.formats.json import build_document
 from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown
@@ -44,7 +44,7 @@ def write_whole(whole: Overall, runs: Runs, path: Path, *, home: Path) -> str:
     """Write one report or a folder of them, and return why that failed, if it did. `home` is the run's folder."""
     try:
         if path.suffix.lower() in JOINED and not path.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             write_atomically(path, _render(whole, runs, path, home))
         else:
             _write_folder(whole, runs, path)

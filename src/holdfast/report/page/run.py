@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
@@ -12,6 +13,7 @@ from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
 from holdfast.report.safe import make_encodable
 from holdfast.spec.references import format_param
+from holdfast.store.run_folders import format_resume
 
 CASES = 5_000
 """Cases on the page; those that did not pass come first."""
@@ -83,7 +85,7 @@ def _build_origin(run: Run) -> dict[str, Any]:
         "agent_digest": run.agent_digest,
         "judged_from": run.judged_from,
         "complete": run.complete,
-        "resume": "" if run.complete or run.running else wording.format_resume(run),
+        "resume": "" if run.complete or run.running else format_resume(Path(run.path), run.part),
         "folder": run.path,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 
 from holdfast.model.run import CellRow, Run
 from holdfast.report import calls, cases, mutations, wording
@@ -15,6 +16,7 @@ from holdfast.report.short_names import join_names
 from holdfast.report.terminal import failures
 from holdfast.report.terminal.failures import LABEL, SHOWN, format_cell, format_facts, format_title, list_unexplained
 from holdfast.report.terminal.matrix import build_grid, draw
+from holdfast.store.run_folders import format_resume
 
 NOTES = 3
 """Lines of notes below the verdict; `-v` shows all of them."""
@@ -147,7 +149,7 @@ def _format_verdict(run: Run, paint: Paint) -> str:
     reasons = [to_one_line(reason) for reason in run.score.reasons]
     if word == "INTERRUPTED":  # the reason for an interrupt comes first, and the verdict's word already says it
         reasons = reasons[1:]
-    resume = [] if run.complete else [f"resume: {wording.format_resume(run)}"]
+    resume = [] if run.complete else [f"resume: {format_resume(Path(run.path), run.part)}"]
     return f"{paint(word, word)}  {' · '.join(filter(None, (', '.join(reasons), *_list_numbers(run, paint), *resume)))}"
 
 
