@@ -168,9 +168,6 @@ class NothingProven(HoldfastError):
 class NothingToJudge(HoldfastError):
     """The rule has nothing to judge, whatever the agent does, so its verdict is unproven. `code` says why."""
 
-    def __init__(self, message: str, code: str) -> None:
-        super().__init__(message, code=code)
-
 
 class OutsideError(HoldfastError):
     """A path of the workspace that leads out of it, or to something other than a regular file or folder."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import holdfast
-from holdfast import errors
 from holdfast.model.codes import STATEFUL, load_codes
 from holdfast.protocols.check import CodesTrait
 from holdfast.spec.catalogue.reference import iter_checks
@@ -22,11 +22,20 @@ _POSITION = 2
 """Of the code among the arguments of a finding."""
 
 
-def findings() -> Iterator[tuple[str, ast.Call]]:
-    for file in sorted(SRC.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
-                yield f"{file.relative_to(SRC)}:{node.lineno}", node
+@cache
+def list_nodes() -> list[tuple[Path, ast.Call | ast.ClassDef]]:
+    """Every call and every class of the product, with its file."""
+    return [
+        (file.relative_to(SRC), node)
+        for file in sorted(SRC.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call | ast.ClassDef)
+    ]
+
+
+def calls_of(*names: str) -> Iterator[tuple[Path, ast.Call]]:
+    """Every call of a function, method or class by one of these names in the product."""
+    return ((file, node) for file, node in list_nodes() if isinstance(node, ast.Call) and name_of(node) in names)
 
 
 def code_of(call: ast.Call) -> ast.expr | None:
@@ -35,7 +44,7 @@ def code_of(call: ast.Call) -> ast.expr | None:
 
 
 def test_every_finding_of_ours_has_a_code_that_is_documented() -> None:
-    found = [(place, code_of(call)) for place, call in findings()]
+    found = [(f"{file}:{call.lineno}", code_of(call)) for file, call in calls_of("Finding")]
     assert len(found) > 100
     assert [place for place, code in found if code is None] == []
     literal = {(place, code.value) for place, code in found if isinstance(code, ast.Constant)}
@@ -57,16 +66,9 @@ def test_every_documented_code_is_given_somewhere() -> None:
 
 def test_every_warning_of_a_run_has_a_documented_code_and_every_code_is_given() -> None:
     """`RunWarning(code, …)` and `warn(code, …)`; a warning about the spec file has its problem's code."""
-    found = set()
-    for file in sorted(SRC.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute) and node.args:
-                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-                code = node.args[0]
-                if name in ("RunWarning", "warn") and isinstance(code, ast.Constant):
-                    found.add(code.value)
-                elif name == "warn" and isinstance(code, ast.Name) and code.id == "STATEFUL":
-                    found.add(STATEFUL)
+    codes = [call.args[0] for _, call in calls_of("RunWarning", "warn") if call.args]
+    found = {code.value for code in codes if isinstance(code, ast.Constant)}
+    found |= {STATEFUL for code in codes if isinstance(code, ast.Name) and code.id == "STATEFUL"}
     assert found == set(WARNINGS)
 
 
@@ -76,20 +78,44 @@ def test_every_note_of_a_run_has_a_documented_code_and_every_code_is_given() -> 
     assert given == set(NOTES)
 
 
-DELIBERATE = {
-    "AgentUnavailable", "HarnessError", "NotBuilt", "NothingProven", "PluginError", "UsageError", "UserError",
-}  # fmt: skip
-"""Errors whose code each `raise` must name. SpecError and classes with a `default_code` have one already."""
+CODELESS = {"InjectedError", "InjectedConnectionError"}
+"""What a faulted function raises in the agent. Every other error has a code, from its `raise` or from its class."""
 
 
-def calls_of(*names: str) -> Iterator[tuple[Path, ast.Call]]:
-    """Every call of a function or method by one of these names in the product."""
-    for file in sorted(SRC.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-                if name in names:
-                    yield file.relative_to(SRC), node
+def error_classes() -> dict[str, ast.ClassDef]:
+    """Every class of the product that is a HoldfastError, by name."""
+    classes = [node for _, node in list_nodes() if isinstance(node, ast.ClassDef)]
+    errors: dict[str, ast.ClassDef] = {}
+    size = -1
+    while size < len(errors):
+        size = len(errors)
+        errors |= {
+            one.name: one
+            for one in classes
+            if one.name == "HoldfastError"
+            or any(isinstance(base, ast.Name) and base.id in errors for base in one.bases)
+        }
+    return errors
+
+
+def default_code_of(name: str, errors: dict[str, ast.ClassDef]) -> str:
+    """The code that errors of the class have if its `raise` names none: its own, or that of its base class."""
+    for node in ast.walk(errors[name]):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "default_code":
+            return str(ast.literal_eval(node.value))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "super().__init__":
+            given = keyword(node, "code")
+            if isinstance(given, ast.Constant):
+                return str(given.value)
+    bases = (base.id for base in errors[name].bases if isinstance(base, ast.Name) and base.id in errors)
+    return next(filter(None, (default_code_of(base, errors) for base in bases)), "")
+
+
+def name_of(call: ast.Call) -> str:
+    """The name of the function, method or class that is called."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
@@ -97,17 +123,19 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def test_every_deliberate_error_has_a_documented_code() -> None:
-    found = [(file, call, keyword(call, "code")) for file, call in calls_of(*DELIBERATE)]
+    errors = error_classes()
+    found = [(file, call, keyword(call, "code")) for file, call in calls_of(*errors.keys() - CODELESS)]
     assert len(found) > 300
-    assert [f"{file}:{call.lineno}" for file, call, code in found if code is None] == []
+    bare = [(file, call) for file, call, code in found if code is None]
+    assert [f"{file}:{call.lineno}" for file, call in bare if not default_code_of(name_of(call), errors)] == []
     literal = {(str(file), code.value) for file, _, code in found if isinstance(code, ast.Constant)}
     assert sorted(one for one in literal if one[1] not in {*ERROR_CODES, *CODES}) == []
 
 
 def test_every_default_code_of_an_error_is_documented() -> None:
-    classes = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.HoldfastError)]
-    defaults = {one.default_code for one in classes if one.default_code}
-    assert len(defaults) > 5
+    errors = error_classes()
+    defaults = {default_code_of(name, errors) for name in errors} - {""}
+    assert len(defaults) > 15
     assert sorted(defaults - {*ERROR_CODES}) == []
 
 

@@ -35,7 +35,7 @@ class _DeadPattern:
         self._why = why
 
     def search(self, text: str, timeout: float, concurrent: bool) -> Any:
-        raise NothingToJudge(self._why, "pattern-cannot-match")
+        raise NothingToJudge(self._why, code="pattern-cannot-match")
 
 
 def _compile_regex(pattern: str, flags: str) -> Any:

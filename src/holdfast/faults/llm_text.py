@@ -45,6 +45,8 @@ _REASONS: tuple[tuple[Path, dict[Early, str]], ...] = (
 class UnsupportedShape(HarnessError):
     """A model function returned a value without any text."""
 
+    default_code = "fault-broken"
+
     def __init__(self, value: Any) -> None:
         kind = type(value)
         super().__init__(

@@ -28,6 +28,8 @@ _MOST = 10_000
 class UnreadableSessions(UserError):
     """Several session files that cannot be used, each with its problems."""
 
+    default_code = "session-unusable"
+
     def __init__(self, files: tuple[SpecError, ...]) -> None:
         super().__init__(f"{len(files)} session files cannot be used")
         self.files = files

@@ -27,6 +27,8 @@ T = TypeVar("T")
 class NotFound(UserError):
     """There is no such run, trial, rule or page."""
 
+    default_code = "name-unknown"
+
 
 class OpenedRun:
     """An opened run. Only one thread at a time may use it: its records share open files."""
