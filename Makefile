@@ -40,8 +40,8 @@ collected: $(VENV)/.dev ## Compile the tests once, before the workers of make te
 setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers, esbuild
 	@sh tests/setup.sh
 
-test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
-	$(BIN)/python -m pytest -n 3 --dist worksteal -q -m "not processes and not long" tests/unit tests/golden
+test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs or take seconds
+	$(BIN)/python -m pytest -n 3 --dist worksteal -q -m "not processes and not long and not slow" tests/unit tests/golden
 
 test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every distinct Python from 3.11 on
 	@echo "== What takes minutes: simulations of the statistics, frameworks, the commands of every page"

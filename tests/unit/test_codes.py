@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import holdfast
 from holdfast.model.codes import STATEFUL, load_codes
 from holdfast.protocols.check import CodesTrait
 from holdfast.spec.catalogue.reference import iter_checks
 
+pytestmark = pytest.mark.slow  # each reads the whole source
 SRC = Path(holdfast.__file__).parent
 CHECK_CODES = {code for _, check in iter_checks() if isinstance(check, CodesTrait) for code in check.codes}
 CODES, WARNINGS, NOTES, ERROR_CODES, PROBLEM_CODES, DOCTOR_CODES = (

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 SRC = Path(__file__).parents[2] / "src"
 Graph = dict[str, set[str]]
 
@@ -72,6 +74,7 @@ def reachable(start: str, graph: Graph) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_way_of_others() -> None:
     found = {frozenset(name.removeprefix("holdfast.") for name in group) for group in cycles(graph(SRC))}
     assert sorted(map(sorted, found)) == []

@@ -104,6 +104,7 @@ def _written_for(node: ast.AST) -> list[ast.AST]:
     return []
 
 
+@pytest.mark.slow
 def test_no_plug_in_is_asked_for_by_name_and_no_power_by_attribute() -> None:
     found = {path: [*names_asked_for(path, source := path.read_text()), *powers_looked_for(source)] for path in MODULES}
     assert {path.relative_to(ROOT).as_posix(): places for path, places in found.items() if places} == {}

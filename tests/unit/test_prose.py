@@ -81,6 +81,7 @@ def test_the_lint_finds_what_it_is_for(source: str, found: int) -> None:
     assert len(list(decisions(source))) == found
 
 
+@pytest.mark.slow
 def test_nothing_decides_by_the_wording_of_a_message() -> None:
     files = {str(file.relative_to(SRC)): file.read_text() for file in sorted(SRC.rglob("*.py"))}
     found = {name: list(decisions(source)) for name, source in files.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.model.observation import EndingKind, Turn
-from holdfast.model.shorten import shorten
+from holdfast.model.shorten import join_lines, shorten
 
 DETAIL = 120
 """Maximum length of a detail: exceptions and stderr can be long."""
@@ -31,7 +31,7 @@ def describe_ending(turn: Turn, timeout_ms: int | None = None) -> str:
     if turn.ending == "timeout" and timeout_ms is not None and turn.cause != "trial-time":
         return f"{words} after {timeout_ms} ms"
     status = "" if turn.status is None else f"status {turn.status}"
-    detail = shorten(" ".join(turn.detail.split()), DETAIL) or status
+    detail = shorten(join_lines(turn.detail), DETAIL) or status
     if turn.ending == "raised" and detail:
         return f"the agent raised {detail}"
     return f"{words}: {detail}" if detail else words

@@ -19,9 +19,14 @@ def shorten(text: str, limit: int = LIMIT) -> str:
     return f"{text[:half]} … {text[-half:]}"
 
 
+def join_lines(text: str) -> str:
+    """Return the text on one line, with single spaces."""
+    return " ".join(text.split())
+
+
 def get_beginning(text: str, limit: int = LIMIT) -> str:
     """Return the beginning of the text, on one line."""
-    line = " ".join(text[: limit * 4].split())
+    line = join_lines(text[: limit * 4])
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -329,6 +329,7 @@ def counts(coverage: Coverage) -> tuple[dict[str, int], dict[str, int]]:
     return {n: getattr(singles, n) for n in names}, {n: getattr(pairs, n) for n in names}
 
 
+@pytest.mark.slow
 @given(agents)
 @settings(max_examples=300, deadline=None)
 def test_the_statement_is_that_of_a_trial_of_every_plan(agent: Agent) -> None:

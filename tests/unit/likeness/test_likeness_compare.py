@@ -118,6 +118,7 @@ def test_the_score_is_between_0_and_1_and_0_only_with_a_conflict(one, other):
     assert (found.score == 0) is bool(found.conflicts)
 
 
+@pytest.mark.slow
 def test_long_texts_are_compared_in_seconds():
     def words(base: int) -> str:
         names = ("".join(chr(97 + (base + n) * k % 26) for k in (1, 3, 7, 11, 17)) + f"x{n}" for n in range(20_000))

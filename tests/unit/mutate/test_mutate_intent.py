@@ -49,6 +49,7 @@ def test_there_are_enough_prompts() -> None:
     assert len(PROMPTS) > 110
 
 
+@pytest.mark.slow
 def test_names_units_quantities_and_quoted_text_keep_their_form() -> None:
     for type in KEEPING:
         for seed in [0, 1]:
@@ -62,6 +63,7 @@ def test_names_units_quantities_and_quoted_text_keep_their_form() -> None:
             assert lost == [], (type, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", ["noise", "length_extremes", "language_mixing"])
 def test_only_courtesies_go(type: MutationType) -> None:
     courtesies = {

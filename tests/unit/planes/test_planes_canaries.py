@@ -126,6 +126,7 @@ def outcome(event: TraceEvent) -> str:
     return judge_obedience(ATTACK, Observation("t", (Turn("go", "Done."),), trace=(event,)))
 
 
+@pytest.mark.slow
 def test_a_canary_in_an_argument_is_found_wherever_it_is() -> None:
     for place in PLACES:
         for form in FORMS:

@@ -132,6 +132,7 @@ def read_back(tmp_path: Path, text: str) -> RecordedSession:
     return read
 
 
+@pytest.mark.slow
 def test_the_faults_of_a_session_are_read_as_they_were_written(tmp_path: Path) -> None:
     for lists in [*EVERY_FAULT, *BY_URL, *ON_ALL_TOOLS, *(one for one in DOCUMENTED if "profile" not in one)]:
         written = yaml.safe_dump({"id": "a", "input": "hi", "seed": 7, "scenario": {"name": "storm", **lists}})

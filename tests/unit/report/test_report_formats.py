@@ -142,6 +142,7 @@ def test_html_is_the_same_for_the_same_run() -> None:
     assert page() == page()
 
 
+@pytest.mark.slow
 def test_html_of_ten_thousand_cells_is_under_three_megabytes() -> None:
     assert len(whole(Html(), large(200, 50))) <= 3_000_000
 

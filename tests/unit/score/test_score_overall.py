@@ -76,6 +76,7 @@ def test_a_scenario_has_no_weight() -> None:
     assert get_part_weight("mutation", weights) == weights.mutation > 0
 
 
+@pytest.mark.slow
 def test_every_reason_has_a_documented_code_and_every_code_is_used() -> None:
     source = Path(holdfast.__file__).parent
     calls = [

@@ -98,6 +98,7 @@ def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(sec
     assert MASK in shown.output
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(secret=st.text(st.characters(codec="utf-8", exclude_characters="…"), min_size=20, max_size=40), data=st.data())
 def test_what_a_cut_has_left_of_an_escaped_secret_is_masked(secret, data):

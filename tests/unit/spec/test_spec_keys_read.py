@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import holdfast
 
 SOURCE = Path(holdfast.__file__).parent
@@ -37,6 +39,7 @@ def reads() -> dict[str, set[Path]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_key_is_read_outside_its_section() -> None:
     known, readers = keys(), reads()
     assert len(known) > 150

@@ -135,6 +135,7 @@ def _read_all(text: str, dialect: Dialect) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_hostile_text_is_read_in_no_time() -> None:
     """A reader that looks at a place as often as there are others needs minutes."""
     for part in HOSTILE:
@@ -145,6 +146,7 @@ def test_hostile_text_is_read_in_no_time() -> None:
             assert time.process_time() - began < 0.2, (part, dialect)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["postgres", "mysql"])
 def test_a_long_statement_is_read_in_seconds(dialect: Dialect) -> None:
     began, row = time.process_time(), "(1,'a'),"

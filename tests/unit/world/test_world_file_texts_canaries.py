@@ -57,6 +57,7 @@ def test_files_without_one_deleted_ones_links_and_folders_have_none(tmp_path: Pa
 NOISE = random.Random(1).randbytes(900)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [NOISE, b"x " * 6_000_000], ids=["noise", "long"])
 def test_a_file_that_cannot_be_read_is_known(tmp_path: Path, data: bytes) -> None:
     assert read(tmp_path, "a.bin", data) == WrittenCanaries(unread=True)

@@ -222,6 +222,7 @@ def test_the_reason_names_whole_files_and_counts_the_rest(tmp_path: Path) -> Non
     assert found.reason == f"created {names[0]} (and 4 more)"
 
 
+@pytest.mark.slow
 def test_more_changes_than_are_kept_prove_nothing_unless_one_is_wrong(tmp_path: Path) -> None:
     many = tuple(FileChange(f"a/{n:06}", "created") for n in range(20_001))
     world = FakeWorld(tmp_path, changes=many)
