@@ -99,6 +99,7 @@ def test_a_judge_that_gives_no_rating_is_an_error_and_never_a_fail(tmp_path: Pat
         result = Project(tmp_path, judged(server.url), SAYS.format("Thank you!")).run()
     assert (result.code, result.cell["outcome"]) == (3, "error")
     assert why in result.trial["reason"]
+    assert " judge openai/m-1 " in f" {result.trial['reason']} "
     assert len(server.seen) == (1 if isinstance(reply, Reply) else 2)
     assert not list(tmp_path.glob(".holdfast/judge-cache/*"))
 

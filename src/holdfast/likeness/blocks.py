@@ -120,10 +120,25 @@ def _add_code(code: str, name: str, blocks: TextBlocks) -> None:
         blocks.code.append(code)
 
 
+class _PlainLoader(yaml.SafeLoader):
+    """Rejects duplicate keys, and aliases: a few lines of them stand for gigabytes of data, or for endless data."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        built = super().construct_mapping(node, deep)
+        if len(built) < len(node.value):
+            raise yaml.YAMLError("a duplicate key")
+        return built
+
+
 def _parse_yaml(code: str) -> Any:
     try:
-        return yaml.safe_load(code)
-    except yaml.YAMLError:
+        return yaml.load(code, _PlainLoader)  # noqa: S506  # a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45, a number too long
         return None
 
 

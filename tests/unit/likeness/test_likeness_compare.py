@@ -1,3 +1,5 @@
+import re
+from itertools import pairwise
 from time import process_time
 
 import pytest
@@ -94,11 +96,31 @@ def test_data_code_and_tables_are_compared_as_what_they_are(expected, actual, al
     assert (compare(expected, actual).score >= 0.75) is alike
 
 
-@pytest.mark.parametrize("twice", ['{"paid": false, "paid": true}', '[{"paid": false, "paid": true}]'])
+@pytest.mark.parametrize(
+    "twice",
+    [
+        '{"paid": false, "paid": true}',
+        '[{"paid": false, "paid": true}]',
+        '```yaml\n{"paid": false, "paid": true}\n```',
+        "```yaml\n- paid: false\n  paid: true\n```",
+    ],
+)
 def test_data_with_a_duplicate_key_is_not_like_the_last_of_its_values(twice):
-    once = twice.replace('"paid": false, ', "")
+    once = re.sub(r'"?paid"?: false,?\s*', "", twice)
     assert compare(once, twice).score < 0.75
     assert compare(twice, twice).score == 1
+
+
+LAUGHS = "".join(f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n" for before, one in pairwise("abcdefgh"))
+
+
+@pytest.mark.parametrize(
+    "code", ["day: 2024-13-45", "[" * 5_000 + "]" * 5_000, f"n: {'9' * 5_000}", f"a: &a [x, y]\n{LAUGHS}", "a: &a [*a]"]
+)
+def test_yaml_that_no_reader_should_expand_is_compared_as_text(code):
+    fenced = f"```yaml\n{code}\n```"
+    assert compare(fenced, fenced).score == 1
+    assert compare("The day is Monday.", fenced).score < 0.75
 
 
 def test_an_empty_text_is_like_nothing_else():
