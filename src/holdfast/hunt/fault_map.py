@@ -229,7 +229,7 @@ def build_fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
 
 def _list_sites(planner: HuntPlanner) -> Iterable[MappedSite]:
     for asked, one in planner.choose_calm_trials():
-        writes = {*planner.writes(one, certain=True), *one.rows}
+        writes = {*planner.reader.list_writes(one, certain=True), *one.rows}
         for number in one.order or range(len(one.calls)):
             call = one.calls[number]
             links = tuple(_list_links(one, [feed for feed in one.feeds if feed.source == number]))

@@ -16,9 +16,10 @@ from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS
 from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome
 from holdfast.hunt.points import CALM_AGAIN, HuntSite, Points, list_boundaries
 from holdfast.hunt.search import Search, Shrink, count_runs_for_fixed
+from holdfast.hunt.trial_reader import TrialReader, collect_rule_errors, describe_shape
 from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
-from holdfast.model.scenario import PLANES, Scenario
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -104,13 +105,9 @@ class HuntPlanner:
         self._spec = spec
         self._calm = {trial.id: trial for trial in calm}
         self.options = options
-        self._named = named
+        self.reader = TrialReader(spec, named)
         self._agent = encode_agent(spec.agent)
         self._begun = False
-        self._timed = {rule.id for rule in spec.invariants if get_traits(rule).reads == "latency"}
-        self._failing = {rule.id: PLANES[rule.when] for rule in spec.invariants if rule.when in PLANES}
-        self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
-        """Tools that rules about deeds name. To most other tools a call is only a question."""
         severe = [rule for rule in spec.invariants if rule.critical or rule.severity == "high"]
         self._severe = [name for rule in severe for _, name in get_traits(rule).tools]
         self.hunts: list[TaskHunt] = []
@@ -182,7 +179,7 @@ class HuntPlanner:
     def _start(self) -> None:
         groups = self._group_calm()
         self.noisy = not all(one.scripted for one in self.calm) or any(
-            len({_shape(one) for one in group.trials}) > 1 for group in groups
+            len({describe_shape(one) for one in group.trials}) > 1 for group in groups
         )
         self.unstable = tuple(site for group in groups for site in _count_unstable_sites(group.trials))
         if self.options.shrink:
@@ -231,7 +228,7 @@ class HuntPlanner:
         if longest is None:
             return
         for one in (longest, *(other for other in trials if other is not longest)):
-            writes = self.writes(one)
+            writes = self.reader.list_writes(one)
             last = max(writes, default=len(one.calls))
             feeding = {feed.source for feed in one.feeds if feed.target in writes or feed.kind in ("file", "row")}
             for number, call in enumerate(one.calls):
@@ -295,10 +292,10 @@ class HuntPlanner:
             if one.error:
                 continue
             trial = self._waiting.get(one.trial)
-            outcome = self._read_outcome(hunt, trial.scenario if trial else CALM_AGAIN, one)
+            outcome = self.reader.read_outcome(hunt.points, trial.scenario if trial else CALM_AGAIN, one)
             hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)
-            self.rule_errors.update(_collect_rule_errors(one))
+            self.rule_errors.update(collect_rule_errors(one))
         self.broken |= bool(trials) and not is_broken and not before and all(map(_is_broken, trials))
         self._waiting = {}
         return outcomes
@@ -314,38 +311,6 @@ class HuntPlanner:
             hunt.repeats[plan] = max(hunt.repeats[plan], trial.replica + 1)
             self._waiting[trial.id] = trial
         return [one for _, one in joined]
-
-    def _read_outcome(self, hunt: TaskHunt, scenario: Scenario, one: JudgedTrial) -> PlanOutcome:
-        plan, _ = hunt.points.build_plan(scenario)
-        met, reached = hunt.points.read_outcome(scenario, one)
-        gave_up = one.ending != "answered" and hunt.points.is_lasting(met) and not self._may_have_written(one)
-        left_out = self._timed - set(self._named)
-        # A rule about failing tools or models says nothing where these were only late.
-        left_out |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
-        verdicts = [v for v in one.verdicts if v.rule not in left_out]
-        failed = (v for v in verdicts if v.outcome == "fail" and (not gave_up or v.rule in self._named))
-        failures = tuple(dict.fromkeys(Failure(v.rule, v.code) for v in failed))
-        outcomes = {v.outcome for v in verdicts}
-        steps = hunt.points.count_steps(met, one)
-        # A trial in which a rule failed because the agent gave up is not a cause, but it did not hold either.
-        has_held = "pass" in outcomes and "error" not in outcomes and not (gave_up and "fail" in outcomes)
-        judged = bool(failures) or has_held
-        broken = tuple(sorted(_collect_rule_errors(one)))
-        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged, broken)
-
-    def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
-        """Returns the calls that changed something: HTTP calls, and calls of tools that rules name. If no rule names a
-        tool, every tool counts, unless `certain`.
-        """
-        return [number for number in one.writes if self._is_change(one.calls[number], certain)]
-
-    def _may_have_written(self, one: JudgedTrial) -> bool:
-        """Whether the agent changed something, or may have."""
-        return bool(one.statements) or any(self._is_change(one.calls[number]) for number in one.arrived)
-
-    def _is_change(self, call: CallSite, certain: bool = False) -> bool:
-        named = any(fnmatchcase(call.target, glob) for glob in self._deeds)
-        return call.plane == "http" or named or not (self._deeds or certain)
 
     def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
         """Adds sites that only a fault brings about: retries and fallbacks."""
@@ -395,24 +360,7 @@ def _count_unstable_sites(trials: Sequence[JudgedTrial]) -> list[CallSite]:
     )
 
 
-def _collect_rule_errors(one: JudgedTrial) -> set[str]:
-    return {verdict.rule for verdict in one.verdicts if verdict.outcome == "error"}
-
-
 def _is_broken(one: JudgedTrial) -> bool:
     """Whether Holdfast, a provider or the checks failed, so that no rule was judged."""
     judged = any(verdict.outcome in ("pass", "fail") for verdict in one.verdicts)
-    return one.error or (bool(_collect_rule_errors(one)) and not judged)
-
-
-def _shape(one: JudgedTrial) -> str:
-    """Returns a key that is equal for trials that went the same way: their calls, their end and their verdicts."""
-    calls = [f"{call.plane} {call.target}" for call in one.calls]
-    codes = [f"{verdict.rule} {verdict.outcome} {verdict.code}" for verdict in one.verdicts]
-    return digest("\n".join((one.ending, *calls, *codes)).encode())
-
-
-def _write_tools(spec: Spec, rule: str) -> list[str]:
-    """Returns the tools that a rule about deeds names."""
-    traits = get_traits(spec.get_invariant(rule))
-    return [name for _, name in traits.tools] if traits.judges_deeds else []
+    return one.error or (bool(collect_rule_errors(one)) and not judged)

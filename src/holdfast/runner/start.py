@@ -115,16 +115,7 @@ def resume_job(
         config = original
     spec, problems = load_stored_spec(run, manifest, config, environ, reads_again=True)
     edited = () if config is not None else _warn_edited(run, original)
-    changes = _describe_inputs(run, manifest, spec)
-    if changes and not force:
-        raise UsageError(
-            f"{changes}; its results could not be combined",
-            code="run-changed",
-            hint="change it back, start a new run, or override with --force",
-        )
-    mixed = (
-        (RunWarning("run-mixed", f"{changes}: its results combine trials from before and after"),) if changes else ()
-    )
+    mixed = _warn_mixed(_describe_inputs(run, manifest, spec), force=force)
     other = manifest.options.find_changed_option(options)
     if other:
         raise UsageError(
@@ -139,6 +130,16 @@ def resume_job(
     run.write_manifest(replace(manifest, options=replace(manifest.options, **verdict)))
     forged = (RunWarning("run-forged", warning),) if warning else ()
     return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *mixed, *forged, *edited))
+
+
+def _warn_mixed(changes: str, *, force: bool) -> tuple[RunWarning, ...]:
+    """Return a warning if the results will not be of one spec and agent; raise UsageError unless that is forced."""
+    if not changes:
+        return ()
+    if not force:
+        hint = "change it back, start a new run, or override with --force"
+        raise UsageError(f"{changes}; its results could not be combined", code="run-changed", hint=hint)
+    return (RunWarning("run-mixed", f"{changes}: its results combine trials from before and after"),)
 
 
 def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
