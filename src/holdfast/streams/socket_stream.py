@@ -1,4 +1,7 @@
-"""One TCP or TLS connection: where its bytes go, with memory bounded in both directions."""
+"""One TCP or TLS connection: where its bytes go, with memory bounded in both directions.
+
+The buffer of unread bytes is here, too, because filling and emptying it pauses and resumes the connection.
+"""
 
 from __future__ import annotations
 

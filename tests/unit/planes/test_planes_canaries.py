@@ -184,7 +184,7 @@ def sent(body: bytes, encoding: str = "identity", path: str = "/", size: int = 7
         trace = RequestTrace(context, RequestTarget("POST", Origin("http", "shop.example", 80), path), head)
         async for _ in trace.watch_body(chunks()):
             pass
-        trace.report()
+        trace.report_end()
         return context.trace[0]
 
     return asyncio.run(go())

@@ -6,18 +6,11 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from msgspec import Struct
-
-from holdfast.errors import HarnessError
-from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
 from holdfast.http1.server import Exchange, Tunnel, serve_plain, serve_tls
-from holdfast.model.trace import REFUSED
-from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import send_failure
-from holdfast.planes.http.proxy_rules import ProxyRules
+from holdfast.planes.http.proxy_call import ProxyCall
 from holdfast.planes.http.request import Origin, RequestTarget
-from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
@@ -29,56 +22,29 @@ _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _AT_ONCE_S = 1.0
 """A client that leaves this soon after the handshake without a request probably rejected Holdfast's certificate."""
-_TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
-class ConnectRequest(Struct, eq=False):
+class ConnectRequest(ProxyCall, kw_only=True):
     """One CONNECT."""
 
-    _rules: ProxyRules
-    _exchange: Exchange
-    context: TrialContext
-    _origin: Origin
-    _answer: Request
+    answer: Request
     _requests: int = 0
     """Number of requests inside the connection so far."""
     _certified_at: float | None = None
     """When the client received Holdfast's certificate."""
-    _trace: RequestTrace | None = None
     _unheard: bool = False
     """Whether a fault waits for the client's TLS hello."""
-
-    async def run(self) -> None:
-        """Answer, and return when the connection has ended."""
-        try:
-            await self._connect()
-        except NotPermitted as refused:
-            self._get_trace().report_refusal(self._rules, refused)
-            await self._reject(403, REFUSED, str(refused))
-        except UpstreamFailed as failed:
-            self._rules.report_unreachable(self.context, self._origin, str(self._origin), str(failed))
-            await self._reject(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
-        except Failed as failed:
-            await self._send_failure(failed)
-        except HarnessError as broken:
-            self.context.sink.add_error(str(broken), broken.code)
-            await self._reject(500, "harness", str(broken))
-        except ConnectionError:
-            self._get_trace().trouble = "client_gone"
-        finally:
-            if self._trace is not None:
-                self._trace.report()
 
     def end_trial(self) -> None:
         """Report a connection that is still open when the trial ends."""
         if self._left_immediately:
             self._report_mistrust(None)
-        if self._trace is not None:
-            if self._unheard:
-                self._trace.mark_undelivered("the client did not begin TLS")
-            self._trace.report()
+        if self._unheard:
+            self._trace.mark_undelivered("the client did not begin TLS")
+        if self._begun is not None:
+            self._begun.report_end()
 
-    async def _connect(self) -> None:
+    async def _process(self) -> None:
         rules, origin = self._rules, self._origin
         if rules.is_own(origin) or rules.is_model(origin):
             await self._intercept()
@@ -98,24 +64,20 @@ class ConnectRequest(Struct, eq=False):
                 await rules.connector.resolve_addresses(origin)
             await self._intercept()
         else:
-            trace = self._get_trace()
-            wire = await self._rules.connector.open_stream(self._origin, tls=False)
+            trace = self._trace
+            wire = await rules.connector.open_stream(origin, tls=False)
             trace.status = 200
-            self._rules.note_model(self.context, self._origin)
+            rules.note_model(self.context, origin)
             await join(await self._exchange.take_over(), wire)
 
     def _build_call(self) -> Call:
         origin = self._origin
         arguments = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
-        return Call("http", str(origin), arguments, self._get_trace().n)
+        return Call("http", str(origin), arguments, self._trace.n)
 
-    def _get_trace(self) -> RequestTrace:
-        """Return the trace of the connection itself, created on first use: only if the requests inside are not
-        observed.
-        """
-        if self._trace is None:
-            self._trace = RequestTrace(self.context, RequestTarget("CONNECT", self._origin, ""), self._exchange.head)
-        return self._trace
+    @property
+    def _origin(self) -> Origin:
+        return self._want.origin
 
     # -- forwarding ------------------------------------------------------------------------------
 
@@ -127,7 +89,7 @@ class ConnectRequest(Struct, eq=False):
         if not first:
             return
         if first[0] != _TLS:
-            self._origin = Origin("http", self._origin.host, self._origin.port)
+            self._want = RequestTarget("CONNECT", Origin("http", self._origin.host, self._origin.port), "")
             await serve_plain(tunnel, self._answer_request).wait_closed()
             return
         self._certified_at = self.context.sink.now()
@@ -156,12 +118,12 @@ class ConnectRequest(Struct, eq=False):
 
     async def _answer_request(self, exchange: Exchange) -> None:
         self._requests += 1
-        await self._answer(exchange, self.context, self._origin)
+        await self.answer(exchange, self.context, self._origin)
 
     # -- failures --------------------------------------------------------------------------------
     def _report_mistrust(self, broken: OSError | None) -> None:
         """Record that nothing inside this connection was observed; a fault that waited for it was not met."""
-        trace = self._get_trace()
+        trace = self._trace
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         trace.trouble = "certificate_refused"
         trace.output = f"the client left during the TLS handshake{why}"
@@ -173,25 +135,18 @@ class ConnectRequest(Struct, eq=False):
         self.context.sink.add_error(rejected, "certificate-refused")
 
     async def _send_failure(self, failed: Failed) -> None:
-        trace, exchange = self._get_trace(), self._exchange
+        if failed.kind != "tls":
+            await send_failure(self._exchange, failed, self._trace)
+            return
+        self._exchange.ensure_connected()
+        self._trace.trouble, self._trace.output = "tls_error", str(failed)
+        self._unheard = True
         try:
-            if failed.kind != "tls":
-                await send_failure(exchange, failed, trace)
-                return
-            exchange.ensure_connected()
-            trace.trouble, trace.output = "tls_error", str(failed)
-            self._unheard = True
-            await _break_handshake(await exchange.take_over())
-            self._unheard = False
+            await _break_handshake(await self._exchange.take_over())
         except ConnectionError:
-            trace.trouble = "client_gone"
-            trace.mark_undelivered("the client had left")
-
-    async def _reject(self, status: int, trouble: str, why: str) -> None:
-        trace = self._get_trace()
-        trace.status, trace.trouble, trace.output = status, trouble, why
-        if not self._exchange.is_answered:
-            await self._exchange.respond(status, _TEXT, f"Holdfast: {why}\n".encode(errors="replace"))
+            self._trace.mark_undelivered()
+            raise
+        self._unheard = False
 
 
 async def _break_handshake(tunnel: Tunnel) -> None:

@@ -77,7 +77,7 @@ async def send_answer(
     if out.rest is None:
         delivery, idle = drop_ineffective(delivery, len(out.body))
         if idle:
-            trace.mark_undelivered("the reply is too small for it", idle)
+            trace.mark_undelivered("the reply is too small for it", parts=idle)
     if out.rest is None and delivery == Delivery(size=delivery.size):
         await exchange.respond(out.status, out.headers, out.body)
     else:
@@ -138,7 +138,8 @@ async def _send_paced(
                 await sleep(wait_ms)
                 await exchange.write(piece)
         except ConnectionError:
-            trace.mark_broken_off(out.body[: pacing.sent])
+            read = out.body[: pacing.sent].decode("utf-8", "replace")
+            trace.mark_undelivered("the client left before it came", read=read)
             raise
         if pacing.is_cut_off:
             trace.trouble = "connection_lost"

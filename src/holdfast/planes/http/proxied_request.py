@@ -5,68 +5,31 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from holdfast.errors import HarnessError
-from holdfast.http1.client import UpstreamFailed, UpstreamReply
+from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead, drop_hop_by_hop
-from holdfast.http1.relay import ConnectionUpgraded, forward_reply, forward_upgrade, is_upgrade_request
-from holdfast.http1.server import Exchange
+from holdfast.http1.relay import forward_reply, forward_upgrade, is_upgrade_request
 from holdfast.model.delivery import Delivery
-from holdfast.model.trace import REFUSED
 from holdfast.planes.describe import render_value
-from holdfast.planes.egress_policy import NotPermitted
-from holdfast.planes.http.outgoing_reply import UpstreamAnswer, render_received, send_answer, send_failure
-from holdfast.planes.http.proxy_rules import ProxyRules
-from holdfast.planes.http.request import RequestTarget, build_arguments, decode_body, decompress, limit_encodings
-from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.protocols.fault import Call, Failed, Forward, Reply
-from holdfast.protocols.trial import TrialContext
+from holdfast.planes.http.outgoing_reply import UpstreamAnswer, render_received, send_answer
+from holdfast.planes.http.proxy_call import ProxyCall
+from holdfast.planes.http.request import build_arguments, decode_body, decompress, limit_encodings
+from holdfast.protocols.fault import Call, Forward, Reply
 
 LIMIT = 10_000_000
 """Bytes of a body that faults receive."""
 
 _PASSED = Reply(None)
 """The reply has already been sent to the client, byte by byte."""
-_GATEWAY_STATUS = {"timeout": 504}
 
 
-class ProxiedRequest:
+class ProxiedRequest(ProxyCall, kw_only=True):
     """One request."""
 
-    def __init__(
-        self, rules: ProxyRules, exchange: Exchange, context: TrialContext, want: RequestTarget, *, among_others: bool
-    ) -> None:
-        self._rules = rules
-        self._exchange = exchange
-        self.context = context
-        self._want = want
-        self._trace = RequestTrace(context, want, exchange.head, rules.is_declared)
-        self._body: bytes | AsyncIterator[bytes] | None = None
-        self._answered: UpstreamAnswer | None = None
-        self._among_others = among_others
-        """Whether other requests of the trial are in progress."""
-        self._faced = False
-
-    async def run(self) -> None:
-        """Answer the request, whatever happens, and report it to the trace."""
-        try:
-            await self._process()
-        except ConnectionUpgraded as passed:
-            self._trace.status = passed.status
-        except Failed as failed:
-            await self._send_traced(send_failure(self._exchange, failed, self._trace))
-        except NotPermitted as refused:
-            self._trace.report_refusal(self._rules, refused)
-            await self._reject(403, REFUSED, f"Holdfast: {refused}")
-        except UpstreamFailed as failed:
-            self._rules.report_unreachable(self.context, self._want.origin, self._want.url, str(failed))
-            await self._reject(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
-        except HarnessError as broken:
-            self.context.sink.add_error(str(broken), broken.code)
-            await self._reject(500, "harness", f"Holdfast: {broken}")
-        except ConnectionError:
-            self._record_client_gone()
-        finally:
-            self._trace.report()
+    among_others: bool
+    """Whether other requests of the trial are in progress."""
+    _body: bytes | AsyncIterator[bytes] | None = None
+    _answered: UpstreamAnswer | None = None
+    _faced: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -79,7 +42,7 @@ class ProxiedRequest:
 
     async def _process(self) -> None:
         self._faced = self.context.injector.can_affect("http", self._want.url)
-        if self._faced and self._among_others:
+        if self._faced and self.among_others:
             self.context.injector.mark_concurrent()
         # Three ways: a websocket can only be refused or delayed as a whole; a request that a fault may act on is read
         # first, because `match` may name its fields; any other passes as bytes in both directions.
@@ -95,7 +58,7 @@ class ProxiedRequest:
     async def _wait(self, ms: float) -> None:
         """Wait for a fault; return immediately if the client has left."""
         if self._exchange.connection.has_left:
-            self._trace.mark_wait_skipped()
+            self._trace.mark_undelivered(waits=True)
         await self._exchange.wait(ms)
 
     async def _apply_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
@@ -137,10 +100,11 @@ class ProxiedRequest:
                 (name, _limit_encodings(value) if name.lower() == b"accept-encoding" else value)
                 for name, value in headers
             ]
-        self._trace.start_wait()
+        if self._rules.is_declared(self._want.url):  # if nothing answers there, the agent is not to blame
+            self._trace.start_wait()
         incoming = await self._rules.connector.send_request(self._want, headers, self._body)
         if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client left
-            self._trace.end_wait()
+            self._trace.since = None
             self.context.sink.mark_answered(str(self._want.origin))
         return incoming
 
@@ -172,27 +136,6 @@ class ProxiedRequest:
                 f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning"
             )
         return Reply(value, Delivery(size=len(data)))
-
-    # -- the client -----------------------------------------------------------------------------
-    async def _reject(self, status: int, trouble: str, text: str) -> None:
-        self._trace.status, self._trace.trouble = status, trouble
-        self._trace.output = text
-        if self._exchange.is_answered:
-            self._exchange.break_connection()
-            return
-        headers = (("content-type", "text/plain; charset=utf-8"),)
-        await self._send_traced(self._exchange.respond(status, headers, f"{text}\n".encode(errors="replace")))
-
-    async def _send_traced(self, sending: Any) -> None:
-        try:
-            await sending
-        except ConnectionError:
-            self._record_client_gone()
-
-    def _record_client_gone(self) -> None:
-        self._trace.trouble = "client_gone"
-        if not self._exchange.is_answered:
-            self._trace.mark_undelivered("the client had left")
 
 
 async def read_up_to(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:

@@ -34,11 +34,8 @@ class Proxy:
         """Answer one request of a trial's agent: an absolute URL, or CONNECT."""
         if exchange.head.method == "CONNECT":
             async with self._reject_unparsable(exchange, context):
-                await self._run(
-                    ConnectRequest(
-                        self._rules, exchange, context, parse_connect_target(exchange.head.target), self.serve_request
-                    )
-                )
+                want = parse_connect_target(exchange.head.target)
+                await self._run(ConnectRequest(self._rules, exchange, context, want, answer=self.serve_request))
         else:
             await self.serve_request(exchange, context)
 

@@ -54,12 +54,12 @@ class RequestTarget:
         return self.method not in READ_METHODS
 
 
-def parse_connect_target(target: str) -> Origin:
+def parse_connect_target(target: str) -> RequestTarget:
     """Return the `host:port` of a CONNECT; raise ValueError if it is malformed."""
     parts = urlsplit(f"//{target}")
     if not parts.hostname or not parts.port or parts.path or parts.username is not None:
         raise ValueError("CONNECT needs host:port")
-    return Origin("https", parts.hostname.lower(), parts.port)
+    return RequestTarget("CONNECT", Origin("https", parts.hostname.lower(), parts.port), "")
 
 
 def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarget:

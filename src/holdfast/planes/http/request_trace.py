@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,9 @@ from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead
 from holdfast.model.canary import CanaryReader, find_echoes
 from holdfast.model.codec import make_encodable
-from holdfast.model.delivery import DeliveryPart
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.call_report import CallReport
 from holdfast.planes.describe import describe
 from holdfast.planes.http.proxy_rules import find_side_kind
 from holdfast.planes.http.request import RequestTarget, decode_body, decompress
@@ -27,24 +27,15 @@ KEPT = 16_384
 """Bytes of a request's body that are examined for the trace."""
 
 
-class RequestTrace:
+class RequestTrace(CallReport):
     """Reads along, and reports once to the trace."""
 
-    def __init__(
-        self, context: TrialContext, want: RequestTarget, head: RequestHead, is_declared: Callable[[str], bool] = bool
-    ) -> None:
-        """`is_declared`: whether the spec names the URL; if nothing answers there, the agent is not to blame."""
-        self._context = context
-        self._is_declared = is_declared
+    def __init__(self, context: TrialContext, want: RequestTarget, head: RequestHead) -> None:
+        super().__init__(context, "http", want.url, context.injector.count("http", want.url))
         self._want = want
         self._head = head
-        self.n = context.injector.count("http", want.url)
-        """The number of the request at this URL."""
-        self.status: int | None = None
-        self.trouble = ""
         self.output: str | None = None
         """The reply that the client received, if it was not read as it passed."""
-        self._began = context.sink.now()
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
         encoding = (head.get("content-encoding") or "identity").strip().lower()
@@ -53,18 +44,7 @@ class RequestTrace:
         """Whether the request may contain a canary."""
         self._reply = bytearray()
         self._encoding: str | None = None
-        self._waiting_since: float | None = None
-        """When the request went upstream; None once upstream has answered."""
-        self._is_reported = False
         self._unfinished = False
-
-    def start_wait(self) -> None:
-        """Record that the request goes upstream."""
-        self._waiting_since = self._context.sink.now()
-
-    def end_wait(self) -> None:
-        """Record that upstream has answered."""
-        self._waiting_since = None
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Read along the request's body."""
@@ -85,26 +65,11 @@ class RequestTrace:
         if len(self._reply) < REPLY_KEPT:
             self._reply += data[: REPLY_KEPT - len(self._reply)]
 
-    def mark_undelivered(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
-        """Record that the faults' changes to the reply, or these parts of its delivery, do not reach the client."""
-        self._context.injector.mark_undelivered("http", self._want.url, self.n, why, parts=parts)
-
-    def mark_broken_off(self, body: bytes) -> None:
-        """Record that the client left after these bytes of the body."""
-        read = body.decode("utf-8", "replace")
-        self._context.injector.mark_undelivered(
-            "http", self._want.url, self.n, "the client left before it came", read=read
-        )
-
-    def mark_wait_skipped(self) -> None:
-        """Record that the client had left before a wait began."""
-        self._context.injector.mark_undelivered("http", self._want.url, self.n, waits=True)
-
     def report_unfinished(self) -> None:
         """Report a request that the end of the trial interrupts as unfinished, unless a fault had already ended it."""
         self._unfinished = not self.trouble
         self.trouble = self.trouble or "client_gone"
-        self.report()
+        self.report_end()
 
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
         """Report a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
@@ -119,43 +84,29 @@ class RequestTrace:
         else:
             rules.report_refusal(self._context, want.origin, why)
 
-    def report(self) -> None:
+    def report_end(self) -> None:
         """Record the request in the trace, once."""
-        if self._is_reported:
-            return
-        self._is_reported = True
         begun = self.status is not None or bool(self.trouble)
-        context, want = self._context, self._want
+        want = self._want
         output, reply = self._build_output()
-        event = TraceEvent(
-            ts=self._began,
-            event_type="http_call",
-            tool=make_encodable(f"{want.method} {want.url}"),
-            plane="http",
-            n=self.n,
-            phase="done" if begun and not self._unfinished else "unfinished",
-            duration_ms=(context.sink.now() - self._began) * 1000,
-            status=self.status,
-            error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
-            input=_format_body(bytes(self._input)),
-            output=output,
-            write=want.is_write,
-            digest=self._digest.hexdigest(),
-            idempotency=self._find_idempotency_key(),
-            fault=context.injector.join_modes_met("http", want.url, self.n),
-            canaries=self._lookout.canaries,
-            unread=not self._lookout.is_legible,
-            waited_ms=self._measure_wait(),
-            reply=reply,
-            to_service=(want.origin.host, want.origin.port) in context.services,
+        self.report(
+            TraceEvent(
+                self.began,
+                "http_call",
+                tool=make_encodable(f"{want.method} {want.url}"),
+                plane="http",
+                phase="done" if begun and not self._unfinished else "unfinished",
+                input=_format_body(bytes(self._input)),
+                output=output,
+                write=want.is_write,
+                digest=self._digest.hexdigest(),
+                idempotency=self._find_idempotency_key(),
+                canaries=self._lookout.canaries,
+                unread=not self._lookout.is_legible,
+                reply=reply,
+                to_service=(want.origin.host, want.origin.port) in self._context.services,
+            )
         )
-        context.sink.add(event)
-
-    def _measure_wait(self) -> float:
-        """Return how long upstream had been silent when the client left, if that may be upstream's fault."""
-        if self._waiting_since is None or self.trouble != "client_gone" or not self._is_declared(self._want.url):
-            return 0.0
-        return (self._context.sink.now() - self._waiting_since) * 1000
 
     def _build_output(self) -> tuple[str, str]:
         """Return the shortened text that the client received, and the complete text if it was shortened."""

@@ -3,6 +3,9 @@
 A plane brings a call here and says how to forward it. The matching faults are wrapped around it, the first in the list
 outermost. The ledger records a firing before the agent can observe it: before a delay begins, before a failure is
 raised, before a changed reply is returned.
+
+Counting a call, deciding and recording are one class, because they use the same counters under one lock: calls that
+overlap must not fire a fault more often than `times` allows.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class ModelCall:
 
     async def answer_completion(self, router: Router, sleep: Sleep) -> None:
         """Answer a completion, through the faults of the trial."""
-        record, call = self.record, self._call
+        record = self.record
         try:
             await (self._apply_faults(router, sleep) if self._faulty else self._forward_reply(router))
         except NotACompletion as sent:
@@ -161,7 +161,7 @@ class ModelCall:
         except ConnectionError:
             record.trouble = "client_gone"
         if record.trouble == "client_gone" and not self._exchange.is_answered:
-            self._context.injector.mark_undelivered(call.plane, call.target, call.n)
+            record.mark_undelivered()
         self._note_delivery()
         record.report(record.build_event())
 
@@ -177,13 +177,12 @@ class ModelCall:
 
         async def wait(ms: float) -> None:
             if self.is_gone or self._exchange.connection.has_left:
-                self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
+                self.record.mark_undelivered(waits=True)
             await sleep(ms)
 
-        call = self._call
         try:
             reply = await self._context.injector.inject(
-                call, forward, wait, untouched=forward_untouched, retry=self.record.retry
+                self._call, forward, wait, untouched=forward_untouched, retry=self.record.retry
             )
         except Failed as failed:
             self._exchange.ensure_connected()

@@ -11,6 +11,7 @@ from holdfast.http1.heads import RequestHead
 from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.http1.relay import ConnectionUpgraded, forward_upgrade
 from holdfast.model.trace import TraceEvent
+from holdfast.planes.call_report import CallReport
 from holdfast.planes.llm.reply_sender import send_error
 from holdfast.planes.llm.sources.assigned import AssignedServer
 from holdfast.planes.llm.sources.provider import Provider, build_down_error, extract_origin
@@ -46,51 +47,33 @@ class Websocket:
         self._exchange = exchange
         self._query = query
         self._path = remove_key(query.path)
-        self._began = context.sink.now()
-        self._status: int | None = None
-        self._trouble = ""
-        self._is_reported = False
+        self._report = CallReport(context, "llm", "", 0)
 
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
         """Run until the websocket has ended, and report it to the trace."""
         try:
             head, wire = await self._connect(source, upstreams)
-            self._status = 101
+            self._report.status = 101
             await forward_upgrade(self._exchange, head, wire)
         except ConnectionUpgraded as passed:
-            self._status = passed.status
+            self._report.status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
             await self._send_refusal(
                 str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET
             )
         except ConnectionError:
-            self._trouble = "client_gone"
+            self._report.trouble = "client_gone"
         finally:
             self.report_end()
 
     def report_end(self) -> None:
         """Report the websocket once, when it or the trial has ended."""
-        if self._is_reported:
-            return
-        self._is_reported = True
-        if self._status == 101:
+        if self._report.status == 101:
             bare = self._path.partition("?")[0]
             why = "no fault acts on it, and what the model asked for is not in the trace"
             self._context.sink.note(f"a websocket to the model ({bare}) passed unread: {why}")
-        took_ms = (self._context.sink.now() - self._began) * 1000
         tool = f"{self._query.method} {self._query.base_url or ''}{self._path}"
-        self._context.sink.add(
-            TraceEvent(
-                ts=self._began,
-                event_type="http_call",
-                tool=tool,
-                plane="llm",
-                duration_ms=took_ms,
-                status=self._status,
-                offers_tools=True,
-                error_type=self._trouble or (f"http_{self._status}" if (self._status or 0) >= 400 else ""),
-            )
-        )
+        self._report.report(TraceEvent(self._report.began, "http_call", tool, "llm", offers_tools=True))
 
     async def _connect(self, source: ModelSource, upstreams: Upstreams) -> tuple[RequestHead, SocketStream]:
         if not isinstance(source, Provider | AssignedServer):
@@ -109,6 +92,6 @@ class Websocket:
         return RequestHead(self._query.method, endpoint.target, fields), wire
 
     async def _send_refusal(self, why: str, status: int) -> None:
-        self._status, self._trouble = status, "upstream"
+        self._report.status, self._report.trouble = status, "upstream"
         self._context.sink.add_error(why, "model-unavailable")
         await send_error(self._exchange, self._query.codec, why, status)

@@ -1,7 +1,8 @@
 """The relay, which an MCP client starts instead of a stdio server. It decides nothing.
 
 It starts the real server and sends every line through the harness, whose address is in HOLDFAST_MCP; without an address
-it becomes the server. It runs as a single file and needs only the standard library, so it starts fast.
+it becomes the server. It runs as a single file and needs only the standard library, so it starts fast. That is why no
+part of it is in another module.
 
     relay [--name NAME] -- server args...
 

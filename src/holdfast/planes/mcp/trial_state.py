@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.model.codec import digest, encode_canonical, make_encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.call_report import CallReport
 from holdfast.planes.describe import digest_arguments, find_cut_canaries
 from holdfast.planes.mcp.results import PLAIN, ResultShape, read_result_shape
 from holdfast.planes.recorded_value import write_reply
@@ -65,52 +66,48 @@ class McpTrialState:
         self.open.clear()
 
 
-class McpCallTrace:
+class McpCallTrace(CallReport):
     """One call from its arrival to its end; it is reported once."""
 
     def __init__(self, context: TrialContext, server: str, call: Call) -> None:
-        self._context = context
+        super().__init__(context, call.plane, call.target, call.n)
         self._server = server
         self._call = call
-        self._began = context.sink.now()
-        self._is_reported = False
-
-    def report_end(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
-        """Report a call whose end the agent saw; `whole` is the complete result, if its text is not all of it."""
-        self._report(output, status, trouble, finished=True, whole=whole)
 
     def report_unfinished(self) -> None:
         """Report a call that nobody waits for any more."""
-        self._report("", None, "cancelled", finished=False)
+        if not self._is_reported:
+            self.report_end(trouble="cancelled", finished=False)
 
-    def _report(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
-        if self._is_reported:
-            return
-        self._is_reported = True
-        call, context = self._call, self._context
+    def report_end(
+        self,
+        output: str = "",
+        *,
+        status: int | None = None,
+        trouble: str = "",
+        whole: Any = None,
+        finished: bool = True,
+    ) -> None:
+        """Report a call whose end the agent saw; `whole` is the complete result, if its text is not all of it."""
+        call, self.status, self.trouble = self._call, status, trouble
         arguments, text = encode_canonical(dict(call.arguments)).decode(), _shorten_text(output)
-        reply = "" if whole is None and text == output else write_reply(output if whole is None else whole)
-        event = TraceEvent(
-            ts=self._began,
-            event_type="mcp_call",
-            tool=call.target,
-            plane=call.plane,
-            n=call.n,
-            phase="done" if finished else "unfinished",
-            duration_ms=(context.sink.now() - self._began) * 1000,
-            status=status,
-            error_type=trouble,
-            input=_shorten_text(arguments),
-            output=text,
-            write=True,
-            digest=digest(
-                f"{self._server}\n{call.target}\n{digest_arguments(call.arguments)}".encode(errors="replace")
-            ),
-            fault=context.injector.join_modes_met(call.plane, call.target, call.n),
-            canaries=find_cut_canaries(arguments),
-            reply=reply,
+        self.report(
+            TraceEvent(
+                self.began,
+                "mcp_call",
+                tool=call.target,
+                plane=call.plane,
+                phase="done" if finished else "unfinished",
+                input=_shorten_text(arguments),
+                output=text,
+                write=True,
+                digest=digest(
+                    f"{self._server}\n{call.target}\n{digest_arguments(call.arguments)}".encode(errors="replace")
+                ),
+                canaries=find_cut_canaries(arguments),
+                reply="" if whole is None and text == output else write_reply(output if whole is None else whole),
+            )
         )
-        context.sink.add(event)
 
 
 def _shorten_text(text: str) -> str:
