@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -10,7 +12,15 @@ from hypothesis import strategies as st
 
 from agent_http_servers import Plain, ask_web, recorded
 from golden_words import Golden
+from holdfast.agents.http.reply_headers import UnreadableBody, read_content_type, unpack_body
 from holdfast.agents.http.request import build_request_form
+from holdfast.agents.http.template import (
+    TemplateFields,
+    UnknownField,
+    make_body_template,
+    make_text_template,
+    parse_fields,
+)
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 
@@ -137,3 +147,157 @@ def test_any_prompt_makes_a_request(prompt: str) -> None:
         else:
             sent = parse_qs(request.target.partition("?")[2], keep_blank_values=True)
             assert sent == {"input": [prompt.encode("utf-8", "replace").decode()]}
+
+
+TEXT = b"source: the annual report " * 20
+
+
+def bare(data: bytes) -> bytes:
+    packing = zlib.compressobj(wbits=-15)
+    return packing.compress(data) + packing.flush()
+
+
+def read(packing: str, body: bytes, limit: int = 10_000, *, whole: bool = True) -> bytes:
+    return unpack_body(((b"content-encoding", packing.encode()),), body, limit, whole=whole)
+
+
+@pytest.mark.parametrize(
+    ("packing", "body"),
+    [
+        ("gzip", gzip.compress(TEXT)),
+        ("X-GZIP ", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", bare(TEXT)),
+        ("identity", TEXT),
+        ("utf-8", TEXT),
+    ],
+    ids=["gzip", "x-gzip", "gzip-twice", "deflate", "deflate-bare", "identity", "unknown"],
+)
+def test_packed_bodies_are_read(packing: str, body: bytes) -> None:
+    assert read(packing, body) == TEXT
+
+
+def test_nothing_packed_is_nothing() -> None:
+    assert read("gzip", b"") == b""
+    assert unpack_body((), b"plain", 10, whole=True) == b"plain"
+
+
+@pytest.mark.parametrize("packing", ["gzip", "deflate"])
+def test_a_corrupt_body_is_unpackable(packing: str) -> None:
+    with pytest.raises(UnreadableBody, match="Content-Encoding"):
+        read(packing, b"\xff" + b"junk" * 20)
+
+
+def test_what_follows_a_packed_body_is_corrupt_and_what_was_before_is_kept() -> None:
+    with pytest.raises(UnreadableBody) as caught:
+        read("gzip", gzip.compress(TEXT) + b"junk")
+    assert caught.value.partial == TEXT
+
+
+def test_a_body_that_broke_off_is_read_as_far_as_it_goes() -> None:
+    part = gzip.compress(TEXT)[:-12]
+    found = read("gzip", part, whole=False)
+    assert found
+    assert TEXT.startswith(found)
+    with pytest.raises(UnreadableBody, match="ends before") as caught:
+        read("gzip", part)
+    assert caught.value.partial == found
+
+
+def test_a_bomb_is_read_up_to_the_limit() -> None:
+    assert len(read("gzip", gzip.compress(bytes(1_000_000)), limit=5_000)) == 5_001
+
+
+@pytest.mark.parametrize("packing", ["br", "zstd"])
+def test_a_packing_that_was_not_asked_for_is_unpackable(packing: str) -> None:
+    with pytest.raises(UnreadableBody, match=packing):
+        read(packing, b"anything")
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("Text/HTML", ("text/html", None)),
+        ("application/json; Charset=UTF-8", ("application/json", "UTF-8")),
+        ('text/plain; a=b; charset="iso-8859-1" ; c', ("text/plain", "iso-8859-1")),
+        ("text/plain; charset=", ("text/plain", None)),
+        ("", ("", None)),
+    ],
+)
+def test_type_and_charset(header: str, found: tuple[str, str | None]) -> None:
+    assert read_content_type(((b"Content-Type", header.encode()),)) == found
+
+
+def test_no_type_is_bytes() -> None:
+    assert read_content_type(()) == ("application/octet-stream", None)
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
+    lambda text: text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+)
+"""Halves of characters too; two that make a pair are the character, as JSON reads them."""
+
+
+@given(ANY_TEXT)
+def test_any_prompt_survives_inside_and_outside_quotes(prompt: str) -> None:
+    template = make_body_template('{"a": "say: {prompt}!", "b": [{prompt}], "{prompt}": {"n": 1}}')
+    assert template.is_json
+    assert json.loads(template.fill(TemplateFields(prompt))) == {
+        "a": f"say: {prompt}!",
+        "b": [prompt],
+        prompt: {"n": 1},
+    }
+
+
+@given(ANY_TEXT)
+def test_a_prompt_that_looks_like_a_field_is_not_filled_again(tail: str) -> None:
+    prompt = "{industry} {prompt}" + tail
+    template = make_body_template('{"input": "{prompt}"}')
+    assert json.loads(template.fill(TemplateFields(prompt, ["industry: banks"]))) == {"input": prompt}
+
+
+def test_literal_braces_of_json_are_not_placeholders() -> None:
+    template = make_body_template('{"a": {}, "b": {"c": "{ not a field }"}, "d": "{prompt}"}')
+    assert json.loads(template.fill(TemplateFields("x"))) == {"a": {}, "b": {"c": "{ not a field }"}, "d": "x"}
+
+
+def test_escaped_quotes_in_a_template_do_not_end_its_string() -> None:
+    template = make_body_template(r'{"a": "\"{prompt}\" \\", "b": {prompt}}')
+    assert json.loads(template.fill(TemplateFields('"'))) == {"a": '""" \\', "b": '"'}
+
+
+def test_structured_prompt_fills_fields_by_any_spelling_of_the_key() -> None:
+    prompt = "Industry: Fitness tech\nBusiness Model: B2C\ntarget_market: runners\nurl: http://x.test/a"
+    template = make_body_template('["{industry}", "{businessModel}", "{targetMarket}", "{url}", {prompt}]')
+    filled = json.loads(template.fill(TemplateFields(prompt, [prompt])))
+    assert filled == ["Fitness tech", "B2C", "runners", "http://x.test/a", prompt]
+
+
+def test_a_line_without_key_continues_the_value_above() -> None:
+    assert parse_fields("lead in\nsay: one\ntwo\n\nempty:\nthree") == {"say": "one\ntwo", "empty": "three"}
+
+
+def test_a_url_line_is_not_a_field() -> None:
+    assert parse_fields("see\nhttp://x.test/\n12:30") == {}
+
+
+def test_unknown_field_of_a_json_template_names_the_known_ones() -> None:
+    with pytest.raises(UnknownField) as caught:
+        make_body_template('{"a": "{town}"}').fill(TemplateFields("city: Rome", ["city: Rome"]))
+    assert (caught.value.name, caught.value.known) == ("town", ("prompt", "city"))
+
+
+def test_a_template_that_is_not_json_is_filled_as_text_and_keeps_unknown_braces() -> None:
+    template = make_body_template("<q lang={lang}>{prompt}</q> {css}")
+    assert not template.is_json
+    assert template.fill(TemplateFields("a & b", ["lang: en"])) == "<q lang=en>a & b</q> {css}"
+
+
+def test_form_bodies_are_percent_encoded() -> None:
+    template = make_body_template("q={prompt}&n=1", "application/x-www-form-urlencoded")
+    assert template.fill(TemplateFields("a&b=ü c")) == "q=a%26b%3D%C3%BC+c&n=1"
+
+
+def test_lone_surrogates_do_not_break_the_query() -> None:
+    assert make_text_template("{prompt}").fill(TemplateFields("a\ud800b")).encode() == b"a?b"

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ssl
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
+import pytest
 from aiohttp import web
 
-from agent_http_servers import Plain, ask_web, opened, web_server
+from agent_http_servers import Plain, ask_web, opened, read_request, web_server
+from holdfast.agents.conversation import ANSWER_KEYS, find_answer, to_text
+from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
+from holdfast.reading.json_values import MISSING, compile_answer_path
+from refused import refused
+from tls_server import REPLY, server
 
 
 async def counting(request: web.Request) -> web.Response:
@@ -87,3 +97,109 @@ asyncio.run(go())
 """
     done = subprocess.run([sys.executable, "-c", code, "."], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asked"]
+
+
+DOC = {"a": {"b": [{"c": "x"}, {"c": "y"}], "0": "zero", "n": None}, "k-e y": 1, "choices": [{"message": "m"}]}
+
+
+def test_response_path_as_jsonpath_or_dotted() -> None:
+    for path, expected in [
+        ("a.b.0.c", "x"),
+        ("a.b[1].c", "y"),
+        ("a.b[-1].c", "y"),
+        ("a.0", "zero"),
+        ("k-e y", 1),
+        ("a['0']", "zero"),
+        ("$.a.b[0].c", "x"),
+        ("$.choices[0].message", "m"),
+        ("$['a']['b'][1]['c']", "y"),
+        ("$..b[?@.c == 'y'].c", "y"),
+        ("$.a.b[*].c", "x\ny"),
+        ("$", DOC),
+        ("a.n", None),
+        ("$.a.n", None),
+        ("a.missing", MISSING),
+        ("a.b.9.c", MISSING),
+        ("a.b.word", MISSING),
+        ("k-e y.deeper", MISSING),
+        ("$.nope[0]", MISSING),
+        ("$..nope", MISSING),
+    ]:
+        assert compile_answer_path(path)(DOC) == expected, (path, expected)
+
+
+@pytest.mark.parametrize("path", ["$.a[", "$..", "a[", "a..b", "a]"])
+def test_a_path_that_cannot_be_read_is_a_configuration_error(path: str) -> None:
+    with pytest.raises(AgentUnavailable, match="response_path") as caught:
+        compile_answer_path(path)
+    assert caught.value.config
+
+
+def test_documented_keys_are_found_without_a_path() -> None:
+    for key in ANSWER_KEYS:
+        assert find_answer({"id": 7, key: "x"}) == "x", key
+
+
+def test_documented_keys_are_tried_in_order_and_nulls_are_passed_over() -> None:
+    assert find_answer({"text": "second", "output": None, "response": "first"}) == "first"
+    assert find_answer({"output": None}) is None
+    assert find_answer({"id": 7}) is MISSING
+    assert find_answer(["a"]) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("x", "x"),
+        ({"role": "assistant", "content": "hi"}, "hi"),
+        ({"message": {"content": "deep"}}, "deep"),
+        ({"score": 1, "é": None}, '{"score": 1, "é": null}'),
+        ([1, "é"], '[1, "é"]'),
+        (5, "5"),
+        (True, "true"),
+        (0, "0"),
+    ],
+)
+def test_found_values_become_text(value: Any, expected: str) -> None:
+    assert to_text(value) == expected
+
+
+# An agent behind https is checked against the system's trust, or what SSL_CERT_FILE names.
+
+
+__all__ = ["server"]  # a fixture
+
+
+async def ask_twice(context: ssl.SSLContext) -> tuple[list[Answer], int]:
+    """Two answers of a server behind TLS, and over how many connections they came."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await read_request(reader):
+                writer.write(REPLY)
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/ask"
+    try:
+        async with opened(url) as agent:
+            return [await agent.run(Task(("hi",)), Plain()) for _ in range(2)], connections
+    finally:
+        listening.close()
+
+
+def test_a_server_that_the_user_trusts_is_asked_over_a_kept_connection(
+    server: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trust.pem"))
+    answers, connections = asyncio.run(ask_twice(server))
+    assert [answer.turns[0].text for answer in answers] == ["ok", "ok"]
+    assert connections == 1
+
+
+def test_a_certificate_that_nobody_trusts_is_unavailable_and_says_what_to_set(server: ssl.SSLContext) -> None:
+    with refused("agent-unreachable") as caught:
+        asyncio.run(ask_twice(server))
+    assert "SSL_CERT_FILE" in caught.value.hint

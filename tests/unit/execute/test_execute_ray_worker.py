@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.errors import UserError
+from holdfast.execute import ray_cluster
+from holdfast.execute.ray_cluster import RayThread
 from holdfast.execute.ray_worker import (
     TrialWorker,
     WorkerReport,
@@ -121,3 +126,29 @@ def test_halves_of_characters_travel() -> None:
 def test_digests_tell_nothing_without_their_salt() -> None:
     assert hash_secrets(["one", "two"], "a") == hash_secrets(["two", "one", "one"], "a")
     assert hash_secrets(["one"], "a") != hash_secrets(["one"], "b")
+
+
+# Calls to Ray that may never come back.
+
+
+def test_all_calls_are_of_one_thread_that_lives_on() -> None:
+    """A cluster of our own dies with the thread that started it."""
+
+    async def go() -> set[int]:
+        thread = RayThread()
+        return {await thread.run(threading.get_ident, "it was not told") for _ in range(3)}
+
+    (ident,) = asyncio.run(go())
+    assert ident in {one.ident for one in threading.enumerate()}
+    assert ident != threading.get_ident()
+
+
+def test_what_never_returns_is_reported_and_what_it_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster, "ANSWER_S", 0.05)
+    forever = threading.Event()
+    with pytest.raises(UserError) as raised:
+        asyncio.run(RayThread().run(forever.wait, "the cluster was not joined"))
+    assert raised.value.code == "cluster-unavailable"
+    forever.set()
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(RayThread().run(lambda: 1 // 0, "x"))

@@ -12,7 +12,7 @@ from golden_words import Golden
 from holdfast.api.hunt import EndedHunt, add_live_counts
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import Points
-from holdfast.hunt.result import HuntResult, build_result
+from holdfast.hunt.result import HuntedCause, HuntResult, build_result, merge_causes
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress, VerdictCode
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Scenario
@@ -22,6 +22,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan.options import HuntOptions, KnownFaults
 from holdfast.plan.serving import EVERY_RULE
 from holdfast.planes.injection.active_injection import compute_trial_seed
+from holdfast.report.terminal.hunt import format_cause
 
 LOST = Injection("tool", "charge", "lost_reply")
 LOST = replace(LOST, schedule=replace(LOST.schedule, on_call=1, count="logical"))
@@ -180,3 +181,17 @@ def test_a_repeated_plan_draws_the_same_random_values() -> None:
     scenario = points.build_scenario(plan)
     seeds = {compute_trial_seed(replace(TRIAL, scenario=scenario, replica=n)) for n in range(3)}
     assert seeds == {compute_trial_seed(replace(TRIAL, scenario=replace(scenario, steady=False)))}
+
+
+def _cause(prompt: str, rule: str) -> HuntedCause:
+    faults = ({"plane": "tool", "target": "charge", "on_call": 1, "mode": "lost_reply"},)
+    scenario = {"name": "hunt-1", "tool_faults": [{"tool": "charge", "mode": "lost_reply", "on_call": 1}]}
+    return HuntedCause("hunt-1", (rule,), "done-twice", faults, 2, 2, 0, 3, scenario, "t", False, "", prompt, (prompt,))
+
+
+def test_a_cause_on_two_prompts_is_one_block_that_lists_them() -> None:
+    (cause,) = merge_causes([_cause("Charge it", "once"), _cause("Pay it", "once"), _cause("Go", "answers")])
+    assert (cause.rules, cause.prompts) == (("once", "answers"), ("Charge it", "Pay it", "Go"))
+    assert (cause.failed, cause.runs, cause.calm_failed, cause.calm_runs) == (6, 6, 0, 9)
+    shown = list(format_cause(cause, "shop.yaml"))
+    assert shown[1:4] == ["  asked      Charge it", "             Pay it", "             Go"]

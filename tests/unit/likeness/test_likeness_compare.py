@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import re
 from itertools import pairwise
 from time import process_time
@@ -156,3 +158,19 @@ def test_long_texts_are_compared_in_seconds():
     ):
         assert compare(this, other).score < 0.75
     assert process_time() - started < 12
+
+
+# Answers that are nothing but one word, or one heading: opposites are not the same.
+
+
+OPPOSITES = [
+    ("Approved", "Denied"), ("True", "False"), ("Pass", "Fail"), ("Buy now.", "Sell now."), ("Open", "Closed"),
+    ("enabled", "disabled"), ("**Approved**", "**Denied**"), ("# Approved", "# Denied"), ("Red", "Blue"),
+    ('{"ok":"Approved"}', '{"ok":"Denied"}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), OPPOSITES)
+def test_opposites_without_anything_around_them_are_not_alike(one: str, other: str) -> None:
+    assert compare(one, other, "lexical").score == 0.0
+    assert compare(one, one, "lexical").score == 1.0

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from golden_words import Golden
+from holdfast.cli.options import build_run_options
+from holdfast.cli.run import run
 from holdfast.errors import UsageError
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import DialogueMessage, Recording, RequestChange, SimulatedUser, Task, Variation
-from holdfast.plan import CellKey, Select, build_plan
-from holdfast.plan.select import SelectedCell, TaskFilter, build_failed_task, find_positions
+from holdfast.plan import CellKey, RunOptions, Select, build_plan
+from holdfast.plan.options import SETTLED, VERDICT
+from holdfast.plan.select import SelectedCell, Shard, TaskFilter, build_failed_task, find_positions, parse_keywords
 
 
 def spec(**more: Any) -> Spec:
@@ -161,3 +165,92 @@ def test_a_failed_mutation_is_found_again_with_another_weight() -> None:
     kept = TaskFilter(Select(failed=(build_failed_task("r", "s", _variants()[1], {}),)))
     heavier = Variation("http_header_injection", "Hi", "a", weight=3.0, request=RequestChange("h", "a"))
     assert kept.is_selected("r", "s", Task(("Hi",), "mutation", variation=heavier), {})
+
+
+# -k: words, and, or, not, as pytest's users know them.
+
+
+NAMES = ("always-cite-source", "search-down", "What was ACME's revenue?")
+
+
+def test_expressions() -> None:
+    for expression, fits in [
+        ("cite", True),
+        ("CITE", True),
+        ("cite and down", True),
+        ("cite and calm", False),
+        ("calm or down", True),
+        ("not calm", True),
+        ("not (calm or down)", False),
+        ("calm or down and not cite", False),
+        ("(calm or down) and cite", True),
+        ("not not cite", True),
+        ("'was acme'", True),
+        ('"revenue?" and search-down', True),
+        ("android", False),
+        ("notary or cite", True),
+    ]:
+        assert parse_keywords(expression)(NAMES) is fits, (expression, fits)
+
+
+@pytest.mark.parametrize("expression", ["and", "cite and", "(cite", "cite)", "not", "cite down", "'cite", "()", "   "])
+def test_what_cannot_be_read_is_refused(expression: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_keywords(expression)
+    assert raised.value.code == "selection-invalid"
+
+
+# What a run was begun with, and what may be asked of it later.
+
+
+BEGUN = RunOptions(
+    Select(("d*",)), replicas=3, seed=7, min_score=40.0, strict=True, replay=Path("/tmp/calls"), keep=True
+)
+
+
+def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_again() -> None:
+    now = RunOptions(min_score=90.0, max_errors=1, concurrency=4)
+    assert BEGUN.merge_resumed(now) == RunOptions(
+        Select(("d*",)), replicas=3, seed=7, min_score=90.0, strict=True, max_errors=1, concurrency=4,
+        replay=Path("/tmp/calls"),
+    )  # fmt: skip
+
+
+def test_a_settled_option_that_is_given_otherwise_is_named() -> None:
+    for now, flag in [
+        (RunOptions(), ""),
+        (RunOptions(Select(("d*",)), replicas=3, seed=7, replay=Path("/tmp/../tmp/calls")), ""),
+        (RunOptions(concurrency=9, min_score=1.0, fail_fast=True, keep=True, record=Path("x")), ""),
+        (RunOptions(Select(("e*",))), "--scenario"),
+        (RunOptions(Select((), ("r",))), "--invariant"),
+        (RunOptions(Select((), (), ("abcd",))), "--trial"),
+        (RunOptions(Select(shard=Shard(1, 2))), "--shard"),
+        (RunOptions(replicas=4), "--replicas"),
+        (RunOptions(seed=8), "--seed"),
+        (RunOptions(profile="x"), "--profile"),
+        (RunOptions(backend="docker"), "--backend"),
+        (RunOptions(replay=Path("/tmp/others")), "--replay"),
+    ]:
+        assert BEGUN.find_changed_option(now) == flag, (now, flag)
+
+
+def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
+    shown = {"config", "resume", "force", "outputs", "otlp", "as_json", "quiet", "verbose", "dry_run", "no_report"}
+    shown |= {"file", "last_failed", "annotations", "cached"}
+    context = run.make_context("run", [])
+    chaos = {"chaos": False, "chaos_profile": None}  # of `holdfast run` alone
+    chaos |= {"sessions": None, "live": False}  # of `holdfast replay run` alone
+    flags = {name: value for name, value in context.params.items() if name not in shown} | chaos
+    assert build_run_options(**flags) == RunOptions()
+    spelled = {
+        "scenarios": "select",
+        "invariants": "select",
+        "trials": "select",
+        "keywords": "select",
+        "shard": "select",
+        "no_preflight": "preflight",
+    }
+    fields = {spelled.get(str(name), str(name)) for name in flags}
+    assert fields | {"part", "hunt"} == set(RunOptions.__struct_fields__)
+    assert not set(SETTLED) & set(VERDICT)
+    assert {*SETTLED, *VERDICT} < set(RunOptions.__struct_fields__)

@@ -8,6 +8,10 @@ import pytest
 
 from golden_words import Golden
 from holdfast.http1.server import Exchange
+from holdfast.model.scenario import Scenario
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+from holdfast.planes.injection.weather import OTHERS, TARGETS_KEPT, Weather
 from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeContext
 
@@ -222,3 +226,16 @@ def test_calls_before_the_first_trial_are_not_held_against_the_agent():
     first, second = asyncio.run(main())
     assert "1 got 503" in first[0]
     assert second == []
+
+
+# What one trial can make us remember is bounded.
+
+
+def test_targets_beyond_the_limit_are_counted_together():
+    weather = Weather(Trial("0" * 12, "contract", Scenario("calm"), Task(("q",))), print, print)
+    for n in range(TARGETS_KEPT + 5):
+        weather.find_facing("http", f"http://x/{n}")
+        weather.count("http", f"http://x/{n}")
+    assert weather.calls[OTHERS] == 5
+    assert weather.count("http", "http://x/0") == 2
+    assert len(weather.calls) == TARGETS_KEPT + 1

@@ -1,5 +1,9 @@
+from __future__ import annotations
+
 import json
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -18,6 +22,7 @@ from holdfast import plugins
 from holdfast.errors import PluginError, UsageError
 from holdfast.model.run import Run
 from holdfast.report.formats import files
+from holdfast.report.formats.files import get_suffix
 from holdfast.report.formats.json import Json
 from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown, escape_inline
@@ -265,3 +270,20 @@ def test_a_plug_in_with_a_suffix_of_ours_is_reported_and_chosen_by_its_name(
     assert files.warn_shadowed(Path("run.html")) is None
     files.write(sample(), tmp_path / "run.json", files.get_reporter("mine"))
     assert (tmp_path / "run.json").read_bytes() == b"first piece"
+
+
+# Reporters are found by suffix.
+
+
+@pytest.mark.parametrize("name", sorted(plugins.BUILT_IN["reporters"]))
+def test_the_suffix_that_is_known_is_the_reporters_own(name: str) -> None:
+    found = plugins.find("reporters", name)
+    assert found is not None
+    assert get_suffix(name) == found.suffix
+
+
+def test_a_json_report_imports_no_other_reporter() -> None:
+    code = "import sys, pathlib; from holdfast.report.formats.files import find_reporter;"
+    code += "find_reporter(pathlib.Path('a.json'));"
+    code += "print([m for m in ('html', 'junit', 'markdown') if f'holdfast.report.{m}' in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

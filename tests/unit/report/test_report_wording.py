@@ -1,4 +1,10 @@
+from __future__ import annotations
+
+import unicodedata
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from report_sample import sample
 
@@ -7,6 +13,17 @@ from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.run import CellRow, TrialRow
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.report import wording
+from holdfast.report.safe import (
+    count_columns,
+    escape_commands,
+    get_painter,
+    make_visible,
+    shorten,
+    to_ascii,
+    to_one_line,
+)
+from holdfast.report.short_names import join_names, shorten_names
+from holdfast.report.terminal.matrix import Grid, draw
 from holdfast.report.wording import format_answer, format_count, format_interval, format_warning
 
 
@@ -62,3 +79,110 @@ def test_more_replicas_are_advised_only_where_some_were_decided(passes: int, adv
     cell = Cell("r", "calm", "low", 1.0, "unproven", code="claim-unseen", passes=passes, unproven=3)
     run = replace(sample(), complete=True)
     assert ("replicas" in wording.format_next_step(run, CellRow(cell, (trial,)))) is advised
+
+
+# Names that are cut stay tellable apart.
+
+
+PREFIX = "checkout-with-three-items-"
+NAMES = st.lists(
+    st.builds("".join, st.lists(st.sampled_from((PREFIX, "ab", "-tool-error-503", "4", "é", "漢", "\x1b", "…1")))),
+    unique=True,
+    max_size=12,
+)
+
+
+@given(NAMES, st.integers(3, 60))
+@example([f"{PREFIX}{n}{PREFIX * 2}" for n in range(120)], 12)
+def test_distinct_names_stay_distinct_at_any_width_that_can_hold_them(names: list[str], room: int) -> None:
+    if len(names) > 99 and room < 4:
+        return
+    shown = shorten_names(names, room)
+    assert list(shown) == names
+    assert len(set(shown.values())) == len(names)
+    assert all(count_columns(text) <= room for text in shown.values())
+
+
+@given(NAMES, st.integers(-1, 2))
+def test_a_width_that_can_hold_nothing_breaks_nothing(names: list[str], room: int) -> None:
+    assert all(count_columns(text) <= max(0, room) for text in shorten_names(names, room).values())
+
+
+def test_what_differs_is_what_stays() -> None:
+    ends = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
+    assert list(shorten_names(ends, 18).values()) == ["chec…ool-error-503", "chec…ool-error-504"]
+    inside = [f"{PREFIX}{word}-and-a-delivery-that-comes-too-late" for word in ("error", "slow")]
+    assert list(shorten_names(inside, 18).values()) == ["chec…error-and-a-…", "chec…slow-and-a-d…"]
+    assert shorten_names(["short", "a-long-name-that-is-like-no-other"], 18) == {
+        "short": "short",
+        "a-long-name-that-is-like-no-other": "a-long-name-that-…",
+    }
+
+
+def test_heads_and_rules_of_the_matrix_can_be_distinguished() -> None:
+    heads = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
+    rules = {f"never-fabricate-when-the-search-tool-{word}": "high" for word in ("is-down", "is-slow")}
+    lines = draw(Grid(rules, heads, {}), 80, get_painter(False))
+    assert "chec…ool-error-503   chec…ool-error-504" in lines[0]
+    assert lines[1].split()[0] != lines[2].split()[0]
+    assert lines[1].split()[0].endswith("is-down")
+
+
+def test_a_list_of_names_fits_and_counts_the_rest() -> None:
+    assert join_names(["a", "b", "c"], 40) == "a, b, c"
+    assert join_names([f"search-{n}" for n in range(12)], 40) == "search-0, search-1, … and 10 more"
+    assert join_names(["x" * 90, "y" * 90], 30) == f"{'x' * 14}…, … and 1 more"
+    assert join_names([], 30) == ""
+
+
+ANY = st.text(st.characters(exclude_categories=()))
+
+
+def test_escape_codes_are_shown_not_sent() -> None:
+    assert make_visible("\x1b[31mred\x9b2J") == r"\x1b[31mred\x9b2J"
+
+
+def test_bidi_controls_are_shown() -> None:
+    assert make_visible("\u202egnp.exe\u2066") == r"\u202egnp.exe\u2066"
+
+
+@given(ANY)
+def test_no_control_or_surrogate_survives(text: str) -> None:
+    assert not {unicodedata.category(c) for c in to_one_line(text)} & {"Cc", "Cs", "Zl", "Zp"}
+
+
+@given(ANY)
+def test_one_line_is_one_line_that_can_be_encoded(text: str) -> None:
+    assert len(to_one_line(text).encode().decode().splitlines()) <= 1
+
+
+@given(ANY, st.integers(1, 40))
+def test_shortened_text_fits_its_room(text: str, room: int) -> None:
+    assert count_columns(shorten(text, room)) <= room
+
+
+@given(ANY)
+def test_ascii_fallback_is_ascii(text: str) -> None:
+    assert to_ascii(text).isascii()
+
+
+def test_ascii_signs_take_the_same_room() -> None:
+    assert to_ascii("✔ ✘ – …") == "+ x - ."
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert count_columns("金a") == 3
+    assert shorten("金金金", 4) == "金…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x", "\\::error::x"),
+        ("a\n  ::stop-commands::t\nb", "a\n  \\::stop-commands::t\nb"),
+        ("answered ##[add-mask]x", "answered ##\\[add-mask]x"),
+        ("std::vector ## [x] a :: b\n\n", "std::vector ## [x] a :: b\n\n"),
+    ],
+)
+def test_a_workflow_command_in_an_answer_is_not_obeyed(text: str, shown: str) -> None:
+    assert escape_commands(text) == shown

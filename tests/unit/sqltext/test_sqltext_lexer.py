@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.sqltext.lexer import Dialect, tokenize
+from holdfast.sqltext.lexer import Dialect, format_name, is_covered, tokenize
 from holdfast.sqltext.script import split
 from holdfast.sqltext.transaction import parse_transaction
 from holdfast.sqltext.writes import find_writes
@@ -152,3 +152,33 @@ def test_a_long_statement_is_read_in_seconds(dialect: Dialect) -> None:
     began, row = time.process_time(), "(1,'a'),"
     _read_all(f"insert into t values {row * (200_000 // len(row))}", dialect)
     assert time.process_time() - began < 2
+
+
+# Names of tables, and which of them a list covers.
+
+
+def test_a_bare_name_is_of_the_default_schema_alone() -> None:
+    for allowed, name, default, covered in [
+        ("a", "public.a", "public", True),
+        ("A", "public.a", "public", True),
+        ("a*", "public.abc", "public", True),
+        ("a", "app.a", "public", False),
+        ("a", "app.a", "app", True),
+        ("a", "app.a", "", False),
+        ("a", "a", "", True),
+        ("public.a", "public.a", "public", True),
+        ("app.a", "app.a", "public", True),
+        ("*.a", "app.a", "public", True),
+        ("*", "app.a", "public", False),
+        ("app.*", "app.public.a", "public", False),
+        ("*.*.a", "app.public.a", "public", True),
+        ("*.*.a", "app.a", "public", False),
+        ("app.*", 'app."b.c"', "public", True),
+        ("app.a", 'public."app.a"', "public", False),
+    ]:
+        assert is_covered([allowed], name, default) is covered, (allowed, name, default, covered)
+
+
+def test_a_dot_in_a_name_is_not_a_schema() -> None:
+    assert format_name("a.b", "c") == '"a.b".c'
+    assert format_name("a", "b.c") == 'a."b.c"'

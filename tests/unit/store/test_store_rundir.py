@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +11,10 @@ from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import RUN_DIRECTORY
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import Recording, RequestChange, Task, Variation
 from holdfast.plan import RunOptions, Select
+from holdfast.runner.start import apply_part, write_part
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import read_verdicts
 from holdfast.store.rundir import Manifest, RunDir, write_json
@@ -163,3 +168,32 @@ def test_a_verdict_that_no_trial_can_have_is_not_a_record(tmp_path: Path) -> Non
     )
     with pytest.raises(UserError, match=r"verdicts-1.jsonl:1: .*'n/a'", check=has_code("run-damaged")):
         list(read_verdicts(tmp_path / "verdicts-1.jsonl"))
+
+
+# `part.json`: what a mutation run asks and holds comes back as it was.
+
+
+TASKS = (
+    Task(("one", "two"), "mutation", Variation("noise", "One", "typos", attack=True, canaries=("c",))),
+    Task(("x",), "mutation", Variation("m", "x", request=RequestChange("m", headers=(("a", "b\r\n"),)))),
+    Task(("y",), "replay", recording=Recording("s1")),
+    Task(("z",), "probe"),
+)
+RULES = (Invariant("a", "contains", {"value": "ü"}, asked_only=("z",)), Invariant("b", "completes", attacks_only=True))
+FILE = Spec("spec.yaml", AgentSpec(), tasks=(Task(("golden",)),))
+
+
+@pytest.mark.parametrize("part", ["mutation", "replay"])
+def test_tasks_and_rules_come_back(part: str, tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    write_part(run, replace(FILE, part=part, tasks=TASKS, invariants=RULES))
+    found = apply_part(run, FILE)
+    assert (found.tasks, found.invariants) == (TASKS, RULES)
+
+
+@pytest.mark.parametrize("part", ["contract", "scenario", "chaos"])
+def test_other_parts_are_what_their_file_says(part: str, tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    write_part(run, replace(FILE, part=part, tasks=TASKS))
+    assert list(tmp_path.iterdir()) == []
+    assert apply_part(run, FILE) is FILE

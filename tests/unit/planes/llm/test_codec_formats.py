@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from random import Random
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codec_kit import ASKED, CALLING, CODECS, SUNNY, completions, read, streamed
+from example_counts import examples
+from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, FinishReason, Pause, Text, Usage
+from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.formats import find_provider, find_route
+from holdfast.planes.llm.reply_sender import split_oddly
 
 
 @pytest.mark.parametrize(
@@ -148,3 +158,158 @@ def test_a_path_of_no_provider(method: str, path: str) -> None:
 )
 def test_hosts_of_providers_are_known(host: str, provider: str | None) -> None:
     assert find_provider(host) == provider
+
+
+# What a codec writes, it reads back: plain and streamed, whole and split anywhere.
+
+
+every_codec = pytest.mark.parametrize("name", CODECS)
+
+
+def told(codec: Codec, completion: Completion, *, stream: bool = False) -> tuple[object, ...]:
+    """What a reply says, as far as the format can say it."""
+    usage = completion.usage
+    if stream and codec.name == "openai_responses" and completion.finish is None:  # the last event says both
+        usage = None
+    if codec.name == "anthropic":  # counts are always there, and 0 where nothing is known
+        usage = usage or Usage(0, 0)
+    return completion.text, calls_told(codec, completion), finish_told(codec, completion), usage, completion.model
+
+
+def calls_told(codec: Codec, completion: Completion) -> tuple[object, ...]:
+    if codec.name == "ollama_generate":
+        return ()
+    return tuple((call.id, call.name, json.loads(call.arguments)) for call in completion.tool_calls)
+
+
+def finish_told(codec: Codec, completion: Completion) -> FinishReason | None:
+    finish = completion.finish
+    if codec.name in ("openai_chat", "anthropic") or finish in (None, "length"):
+        return finish
+    if finish == "content_filter" and not codec.name.startswith("ollama"):
+        return finish
+    return "tool_calls" if calls_told(codec, completion) else "stop"
+
+
+@every_codec
+@settings(max_examples=examples(40), deadline=None)
+@given(completion=completions())
+def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
+    codec = CODECS[name]
+    again = codec.read_reply(json.loads(codec.write_body(completion, ASKED)))
+    assert told(codec, again) == told(codec, completion)
+
+
+@every_codec
+@settings(max_examples=examples(40), deadline=None)
+@given(completion=completions(), size=st.integers(1, 40))
+def test_a_stream_reads_back_split_anywhere_with_its_chunks(name: str, completion: Completion, size: int) -> None:
+    codec = CODECS[name]
+    again = read(codec, streamed(codec, completion), size)
+    assert told(codec, again) == told(codec, completion, stream=True)
+    chunks = [delta.text for delta in again.deltas if isinstance(delta, Text)]
+    assert chunks == [delta.text for delta in completion.deltas if isinstance(delta, Text)]
+
+
+@every_codec
+@settings(max_examples=examples(20), deadline=None)
+@given(completion=completions(), seed=st.integers(0, 99))
+def test_odd_frames_say_the_same_and_the_same_seed_the_same_bytes(name: str, completion: Completion, seed: int) -> None:
+    codec = CODECS[name]
+    pieces = list(split_oddly(codec.write_frames(completion, ASKED), Random(seed)))
+    assert pieces == list(split_oddly(codec.write_frames(completion, ASKED), Random(seed)))
+    reader = codec.create_reader()
+    for piece in pieces:
+        assert isinstance(piece, bytes)
+        reader.feed(piece)
+    assert told(codec, reader.build_completion()) == told(codec, completion, stream=True)
+
+
+def test_odd_frames_cut_inside_characters_and_put_comments_between_events() -> None:
+    pieces = list(split_oddly(CODECS["openai_chat"].write_frames(SUNNY, ASKED), Random(1)))
+    assert any(isinstance(piece, bytes) and piece[0] & 0xC0 == 0x80 for piece in pieces)
+    assert b": keep-alive\n\n" in b"".join(piece for piece in pieces if isinstance(piece, bytes))
+
+
+def oddly(name: str, completion: Completion, seed: int = 1) -> bytes:
+    pieces = split_oddly(CODECS[name].write_frames(completion, ASKED), Random(seed))
+    return b"".join(piece for piece in pieces if isinstance(piece, bytes))
+
+
+@pytest.mark.parametrize("name", ["ollama_chat", "gemini", "gemini_array"])
+def test_odd_frames_put_no_comments_where_clients_would_take_them_for_data(name: str) -> None:
+    assert b": keep-alive" not in oddly(name, CALLING)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", [name for name in CODECS if name != "gemini_array"])
+def test_odd_frames_send_a_frame_twice_that_says_nothing(name: str, seed: int) -> None:
+    ends = b"\r\n\r\n" if name == "gemini" else b"\n" if name.startswith("ollama") else b"\n\n"
+    sent = [frame for frame in oddly(name, SUNNY, seed).split(ends) if frame and not frame.startswith(b":")]
+    (twice,) = {frame for frame in sent if sent.count(frame) > 1}
+    assert not any(word in twice for word in (b"It is", b"sunny"))
+
+
+def test_odd_frames_repeat_nothing_in_an_array_of_json() -> None:
+    assert oddly("gemini_array", SUNNY) == streamed(CODECS["gemini_array"], SUNNY)
+
+
+@every_codec
+def test_pauses_and_cuts_pass_through_in_their_place(name: str) -> None:
+    completion = Completion((Pause(5), Text("a"), Pause(7), Text("b"), Cut(), Text("c")))
+    frames = list(CODECS[name].write_frames(completion, ASKED))
+    assert frames[0] == Pause(5)
+    assert frames[-1] == Cut()
+    assert [frame for frame in frames if isinstance(frame, Pause)] == [Pause(5), Pause(7)]
+    again = read(CODECS[name], streamed(CODECS[name], completion))
+    assert (again.text, again.finish) == ("ab", None)
+
+
+@every_codec
+def test_a_plain_reply_leaves_pauses_and_cuts_out(name: str) -> None:
+    body = CODECS[name].write_body(Completion((Pause(5), *SUNNY.deltas, Cut()), "model-1"), ASKED)
+    assert CODECS[name].read_reply(json.loads(body)).text == SUNNY.text
+
+
+@every_codec
+def test_trouble_ends_the_reply_and_reads_back(name: str) -> None:
+    codec = CODECS[name]
+    completion = Completion((Text("half "), ErrorChunk("rate_limit", "slow down"), Text("never")), "model-1")
+    again = read(codec, streamed(codec, completion))
+    assert again.text == "half "
+    assert isinstance(again.deltas[-1], ErrorChunk)
+    plain = codec.read_reply(json.loads(codec.write_body(completion, ASKED)))
+    assert [type(delta) for delta in plain.deltas] == [ErrorChunk]
+    if not codec.name.startswith("ollama"):  # whose errors are bare texts
+        assert again.deltas[-1].kind == "rate_limit"
+
+
+@every_codec
+def test_a_hollow_chunk_is_sent_and_changes_nothing(name: str) -> None:
+    codec = CODECS[name]
+    completion = Completion((EmptyChunk(), Text("a"), EmptyChunk(), *SUNNY.deltas[2:]), "model-1")
+    again = read(codec, streamed(codec, completion))
+    assert told(codec, again) == told(codec, completion)
+    assert len(streamed(codec, completion)) > len(
+        streamed(codec, Completion((Text("a"), *SUNNY.deltas[2:]), "model-1"))
+    )
+
+
+@every_codec
+def test_the_same_reply_is_the_same_bytes_and_another_conversation_another_id(name: str) -> None:
+    codec = CODECS[name]
+    assert codec.write_body(SUNNY, ASKED) == codec.write_body(SUNNY, ASKED)
+    assert streamed(codec, SUNNY) == streamed(codec, SUNNY)
+    if not codec.name.startswith("ollama"):  # which has no ids
+        longer = codec.read_request(
+            "/v1/x", {"model": "model-1", "input": "b", "messages": [{"role": "user", "content": "b"}]}
+        )
+        longer = longer if codec.provider != "google" else codec.read_request("m:g", {"contents": "b"})
+        assert codec.write_body(SUNNY, ASKED) != codec.write_body(SUNNY, longer)
+
+
+def test_lone_halves_of_characters_are_carried() -> None:
+    for codec in CODECS.values():
+        again = codec.read_reply(json.loads(codec.write_body(Completion((Text("a\ud83d"),)), ASKED)))
+        assert again.text == "a\ud83d"
+        assert read(codec, streamed(codec, Completion((Text("a\ud83d"),)))).text == "a\ud83d"

@@ -14,6 +14,8 @@ from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, served
 from free_port import free_port
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources import provider_hosts
+from holdfast.planes.llm.sources.model_client import ModelRefused, Question, drop_rejected
+from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, Key
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     NoModel,
@@ -180,3 +182,57 @@ def test_upstream_failure_of_the_provider_is_told_from_an_answer() -> None:
 )
 def test_a_path_without_its_version_gets_one(provider: str, base: str, path: str, url: str) -> None:
     assert provider_hosts.join_url(provider, base, path) == url
+
+
+# What a model's server rejects is read from its own words, and from nothing that Holdfast adds to them.
+
+
+QUESTION = Question("judge-1", "Rate it.", "The answer")
+
+
+@pytest.mark.parametrize(
+    ("explanation", "dropped"),
+    [
+        ("Unsupported value: 'temperature' does not support 0", "temperature"),
+        ("response_format of this type is not available", "json"),
+        ("a system message is not allowed", "apart"),
+    ],
+)
+def test_a_rejected_setting_is_left_out(explanation: str, dropped: str) -> None:
+    changed = drop_rejected(QUESTION, ModelRefused("http://127.0.0.1:9", 400, explanation))
+    assert changed is not None
+    names = ("temperature", "json", "apart")
+    assert [name for name in names if getattr(changed[0], name) != getattr(QUESTION, name)] == [dropped]
+
+
+@pytest.mark.parametrize("origin", ["http://json.example", "http://temperature.example", "http://system.example"])
+def test_words_in_the_address_are_not_a_reason(origin: str) -> None:
+    assert drop_rejected(QUESTION, ModelRefused(origin, 400, "the model does not exist")) is None
+
+
+COMMON = ((b"Host", b"127.0.0.1:1"), (b"User-Agent", b"OpenAI/Python 2.1"), (b"Connection", b"keep-alive, X-Hop"))
+OWN = Key("ours", "x-api-key")
+
+
+def headers(*more: tuple[bytes, bytes]) -> tuple[tuple[bytes, bytes], ...]:
+    return (*COMMON, *more)
+
+
+def test_what_goes_on_is_without_the_connections_own_headers() -> None:
+    found = AgentHeaders(headers((b"X-Hop", b"1"), (b"CONTENT-LENGTH", b"3"), (b"Authorization", b"Bearer theirs")))
+    kept = ((b"User-Agent", b"OpenAI/Python 2.1"), (b"Authorization", b"Bearer theirs"))
+    assert found.to_upstream() == (*kept, (b"accept-encoding", b"identity"))
+
+
+def test_each_way_on_has_the_key_that_is_meant_for_it() -> None:
+    found = AgentHeaders(headers((b"authorization", b"bearer  theirs "), (b"x-api-key", b"other")))
+    assert found.key == "theirs"
+    without = ((b"User-Agent", b"OpenAI/Python 2.1"), (b"accept-encoding", b"identity"))
+    assert found.to_upstream(strip=True) == without
+    assert found.to_upstream(OWN) == found.to_upstream(OWN, strip=True) == (*without, (b"x-api-key", b"ours"))
+    assert (b"x-api-key", b"other") in found.to_upstream()
+
+
+def test_no_key_is_told_from_an_empty_one() -> None:
+    assert AgentHeaders(COMMON).key is None
+    assert AgentHeaders(headers((b"Authorization", b"Bearer "))).key == ""

@@ -1,9 +1,17 @@
-import json
+from __future__ import annotations
 
+import json
+from itertools import permutations
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp_talk import Talk, call
 
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.mcp import rpc
+from holdfast.planes.sse import EventSplitter, format_message
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -70,3 +78,93 @@ def test_a_cancellation_names_its_request():
         is None
     )
     assert rpc.find_cancelled(rpc.read_message(b'{"method":"notifications/progress","params":{"requestId":7}}')) is None
+
+
+STREAM = b': ping\n\nevent: message\nid: 7\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\ndata:y\r\n\n:c\r\rhalf\r\n'
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=6))
+def test_events_are_found_however_the_bytes_are_cut(cuts):
+    events, found, at = EventSplitter(), [], 0
+    for cut in [*sorted(cuts), len(STREAM)]:
+        found += events.feed(STREAM[at:cut])
+        at = cut
+    assert b"".join(one.raw for one in found).strip() == STREAM.removesuffix(b"half\r\n").strip()
+    told = [(one.data, one.id) for one in found if one.data]
+    assert told == [(b'{"a":\n1}', b"7"), (b"x", b""), (b"y", b"")]
+
+
+@given(st.binary(max_size=30).filter(lambda data: not data.startswith(b" ")))
+def test_an_event_says_what_it_was_given(data):
+    (one,) = EventSplitter().feed(format_message(data, b"3"))
+    assert one.data.replace(b"\r\n", b"\n").split(b"\n") == data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(
+        b"\n"
+    )
+    assert one.id == b"3"
+    assert one.format_with(b"new") == format_message(b"new", b"3")
+
+
+@given(st.lists(st.integers(0, 400), max_size=6))
+def test_an_event_over_the_limit_is_reported_as_such_and_the_next_is_read(cuts):
+    stream = b"data: " + b"x" * 300 + b"\n\ndata: y\n\n"
+    events, found, at = EventSplitter(100), [], 0
+    for cut in [*sorted(min(cut, len(stream)) for cut in cuts), len(stream)]:
+        found += events.feed(stream[at:cut])
+        assert len(events._partial) <= 100
+        at = cut
+    assert [(one.is_too_long, one.data) for one in found] == [(True, None), (False, b"y")]
+
+
+# Several faults on one call of an MCP tool: what the client received decides which of them were met.
+
+
+NEVER = Schedule(on_call=10_000)
+RESULTS = (
+    {"content": [{"type": "text", "text": "There are 12 of them."}]},
+    {"content": [], "structuredContent": {"item": "lamp", "rows": ["a", "b"], "count": 12}},
+    {"content": [], "structuredContent": {"result": [1, 2]}},
+)
+KINDS: tuple[tuple[Any, str], ...] = (
+    ("tool", "empty"),
+    ("tool", "error"),
+    ("tool", "error_in_body"),
+    ("tool", "lost_reply"),
+    ("tool", "oversized"),
+    ("tool", "partial"),
+    ("tool", "wrong_value"),
+    ("context", "indirect_injection"),
+    ("mcp", "error_as_result"),
+    ("mcp", "result_as_error"),
+)
+
+
+def talked(kinds: tuple[tuple[Any, str], ...], result: dict[str, Any], left_out: int = -1) -> tuple[Talk, Any]:
+    placed = [
+        Injection(
+            plane, "*", mode, {"bytes": 300} if mode == "oversized" else {}, NEVER if at == left_out else Schedule()
+        )
+        for at, (plane, mode) in enumerate(kinds)
+    ]
+    talk = Talk(placed, result=result)
+    outcome = talk.say(call())
+    return talk, (outcome.kind, outcome.line)
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=["text", "record", "list"])
+def test_each_of_two_faults_is_met_if_the_client_would_have_got_something_else(result: dict[str, Any]) -> None:
+    calm = talked((), result)[1]
+    for kinds in permutations(KINDS, 2):
+        talk, got = talked(kinds, result)
+        met = {entry.index for entry in talk.context.ledger if entry.effect == "met"}
+        fired = {entry.index for entry in talk.context.ledger}
+        explained = {at for at in fired if talked(kinds, result, at)[1] != got}
+        assert len(talk.asked) <= 1
+        if talk.asked and got == calm:
+            assert met == set(), kinds
+        elif talk.asked and explained:
+            assert met == explained, kinds
+        elif talk.asked:  # each would have been enough: one stands for both
+            assert len(met) == 1, kinds
+        else:
+            assert met, kinds
+            assert met - {max(fired)} == explained - {max(fired)}, kinds
