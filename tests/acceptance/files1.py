@@ -76,13 +76,6 @@ def error_of(folder: Path, spec: str, **overrides: Any) -> Problem:
     return found[0]
 
 
-def warnings_of(folder: Path, spec: str, code: str, **overrides: Any) -> list[Problem]:
-    """The warnings of one kind; the text must load."""
-    checked = read(folder, spec, **overrides)
-    assert checked.spec is not None, explain("holdfast.yaml", checked.source, checked.problems)
-    return [p for p in checked.problems if p.code == code]
-
-
 def text_at(source: str, problem: Problem) -> str:
     """The characters of the file that a problem points at."""
     start = problem.column - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli import CALM, MakeProject, Project, rule
+from cli import CALM, MakeProject, Project, contract, rule
 from test_launched_faults import trading
 from test_mcp_cli import shopping
 
@@ -59,3 +59,7 @@ def test_mcp_calls_feed_and_are_covered(project: MakeProject) -> None:
     assert sites["mcp", "find"] == ["answer"]
     (row,) = (row for row in found["coverage"]["rows"] if row["target"] == "find")
     assert row["modes"]["slow"] == {"state": "held", "n": 1, "extra": False}
+
+
+def test_map_takes_no_option_that_it_ignores(project: MakeProject) -> None:
+    assert project(contract([rule("source", value="source")])).cli("map", "--quiet").code == 4

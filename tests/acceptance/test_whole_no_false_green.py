@@ -39,7 +39,6 @@ def ask(prompt):
         pass
     return "I cannot see the stock."
 """
-FORMATTED = ["**HOLDFAST-CANARY-**{0}", "HOLDFAST\u2011CANARY\u2011{0}", "HOLDFAST-CANARY-\u200b{0}"]
 PYTHON = {"type": "python", "endpoint": "agent:ask"}
 
 

@@ -220,7 +220,7 @@ def shrink_command(
 @shared.add_config
 @shared.add_map_options
 @shared.as_json
-def map_command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> int:
+def map_command(config: Path | None, as_json: bool, **given: Any) -> int:
     """Show the calls that the agent makes, what feeds what, and which faults were tried there.
 
     Asks every prompt once in calm. The coverage counts the faults of all stored runs of this file.

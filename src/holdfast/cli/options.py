@@ -276,16 +276,12 @@ def add_run_options_without_file(command: F) -> F:
 
 def add_hunt_run_options(command: F) -> F:
     """Add the options of a hunt: none that select scenarios, and no minimum score."""
-    return _add_hunt_options(command, [*_HOW, *_RESUME])
+    return _add(command, _REPEATED[0], _REPEATED[2], *_HOW, *_RESUME, *_WORLD, quiet)
 
 
 def add_map_options(command: F) -> F:
-    """Add the same options to a command that runs only calm trials."""
-    return _add_hunt_options(command, _HOW)
-
-
-def _add_hunt_options(command: F, how: list[Any]) -> F:
-    return _add(command, _REPEATED[0], _REPEATED[2], *how, *_WORLD, quiet)
+    """Add the same options to a command that runs only calm trials and prints nothing that `-q` could leave out."""
+    return _add(command, _REPEATED[0], _REPEATED[2], *_HOW, *_WORLD)
 
 
 def add_whole_options(command: F) -> F:

@@ -78,7 +78,7 @@ async def _open_worlds(
     agent = _resolve_section(past, environ, tell)
     written = spec.world or WorldSpec()
     there: list[ServiceSpec] = []
-    world = _use_kept_workspace(folder, _fill_world(written, past, environ, tell), past.secrets)
+    world = _use_kept_workspace(folder, _fill_world(written, past, environ, tell))
     settings = WorldSettings(
         fill=lambda trial: replace(world, services=tuple(there)),
         root=Path(kept_world.spec),
@@ -138,7 +138,7 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
     )
 
 
-def _use_kept_workspace(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
+def _use_kept_workspace(folder: Path, world: WorldSpec) -> WorldSpec:
     """Return the world on the kept workspace; a file that held only a secret gets it back."""
     workspace = folder.resolve() / "workspace"
     there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()

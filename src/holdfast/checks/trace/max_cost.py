@@ -38,7 +38,7 @@ class MaxCost:
     def decide(self, exhibit: Exhibit) -> Finding:
         costs = find_costs(exhibit.observation.trace)
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
-        about = f"about {format_dollars(known)}{_describe_unbilled(known, costs)}"
+        about = f"about {format_dollars(known)}{_describe_unbilled(costs)}"
         limit = format_dollars(self.max_usd)
         finding = judge_usage(exhibit.observation.trace, known - _SLACK, self.max_usd, about, limit, _CODES)
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _is_unknown(cost))
@@ -55,7 +55,7 @@ def _is_unknown(cost: Cost) -> bool:
     return cost.estimated_usd is None and bool(cost.input_tokens or cost.output_tokens)
 
 
-def _describe_unbilled(known: float, costs: Sequence[Cost]) -> str:
+def _describe_unbilled(costs: Sequence[Cost]) -> str:
     """Return how much of the sum nobody pays, because no provider was asked."""
     free = [cost.estimated_usd or 0.0 for cost in costs if not cost.billed]
     if not free:
