@@ -93,7 +93,7 @@ def test_a_hunt_does_not_call_a_rule_unjudged_that_it_judges(project: MakeProjec
     assert "lint-when-unmet" in made.cli("validate").err
 
 
-def test_one_bug_under_an_error_and_under_stronger_faults_is_one_cause(project: MakeProject) -> None:
+def test_one_bug_under_an_error_and_a_lost_reply_is_a_cause_of_each(project: MakeProject) -> None:
     made = shop(project, attempts=1, rules=[rule("honest", "excludes_pattern", patterns=["nobody knows"])])
     found = made.cli("hunt", "--json", "--order", "1")
     # A lost reply is never hidden behind a weaker fault at the same call: the call did its work.
