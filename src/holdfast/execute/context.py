@@ -209,8 +209,6 @@ class LiveContext:
     def injector(self) -> LiveInjector:
         """Created at first use: a calm inline agent, at a few microseconds per trial, never uses it."""
         if self._injector is None:
-            from holdfast.execute.context import LiveInjector
-
             self._injector = LiveInjector(self.trial, self.sink, self._on_fault)
         return self._injector
 

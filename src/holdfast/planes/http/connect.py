@@ -9,7 +9,7 @@ from typing import TypeAlias
 from holdfast.http1.relay import join
 from holdfast.http1.server import Exchange, Tunnel, serve_plain, serve_tls
 from holdfast.planes.http.outgoing_reply import send_failure
-from holdfast.planes.http.proxy_call import ProxyCall
+from holdfast.planes.http.proxied_request import ProxyCall
 from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.protocols.fault import Call, Failed, Reply

@@ -21,7 +21,7 @@ from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols.fault import Dropped, Failed, ReceivedReply, Reply, Sleep, TimedOut
 
 _JSON = "application/json"
-_TEXT = "text/plain; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
 _OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
 """Headers that are no longer valid when the body changes."""
 _EMPTY = (204, 304)
@@ -116,7 +116,7 @@ def _choose_content_type(reply: Reply) -> str:
     """Return the content type of a reply that did not come from upstream. A recording may hold JSON as text."""
     if not isinstance(reply.value, str | bytes):
         return _JSON
-    return _JSON if isinstance(reply, ReplayedReply) and not _is_plain_text(reply.value) else _TEXT
+    return _JSON if isinstance(reply, ReplayedReply) and not _is_plain_text(reply.value) else TEXT
 
 
 def _is_plain_text(body: Any) -> bool:
@@ -173,7 +173,7 @@ async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) 
         exchange.break_connection(reset=failed.kind != "closed")
     else:
         trace.status = failed.status or 500
-        headers = [("content-type", _TEXT if _is_plain_text(failed.body) else _JSON)]
+        headers = [("content-type", TEXT if _is_plain_text(failed.body) else _JSON)]
         if failed.retry_after_s is not None:
             headers.append(("retry-after", str(ceil(failed.retry_after_s))))
         body = failed.body if failed.body is not None else {"error": {"code": trace.status, "message": str(failed)}}

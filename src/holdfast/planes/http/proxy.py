@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from holdfast.http1.server import Exchange
 from holdfast.planes.http.connect import ConnectRequest
+from holdfast.planes.http.outgoing_reply import TEXT
 from holdfast.planes.http.proxied_request import ProxiedRequest
 from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Origin, RequestTarget, parse_connect_target, parse_target
@@ -17,8 +18,6 @@ Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to a model provider; the last argument is the provider's `https://host`."""
 Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to Holdfast's own listener that came through the proxy; the last argument is its path."""
-
-_TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
 class Proxy:
@@ -53,7 +52,7 @@ class Proxy:
             if exchange.is_answered:
                 raise
             context.sink.note(f"the proxy could not parse a request and answered 400: {odd}")
-            await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
+            await exchange.respond(400, (("content-type", TEXT),), f"Holdfast: {odd}\n".encode(errors="replace"))
 
     async def _dispatch(self, exchange: Exchange, context: TrialContext, want: RequestTarget) -> None:
         if self._rules.is_own(want.origin):
