@@ -71,6 +71,15 @@ def test_every_request_is_in_the_trace(bench, server, scheme):
     assert (missing.status, missing.error_type, missing.write) == (404, "http_404", False)
 
 
+def test_a_request_begins_when_it_arrives(bench, plain):
+    with bench.trial(declared=[plain.url]) as trial:
+        arrived = trial.context.sink.now()
+        trial.get(plain.url + "/late")
+        (late,) = trial.events()
+    assert late.ts - arrived < 0.3
+    assert late.duration_ms >= 400
+
+
 def test_the_same_write_has_the_same_digest_and_another_has_not(bench, plain):
     with bench.trial(declared=[plain.url]) as trial:
         for item in (1, 1, 2):

@@ -106,6 +106,9 @@ class ProxiedRequest(ProxyCall, kw_only=True):
     _answered: UpstreamAnswer | None = None
     _faced: bool = False
 
+    def __post_init__(self) -> None:
+        self._begun = RequestTrace(self.context, self._want, self._exchange.head)
+
     @property
     def is_over(self) -> bool:
         """The client received its complete reply, or left: its next request comes after this one."""
