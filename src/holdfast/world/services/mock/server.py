@@ -150,7 +150,11 @@ class Body(NamedTuple):
 
 
 class _Unreadable(Exception):
-    """The body cannot be decoded."""
+    """Holdfast cannot decode the body."""
+
+
+class _FalselyLabelled(Exception):
+    """The body is not what its headers say."""
 
 
 def decode_body(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
@@ -161,6 +165,10 @@ def decode_body(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, 
     try:
         plain, longer = _unpack(",".join(headers_by_name.get("content-encoding", ())), data, limit, cut=cut)
         charset = _find_charset(headers_by_name.get("content-type", [""])[0], plain)
+    except _FalselyLabelled as why:
+        # The agent's mistake, not a limit of Holdfast: no server can read this body. Its bytes are shown and searched,
+        # but they are not JSON, whatever they look like.
+        return Body(f"({why}) {data.decode('utf-8', 'replace')}", cut)
     except _Unreadable as why:
         return Body(data.decode("utf-8", "replace"), cut, str(why))
     return Body(plain.decode(charset, "replace"), cut or longer)
@@ -185,7 +193,7 @@ def _inflate(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes,
             return _inflate_members(bits, data, limit, whole=whole)
         except zlib.error:
             continue
-    raise _Unreadable(f"it is not {name}, although its Content-Encoding says so")
+    raise _FalselyLabelled(f"it is not {name}, although its Content-Encoding says so")
 
 
 def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
