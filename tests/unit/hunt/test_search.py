@@ -463,6 +463,15 @@ def test_every_trial_fails(noisy: bool) -> None:
     assert all(one.points.bit_count() == 1 for one in search.causes)
 
 
+def test_what_the_budget_left_unconfirmed_has_the_order_of_the_rules() -> None:
+    # A set of texts has another order in every process. Of ten rules it is right by chance in one of 3,628,800.
+    failures = tuple(Failure(f"rule-{n}", f"code-{n}") for n in range(10))
+    search = Search(POINTS)
+    (first, *_) = search.next([])
+    search.next([PlanOutcome(first, first, 7, failures, "failed")])
+    assert [one.failure for one in search.flaky] == list(failures)
+
+
 def test_failures_that_never_repeat_are_flaky_and_the_hunt_ends() -> None:
     keys = iter(range(10**6))
     search = Search(POINTS)
