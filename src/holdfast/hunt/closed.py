@@ -21,7 +21,7 @@ class Closed:
         self.never_judged = trials.find_never_judged()
         self.apart: dict[int, int] = {}
         """By point: the points that cannot be met together with it."""
-        for number in [plan.bit_length() - 1 for plan in trials.of_plan if plan.bit_count() == 1]:
+        for number in trials.list_alone():
             cut = trials.find_cut_off(number)
             self.apart[number] = self.apart.get(number, 0) | cut
             for other in list_bits(cut):

@@ -58,6 +58,8 @@ class Trials:
         self.unlabelled = 0
         """The points of which no trial says what the agent does after them."""
         self._common = 0
+        self._met = 0
+        """The points that were met in any trial."""
         self.add_points(points)
 
     def add_points(self, points: Sequence[Point]) -> None:
@@ -95,6 +97,7 @@ class Trials:
     def add(self, outcome: PlanOutcome) -> None:
         self.outcomes.append(outcome)
         self.of_plan.setdefault(outcome.plan, []).append(outcome)
+        self._met |= outcome.met
         if not outcome.plan:
             self.ways.expect(list_bits(self.sites & ~outcome.reached))
         self.ways.add(outcome)
@@ -198,6 +201,8 @@ class Trials:
         reached = 0
         for outcome in alone:
             reached |= outcome.reached
+        if not self.sites & ~reached:
+            return 0
         cut = sum(self.at_site[site] for site in list_bits(self.sites & ~reached))
         # To a retry or a fallback, another fault may lead: unless it is at the same site, or cut off itself.
         blocked = self.at_site[self.points[number].site] & ~(1 << number) | cut & ~self.ways.late
@@ -219,22 +224,21 @@ class Trials:
 
     def find_never_met(self) -> int:
         """Returns the points that were not met in any trial, not even in one of their own."""
-        met = tried = 0
-        for plan, runs in self.of_plan.items():
-            for outcome in runs:
-                met |= outcome.met
-            for number in list_bits(plan):
-                if plan == self.ways.build_own_plan(1 << number):
-                    tried |= 1 << number
-        return tried & ~met
+        points = (1 << number for number in list_bits((1 << len(self.points)) - 1 & ~self._met))
+        return sum(point for point in points if self.ways.build_own_plan(point) in self.of_plan)
 
     def find_never_judged(self) -> int:
         """Returns the points whose own trials judged no rule, so that further ones are not worth their cost."""
         silent = 0
-        for plan, runs in self.of_plan.items():
-            if plan.bit_count() == 1 and len(runs) >= len(self.held) and not any(one.judged for one in runs):
-                silent |= plan
+        for number in self.list_alone():
+            runs = self.of_plan[1 << number]
+            if len(runs) >= len(self.held) and not any(one.judged for one in runs):
+                silent |= 1 << number
         return silent & ~self.held[0]
+
+    def list_alone(self) -> list[int]:
+        """Returns the points that have trials of their own."""
+        return [number for number in range(len(self.points)) if 1 << number in self.of_plan]
 
     def count(self, plan: Plan, failure: Failure) -> tuple[int, int]:
         """Returns how often the plan itself failed like that, and in how many runs that could tell."""

@@ -16,7 +16,7 @@ from holdfast.hunt.open_work import OpenWork
 from holdfast.hunt.outcomes import Coverage, Failure, FaultCause, Plan, PlanOutcome, Point, PointState, Portion
 from holdfast.hunt.shrink import list_smaller
 from holdfast.hunt.shrinks import Shrinks
-from holdfast.hunt.triples import OpenTriples
+from holdfast.hunt.triples import OpenTriples, TriedTriples
 
 ROUND, EARLY_ROUND = 8, 4
 """The most trials of one round. Fixed, so that the plans do not depend on the number of workers."""
@@ -27,7 +27,8 @@ FRESH = 0.5
 FIXED_RUNS, NOISY_FIXED_RUNS = 2, 3
 """How often a known cause must be met without a failure before it counts as fixed."""
 AUDIT_RUNS = 3
-"""Without noise: how often a cause, and each plan with one fault less, is run before the hunt ends."""
+"""Without noise: how often a cause, and each plan with one fault less, is run before the hunt ends. With noise, which
+every live model is assumed to have, the sequential test takes at least CONFIRM_RUNS fresh runs of the cause."""
 
 
 class Search:
@@ -54,6 +55,7 @@ class Search:
         self._order = order
         self._round = round_size
         self._shard = shard
+        self._triples = TriedTriples()
 
     @property
     def points(self) -> list[Point]:
@@ -193,7 +195,10 @@ class Search:
             plans = list(dict.fromkeys([*weaker, *work.choose_plans(size - len(weaker))]))
             if plans:
                 return plans
-        return OpenTriples(self.trials, closed, guess, own).plans(size) if self._order > 2 else []
+        if self._order < 3:
+            return []
+        self._triples.read(self.trials.outcomes)
+        return OpenTriples(self.trials, closed, guess, own, self._triples).plans(size)
 
 
 def count_runs_for_fixed(noisy: bool) -> int:

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import LARGEST_PLAN
-from holdfast.hunt.outcomes import Plan, Portion, list_bits
+from holdfast.hunt.outcomes import Plan, PlanOutcome, Portion, list_bits
 
 MOST_COMBINED = 64
 """Points that are combined in triples, those worth most first: more have too many triples to plan in time."""
 
 
+class TriedTriples:
+    """The triples of points that the plans so far had, and those that held."""
+
+    def __init__(self) -> None:
+        # By pair, the points that complete a triple: one row is one operation for all triples of the pair. The rows are
+        # kept from round to round, because building them again took most of the planning time.
+        self.tried: dict[Plan, int] = {}
+        self.held: dict[Plan, int] = {}
+        """Met together in a trial in which no rule failed."""
+        self._read = 0
+
+    def read(self, outcomes: Sequence[PlanOutcome]) -> None:
+        """Add the outcomes that are new since the last call."""
+        for outcome in outcomes[self._read :]:
+            _add_pairs(self.tried, outcome.plan)
+            if outcome.judged and not outcome.failures:
+                _add_pairs(self.held, outcome.met)
+        self._read = len(outcomes)
+
+
 class OpenTriples:
     """The triples of points at different sites that were not met together in a trial in which no rule failed."""
 
-    def __init__(self, trials: Trials, closed: Closed, guess: FailingSets, own: Portion) -> None:
+    def __init__(self, trials: Trials, closed: Closed, guess: FailingSets, own: Portion, triples: TriedTriples) -> None:
         self._trials = trials
         self._own = own
         self._failing = (closed.failing, guess)
@@ -27,11 +47,9 @@ class OpenTriples:
         self._usable = sorted(by_worth[:MOST_COMBINED])
         self._apart = {number: self._find_apart(number, closed) for number in list_bits(trials.held[0])}
         """By point: the points that cannot be met together with it, or fail with it."""
-        self._held: dict[Plan, int] = {}
-        """By pair: the points that held together with it. One row is one operation for all of its triples."""
-        for outcome in trials.outcomes:
-            if outcome.judged and not outcome.failures:
-                self._hold(outcome.met)
+        self._tried, self._held = triples.tried, triples.held
+        self._planned: dict[Plan, int] = {}
+        """By pair: the points that a plan of this round has together with it."""
 
     def plans(self, count: int) -> list[Plan]:
         """Return plans that each begin with an open triple and add points that cover more open triples.
@@ -42,19 +60,14 @@ class OpenTriples:
         for pair, third in self._list_open():
             if len(plans) == count:
                 break
-            if self._held.get(pair, 0) >> third & 1:  # a plan of this round has it
+            if self._planned.get(pair, 0) >> third & 1:
                 continue
             triple = pair | 1 << third
-            is_hidden = any(not triple & ~plan for plan in self._trials.of_plan)
+            is_hidden = self._tried.get(pair, 0) >> third & 1
             plan = triple if is_hidden else self._extend(triple)
             plans.append(plan)
-            self._hold(plan)
+            _add_pairs(self._planned, plan)
         return plans
-
-    def _hold(self, met: Plan) -> None:
-        for one, other in combinations(list_bits(met), 2):
-            pair = 1 << one | 1 << other
-            self._held[pair] = self._held.get(pair, 0) | met
 
     def _list_open(self) -> Iterator[tuple[Plan, int]]:
         """Yield each open triple, as its first two points and the number of the third."""
@@ -86,10 +99,8 @@ class OpenTriples:
         return plan
 
     def _count_new(self, number: int, plan: Plan) -> int:
-        return sum(
-            not self._held.get(1 << one | 1 << other, 0) >> number & 1
-            for one, other in combinations(list_bits(plan), 2)
-        )
+        pairs = [1 << one | 1 << other for one, other in combinations(list_bits(plan), 2)]
+        return sum(not (self._held.get(pair, 0) | self._planned.get(pair, 0)) >> number & 1 for pair in pairs)
 
     def _find_apart(self, number: int, closed: Closed) -> int:
         trials = self._trials
@@ -100,3 +111,9 @@ class OpenTriples:
         """Whether the point can be met together with those of the plan, and no known cause is among them."""
         added = 1 << number
         return not plan & self._apart[number] and not any(sets.contains(plan | added, added) for sets in self._failing)
+
+
+def _add_pairs(rows: dict[Plan, int], met: Plan) -> None:
+    for one, other in combinations(list_bits(met), 2):
+        pair = 1 << one | 1 << other
+        rows[pair] = rows.get(pair, 0) | met
