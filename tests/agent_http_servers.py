@@ -29,6 +29,8 @@ class Plain:
     trial = TRIAL
     planes = None
     has_limits = False
+    is_restarted = False
+    earlier: tuple[Turn, ...] = ()
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
         self.rewrite_turn = rewrite
@@ -37,6 +39,9 @@ class Plain:
 
     def count_activity(self) -> int:
         return 0
+
+    def choose_first(self, task: Task) -> str:
+        return task.turns[0]
 
     async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         return task.turns[len(turns)] if len(turns) < len(task.turns) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -80,10 +80,22 @@ class Dialogue:
 
 
 def make_dialogue(
-    before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
+    before: tuple[DialogueMessage, ...] | UnsetType,
+    earlier: Sequence[Turn] = (),
+    *,
+    messages: bool,
+    once: bool = False,
 ) -> Dialogue | None:
-    """Return the dialogue; None for an agent that gets only the questions, as most do."""
-    return Dialogue(before, messages=messages, once=once) if messages or before is not UNSET else None
+    """Return the dialogue; None for an agent that gets only the questions, as most do.
+
+    `earlier` are turns of this trial, which the agent answered before it was killed and started again.
+    """
+    if not messages and before is UNSET:
+        return None
+    dialogue = Dialogue(before, messages=messages, once=once)
+    for turn in earlier:
+        dialogue.add_turn(turn)
+    return dialogue
 
 
 T = TypeVar("T")

@@ -178,11 +178,17 @@ class BoxedWorlds:
         return self._missing[programs]
 
     async def _run_agent(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
-        """Run the agent within the trial's time; an agent that was killed may be started again."""
+        """Run the agent within the trial's time; an agent that was killed may be started again and continues."""
         _check_time_left(world)
         answer = await agent.run(task, world)
+        turns = world.context.turns
         while world.disturbances.needs_restart():
-            answer = await agent.run(task, world)
+            # A user who lost the connection repeats the last question, not those that were answered before. If Holdfast
+            # repeated all of them, a second write would be its own doing. A last answer that was already on its way
+            # when the agent was killed is lost, so that a fast agent does not win the race against the fault.
+            turns.restart(answer.turns)
+            again = await agent.run(task, world)
+            answer = replace(again, turns=(*turns.earlier, *again.turns))
         return _add_cause(answer, world, self._spec.agent.timeout_ms)
 
 

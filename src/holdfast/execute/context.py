@@ -169,8 +169,24 @@ class LiveTurns:
         self.user: TalkingUser | None = None
         """Who continues after the written turns."""
         self.user_s = 0.0
+        self.is_restarted = False
+        self.earlier: tuple[Turn, ...] = ()
+        self._last = ""
+        """The prompt that was asked last, if it is not the first."""
+
+    def restart(self, turns: Sequence[Turn]) -> None:
+        self.is_restarted = True
+        self.earlier = tuple(turns[:-1])
+
+    def choose_first(self, task: Task) -> str:
+        return self._last or task.turns[0]
 
     async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        text = await self._choose_next(task, (*self.earlier, *turns))
+        self._last = text or self._last
+        return text
+
+    async def _choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         limit = self._sink.limit
         if len(turns) < len(task.turns) and not limit:
             return task.turns[len(turns)]

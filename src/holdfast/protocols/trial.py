@@ -185,9 +185,21 @@ class Turns(Protocol):
 
     user_s: float
     """Seconds that a simulated user took so far: they do not count as the agent's time."""
+    is_restarted: bool
+    """Whether the agent was killed and started again: its state is what it had left, so it is not reset."""
+    earlier: tuple[Turn, ...]
+    """The turns that it had answered before: they are not asked again."""
+
+    def restart(self, turns: Sequence[Turn]) -> None:
+        """Prepare to repeat the last of these turns: the agent was killed in it."""
+        ...
+
+    def choose_first(self, task: Task) -> str:
+        """Return the first prompt; if the agent was started again, the prompt that it was killed at."""
+        ...
 
     async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """Return the next prompt after these turns; None if there is none.
+        """Return the next prompt after the earlier turns and these; None if there is none.
 
         Raises HarnessError if a simulated user cannot continue.
         """

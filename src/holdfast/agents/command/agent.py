@@ -114,14 +114,15 @@ class CommandTurns:
         shared = _TurnState(context, place, None if name is None else world.answer_file(name))
         shared.printed.watch = world.on_output
         notes, turns = shared.notes, list[Turn]()
-        dialogue = make_dialogue(task.context, messages=self._channel.takes_messages)
+        dialogue = make_dialogue(task.context, context.turns.earlier, messages=self._channel.takes_messages)
         if dialogue is not None and dialogue.note:
             notes.append(dialogue.note)
-        text: str | None = task.turns[0]
+        text: str | None = context.turns.choose_first(task)
         while text is not None:
             prompt = context.injector.rewrite_turn(text)
             delivery = self._deliver(prompt, dialogue, world, env)
-            at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **delivery.env}
+            number = len(context.turns.earlier) + len(turns) + 1
+            at = {**env, "HOLDFAST_TURN": str(number), **delivery.env}
             turns.append(
                 await self._run_turn(prompt, delivery, at, compute_turn_limit_ms(self._agent.timeout_ms, world), shared)
             )
@@ -271,7 +272,7 @@ class CommandAgent:
     async def run(self, task: Task, world: World) -> Answer:
         """Run the command turn after turn; raise AgentUnavailable if it cannot be started."""
         async with self._slot:
-            if self._reset is not None:
+            if self._reset is not None and not world.context.turns.is_restarted:
                 await self._reset()
             place = await world.place()
             agent = place.map_agent_paths(self._agent)

@@ -93,7 +93,7 @@ class HttpAgent:
             plain = replace(task, variation=UNSET)
             return await self._copy_with_change(task.variation.request, plain).ask(plain, world)
         notes: list[str] = []
-        dialogue = make_dialogue(task.context, messages=self._form.takes_messages)
+        dialogue = make_dialogue(task.context, world.context.turns.earlier, messages=self._form.takes_messages)
         if dialogue is not None and dialogue.note:
             notes.append(dialogue.note)
         if task.max_turns == 1:
@@ -101,7 +101,7 @@ class HttpAgent:
             return Answer(turns=(turn,), notes=tuple(notes))
         cookies = self._wire.make_cookie_jar()
         turns: list[Turn] = []
-        text: str | None = task.turns[0]
+        text: str | None = world.context.turns.choose_first(task)
         while text is not None:
             turns.append(await self._run_turn(text, world, notes, cookies, dialogue))
             if turns[-1].ending != "answered":
@@ -116,7 +116,7 @@ class HttpAgent:
 
         It also raises if no time is left to ask the agent, which is not the agent's failure.
         """
-        if self._reset is None:
+        if self._reset is None or world.context.turns.is_restarted:
             return
         await self._reset()
         if time_left_s(world) <= 0:

@@ -40,6 +40,10 @@ class TrialRequest(Struct, frozen=True, array_like=True):
     """Maximum number of turns."""
     began: float = 0.0
     """perf_counter at the start of the trial; the trace counts from there."""
+    earlier: tuple[Turn, ...] = ()
+    """Turns that the agent answered before it was killed and started again."""
+    restarted: bool = False
+    """Whether it was: then it keeps what it left and is not reset."""
 
 
 class Fault(Struct, frozen=True, tag="fault", array_like=True):

@@ -39,7 +39,7 @@ class HostedTrial:
 
     def __init__(self, context: TrialContext, task: Task) -> None:
         self.pid = 0
-        self.asked = [context.injector.rewrite_turn(task.turns[0])]
+        self.asked = [context.injector.rewrite_turn(context.turns.choose_first(task))]
         self.begun = 0
         """Number of turns whose time has started."""
         self.turns: list[Turn] = []
@@ -102,7 +102,10 @@ class HostedTrial:
     def write_request(self) -> bytes:
         """Return the message that starts the trial in its process."""
         began = perf_counter() - self._context.sink.now()
-        request = protocol.TrialRequest(self._context.trial, self.asked[0], self._task.max_turns, began)
+        turns = self._context.turns
+        request = protocol.TrialRequest(
+            self._context.trial, self.asked[0], self._task.max_turns, began, turns.earlier, restarted=turns.is_restarted
+        )
         return protocol.add_length(encode(request))
 
     async def send_next_turn(self, say: Callable[[bytes], Awaitable[None]]) -> bool:

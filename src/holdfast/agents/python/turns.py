@@ -71,7 +71,7 @@ def clear_environment() -> None:
 def perform(request: protocol.TrialRequest, agent: CallableAgent, line: protocol.ReportLine) -> None:
     """Run the trial and send its events as they happen."""
     set_environment(request.trial)
-    if agent.reset is not None and not _run_reset(agent.reset, line):
+    if agent.reset is not None and not request.restarted and not _run_reset(agent.reset, line):
         return
     weather = Weather(
         request.trial,
@@ -176,7 +176,8 @@ async def _converse(
 ) -> None:
     """Ask turn by turn, until all are asked or one ends badly."""
     prompt: str | None = request.asked
-    dialogue = make_dialogue(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
+    context, earlier = request.trial.task.context, request.earlier
+    dialogue = make_dialogue(context, earlier, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:
         line.send(protocol.Note(dialogue.note))
     n = 0

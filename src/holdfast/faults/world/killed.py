@@ -15,7 +15,7 @@ from holdfast.protocols.world_fault import RESTART
 
 @dataclass(frozen=True)
 class Killed:
-    """Kills every process of the agent (SIGKILL) and starts it again with the same task."""
+    """Kills every process of the agent (SIGKILL), starts it again and repeats the last turn."""
 
     restart: Annotated[bool, Meta(description="Whether to start the agent again.")] = True
 
