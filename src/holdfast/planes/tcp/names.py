@@ -42,6 +42,8 @@ class _Question(NamedTuple):
 class NamePlane(ConnectionListener):
     """Answers for the names of one trial: `names` maps each to its service and address."""
 
+    limit = 100
+
     def __init__(self, names: Mapping[str, tuple[str, str]], context: TrialContext) -> None:
         super().__init__()
         self._names = {name.lower(): target for name, target in names.items()}
