@@ -202,12 +202,9 @@ def test_a_slow_judge_holds_up_neither_the_trials_nor_each_other(tmp_path: Path)
         return rating(1)
 
     with judging(slow) as server:
-        began = time.monotonic()
         result = Project(tmp_path, judged(server.url), answers).run("--replicas", "16", "--concurrency", "2")
-        took = time.monotonic() - began
     assert (result.code, len(server.seen)) == (0, 16), result.err
     assert 2 <= most[0] <= 8
-    assert took < 16 * 0.3
     assert max(trial["latency_ms"] for trial in result.trials) < 300, "the judge's time is not the agent's"
 
 

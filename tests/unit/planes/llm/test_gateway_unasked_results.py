@@ -258,16 +258,6 @@ def test_a_result_whose_call_only_the_server_holds_goes_by_its_id() -> None:
     assert trial.calls == [(1, "error"), (2, "")]
 
 
-def test_a_second_result_of_one_call_is_not_a_second_call() -> None:
-    trial, talk = Trial(), Talk(OPENAI_CHAT)
-    talk.user("How many kettles?")
-    trial.asks(talk, "call_1")
-    talk.round("call_1")
-    talk.gave("call_1", "and more")
-    trial.reads(talk)
-    assert trial.calls == [(1, "")]
-
-
 def test_results_of_one_reply_that_stand_each_after_its_call_are_all_met() -> None:
     for codec in (OPENAI_RESPONSES, GEMINI):
         trial, talk = Trial(), Talk(codec)
