@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cli import CALM, Project, Result, rundir
 from files1 import text_of
+
+import processes_kit
 
 PYTHON = f"{sys.executable} -S"
 """An interpreter that starts in 15 ms."""
@@ -189,26 +189,12 @@ def trace(made: Project, trial: Mapping[str, Any], run: str = "0001") -> list[An
 
 def marked(value: str) -> list[int]:
     """The live processes whose environment holds this mark."""
-    found = []
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            alive = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except OSError:
-            continue
-        if alive and f"{MARK}={value}".encode() in environ:
-            found.append(pid)
-    return found
+    return processes_kit.marked(MARK, value)
 
 
 def none_left(value: str, within_s: float = 6.0) -> bool:
     """Whether no such process is left, now or soon."""
-    until = time.monotonic() + within_s
-    while marked(value):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+    return processes_kit.gone(MARK, value, within_s)
 
 
 def holding(folder: Path, word: str) -> list[str]:

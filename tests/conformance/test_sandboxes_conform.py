@@ -1,7 +1,5 @@
 """What every sandbox backend promises, tried on those that we have."""
 
-import asyncio
-
 import pytest
 
 from holdfast.testing.sandboxes import CHECKS
@@ -12,12 +10,9 @@ BACKENDS = {"bubblewrap": bubblewrap.Bubblewrap.open_backend, "process": process
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", BACKENDS)
-def test_a_backend_keeps_its_promises(name, check, tmp_path):
-    async def run():
-        backend = await BACKENDS[name](tmp_path)
-        try:
-            await CHECKS[check](backend, tmp_path)
-        finally:
-            await backend.close()
-
-    asyncio.run(run())
+async def test_a_backend_keeps_its_promises(name, check, tmp_path):
+    backend = await BACKENDS[name](tmp_path)
+    try:
+        await CHECKS[check](backend, tmp_path)
+    finally:
+        await backend.close()

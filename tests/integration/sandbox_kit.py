@@ -1,6 +1,7 @@
 """Opens sandboxes for tests, runs hostile programs in them, and runs test files as an ordinary user."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import UserError
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
@@ -27,6 +29,25 @@ def refused(call, *arguments):
         return errno.errorcode[ctypes.get_errno()]
     return "ESCAPED"
 """
+
+
+@contextlib.asynccontextmanager
+async def sandbox_in(folder, spec, kind=Bubblewrap):
+    """A sandbox for the block; skips on a machine where bubblewrap cannot make one."""
+    try:
+        backend = await kind.open_backend(folder)
+    except UserError as refused:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
+    try:
+        sandbox = await backend.open(spec)
+        try:
+            yield sandbox
+        finally:
+            await sandbox.close()
+    finally:
+        await backend.close()
 
 
 def in_sandbox(folder, work, **sandbox_spec):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,19 @@ class Bay:
                 await service.close()
 
         return self._runner.run(play())
+
+
+def on_a_server(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """A test whose first argument is a fresh server of the file's fixture `sea`."""
+    _, *others = inspect.signature(test).parameters.values()
+
+    def run_test(sea: Bay, **given: Any) -> None:
+        sea.with_server(lambda server: test(server, **given))
+
+    run_test.__name__, run_test.__doc__, run_test.__module__ = test.__name__, test.__doc__, test.__module__
+    sea = inspect.Parameter("sea", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run_test.__signature__ = inspect.Signature([sea, *others])  # type: ignore[attr-defined]
+    return run_test
 
 
 @contextmanager

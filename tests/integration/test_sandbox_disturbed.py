@@ -1,14 +1,14 @@
 """Processes of a real sandbox that are killed, or limited, while they run."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import time
 
 import pytest
+from sandbox_kit import sandbox_in
 
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import list_family
 from holdfast.protocols.sandbox import Disturbable, SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, process
@@ -20,22 +20,8 @@ BACKENDS = pytest.mark.parametrize(
 )
 
 
-@contextlib.asynccontextmanager
-async def opened(kind, folder):
-    try:
-        backend = await kind.open_backend(folder)
-    except UserError as refused:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
-    try:
-        sandbox = await backend.open(SandboxSpec("t", limits=True))
-        try:
-            yield sandbox
-        finally:
-            await sandbox.close()
-    finally:
-        await backend.close()
+def opened(kind, folder):
+    return sandbox_in(folder, SandboxSpec("t", limits=True), kind)
 
 
 async def started(sandbox, *argv):
@@ -54,37 +40,31 @@ async def line(out):
 
 
 @BACKENDS
-def test_a_killed_agent_is_gone_with_its_children_and_can_be_started_again(tmp_path, kind):
-    async def run():
-        async with opened(kind, tmp_path) as sandbox:
-            assert isinstance(sandbox, Disturbable)
-            assert await sandbox.kill() == 0
-            program, out = await started(sandbox, "/bin/sh", "-c", "(setsid sleep 600 &) ; echo up; exec sleep 600")
-            with out:
-                assert await line(out) == "up"
-                assert await sandbox.kill() == 1
-                assert await program.wait_for_end(10)
-                assert os.WTERMSIG(program.status) == signal.SIGKILL
-                assert await asyncio.to_thread(out.read) == b""  # whoever could write to it is gone
-            again, out = await started(sandbox, "/bin/echo", "again")
-            with out:
-                assert await line(out) == "again"
-                assert await again.wait_for_end(10)
-            assert os.WEXITSTATUS(again.status) == 0
-
-    asyncio.run(run())
+async def test_a_killed_agent_is_gone_with_its_children_and_can_be_started_again(tmp_path, kind):
+    async with opened(kind, tmp_path) as sandbox:
+        assert isinstance(sandbox, Disturbable)
+        assert await sandbox.kill() == 0
+        program, out = await started(sandbox, "/bin/sh", "-c", "(setsid sleep 600 &) ; echo up; exec sleep 600")
+        with out:
+            assert await line(out) == "up"
+            assert await sandbox.kill() == 1
+            assert await program.wait_for_end(10)
+            assert os.WTERMSIG(program.status) == signal.SIGKILL
+            assert await asyncio.to_thread(out.read) == b""  # whoever could write to it is gone
+        again, out = await started(sandbox, "/bin/echo", "again")
+        with out:
+            assert await line(out) == "again"
+            assert await again.wait_for_end(10)
+        assert os.WEXITSTATUS(again.status) == 0
 
 
 @BACKENDS
-def test_our_own_commands_are_not_the_agent(tmp_path, kind):
-    async def run():
-        async with opened(kind, tmp_path) as sandbox:
-            ours = asyncio.create_task(sandbox.run(["/bin/sh", "-c", "sleep 0.5; exit 7"], ENV))
-            await asyncio.sleep(0.2)
-            assert await sandbox.kill() == 0
-            assert (await ours).exit_code == 7
-
-    asyncio.run(run())
+async def test_our_own_commands_are_not_the_agent(tmp_path, kind):
+    async with opened(kind, tmp_path) as sandbox:
+        ours = asyncio.create_task(sandbox.run(["/bin/sh", "-c", "sleep 0.5; exit 7"], ENV))
+        await asyncio.sleep(0.2)
+        assert await sandbox.kill() == 0
+        assert (await ours).exit_code == 7
 
 
 EATER = """
@@ -103,21 +83,18 @@ print("ate", flush=True)
 
 
 @BACKENDS
-def test_memory_is_short_from_now_on(tmp_path, kind):
-    async def run():
-        async with opened(kind, tmp_path) as sandbox:
-            program, out = await started(sandbox, "/usr/bin/python3", "-c", EATER)
-            with out:
-                assert await line(out) == "up"
-                await sandbox.limit(memory=150_000_000)
-                assert await line(out) in ("refused", "")
-                assert await program.wait_for_end(10)
-            if "memory" in find_parents():
-                assert os.WIFSIGNALED(program.status) or os.WEXITSTATUS(program.status) == 128 + signal.SIGKILL
-            else:
-                assert os.WEXITSTATUS(program.status) == 3
-
-    asyncio.run(run())
+async def test_memory_is_short_from_now_on(tmp_path, kind):
+    async with opened(kind, tmp_path) as sandbox:
+        program, out = await started(sandbox, "/usr/bin/python3", "-c", EATER)
+        with out:
+            assert await line(out) == "up"
+            await sandbox.limit(memory=150_000_000)
+            assert await line(out) in ("refused", "")
+            assert await program.wait_for_end(10)
+        if "memory" in find_parents():
+            assert os.WIFSIGNALED(program.status) or os.WEXITSTATUS(program.status) == 128 + signal.SIGKILL
+        else:
+            assert os.WEXITSTATUS(program.status) == 3
 
 
 def test_who_has_more_memory_already_is_ended_where_all_are_limited_together(tmp_path):
@@ -161,31 +138,25 @@ def test_processor_time_is_short_from_now_on(tmp_path, kind):
 
 
 @BACKENDS
-def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, kind):
-    async def run():
-        async with opened(kind, tmp_path) as sandbox:
-            await sandbox.limit(memory=70_000_000)
-            if "cpu" in find_parents():
-                await sandbox.limit(cpu=0.05)
-            await sandbox.freeze()
-            began = time.monotonic()
-            eaten = await sandbox.run(["/usr/bin/python3", "-c", "print(len(b'x' * 300_000_000))"], ENV)
-            assert eaten.stdout == b"300000000\n", eaten
-            assert time.monotonic() - began < 5
-
-    asyncio.run(run())
+async def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, kind):
+    async with opened(kind, tmp_path) as sandbox:
+        await sandbox.limit(memory=70_000_000)
+        if "cpu" in find_parents():
+            await sandbox.limit(cpu=0.05)
+        await sandbox.freeze()
+        began = time.monotonic()
+        eaten = await sandbox.run(["/usr/bin/python3", "-c", "print(len(b'x' * 300_000_000))"], ENV)
+        assert eaten.stdout == b"300000000\n", eaten
+        assert time.monotonic() - began < 5
 
 
-def test_a_single_process_needs_some_memory(tmp_path):
-    async def run():
-        async with opened(bubblewrap.Bubblewrap, tmp_path) as sandbox:
-            if "memory" in find_parents():
+async def test_a_single_process_needs_some_memory(tmp_path):
+    async with opened(bubblewrap.Bubblewrap, tmp_path) as sandbox:
+        if "memory" in find_parents():
+            await sandbox.limit(memory=30_000_000)
+        else:
+            with pytest.raises(HarnessError, match=r"\b64000000 bytes"):
                 await sandbox.limit(memory=30_000_000)
-            else:
-                with pytest.raises(HarnessError, match=r"\b64000000 bytes"):
-                    await sandbox.limit(memory=30_000_000)
-
-    asyncio.run(run())
 
 
 def test_a_family_is_all_that_a_process_has_started():

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from servers_kit import Bay, bay
+from servers_kit import Bay, bay, on_a_server
 
 from holdfast.errors import QueryFailed
 from holdfast.model.world import DriftKind, ServiceSpec
@@ -86,12 +86,10 @@ def test_no_rate_no_damage_and_the_whole_table_can_be_hit(sea: Bay) -> None:
     assert drifted(sea, ("null",), rate=1.0)[0] == 28
 
 
-def test_a_table_that_cannot_drift_is_told(sea: Bay) -> None:
-    async def scene(db: Database) -> None:
-        with refused("fixture-failed"):
-            await damage_table(db, "nothing", 0.1, ("null",), Random(1))
-        await db.execute("CREATE TABLE loose (x int)")
-        with pytest.raises(QueryFailed, match="no primary key"):
-            await damage_table(db, "loose", 0.1, ("null",), Random(1))
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_table_that_cannot_drift_is_told(db: Database) -> None:
+    with refused("fixture-failed"):
+        await damage_table(db, "nothing", 0.1, ("null",), Random(1))
+    await db.execute("CREATE TABLE loose (x int)")
+    with pytest.raises(QueryFailed, match="no primary key"):
+        await damage_table(db, "loose", 0.1, ("null",), Random(1))

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers_kit import Bay, bay, told
+from servers_kit import Bay, bay, on_a_server, told
 
 from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec
@@ -72,63 +72,53 @@ def test_a_trial_logs_in_once_and_asks_little(sea: Bay, monkeypatch: pytest.Monk
     assert trips <= 10  # a fixture of two statements 3, the snapshot 5, a statement read 2
 
 
-def test_nothing_of_a_fixture_is_left_for_the_next(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute("CREATE SCHEMA s; SET search_path = s; CREATE TEMP TABLE gone (n int); SET work_mem = '5MB'")
-        await db.execute("CREATE TABLE here (n int)")
-        found = await db.query("SELECT schemaname FROM pg_tables WHERE tablename = 'here'", timeout_s=5)
-        assert found.rows == (("public",),)
-        with pytest.raises(QueryFailed, match="gone"):
-            await db.execute("SELECT * FROM gone")
-        await db.execute("BEGIN; INSERT INTO here VALUES (1)")  # never committed
-        assert (await db.query("SELECT count(*) FROM here", timeout_s=5)).rows == ((0,),)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_nothing_of_a_fixture_is_left_for_the_next(db: Postgres) -> None:
+    await db.execute("CREATE SCHEMA s; SET search_path = s; CREATE TEMP TABLE gone (n int); SET work_mem = '5MB'")
+    await db.execute("CREATE TABLE here (n int)")
+    found = await db.query("SELECT schemaname FROM pg_tables WHERE tablename = 'here'", timeout_s=5)
+    assert found.rows == (("public",),)
+    with pytest.raises(QueryFailed, match="gone"):
+        await db.execute("SELECT * FROM gone")
+    await db.execute("BEGIN; INSERT INTO here VALUES (1)")  # never committed
+    assert (await db.query("SELECT count(*) FROM here", timeout_s=5)).rows == ((0,),)
 
 
-def test_what_a_fixture_sets_for_logins_holds_for_the_next_one(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute("CREATE SCHEMA s; ALTER DATABASE shop SET search_path = s")
-        await db.execute("CREATE TABLE mine (n int)")
-        await db.mark()
-        assert (await db.query("SELECT count(*) FROM s.mine", timeout_s=5)).rows == ((0,),)
-        await agent(db, "INSERT INTO s.mine VALUES (1)")
-        assert told(await db.writes()) == [("mine", "insert", 1)]  # the schema that a bare name leads to
-
-    sea.with_server(scene)
+@on_a_server
+async def test_what_a_fixture_sets_for_logins_holds_for_the_next_one(db: Postgres) -> None:
+    await db.execute("CREATE SCHEMA s; ALTER DATABASE shop SET search_path = s")
+    await db.execute("CREATE TABLE mine (n int)")
+    await db.mark()
+    assert (await db.query("SELECT count(*) FROM s.mine", timeout_s=5)).rows == ((0,),)
+    await agent(db, "INSERT INTO s.mine VALUES (1)")
+    assert told(await db.writes()) == [("mine", "insert", 1)]  # the schema that a bare name leads to
 
 
-def test_a_fixture_may_end_our_session(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        await agent(db, f"SELECT pg_terminate_backend(pid) {OURS}")
-        await db.mark()
-        await agent(db, "UPDATE t SET id = 7 WHERE id = 2")
-        assert told(await db.writes()) == [("t", "update", 1)]
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_fixture_may_end_our_session(db: Postgres) -> None:
+    await db.execute(SEED)
+    await agent(db, f"SELECT pg_terminate_backend(pid) {OURS}")
+    await db.mark()
+    await agent(db, "UPDATE t SET id = 7 WHERE id = 2")
+    assert told(await db.writes()) == [("t", "update", 1)]
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_our_session_keeps_nobody_from_copying_or_dropping_the_database(sea: Bay, marked: bool) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        if marked:
-            await db.mark()
-        await agent(db, "CREATE DATABASE copy TEMPLATE shop", "DROP DATABASE shop", dbname="postgres")
-        assert await agent(db, "SELECT count(*) FROM t", dbname="copy") == [(2,)]
-
-    sea.with_server(scene)
-
-
-def test_no_session_of_ours_is_there_while_the_agent_works(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
+@on_a_server
+async def test_our_session_keeps_nobody_from_copying_or_dropping_the_database(db: Postgres, marked: bool) -> None:
+    await db.execute(SEED)
+    if marked:
         await db.mark()
-        await asyncio.sleep(0.2)
-        assert await agent(db, f"SELECT count(*) {OURS}") == [(0,)]
+    await agent(db, "CREATE DATABASE copy TEMPLATE shop", "DROP DATABASE shop", dbname="postgres")
+    assert await agent(db, "SELECT count(*) FROM t", dbname="copy") == [(2,)]
 
-    sea.with_server(scene)
+
+@on_a_server
+async def test_no_session_of_ours_is_there_while_the_agent_works(db: Postgres) -> None:
+    await db.execute(SEED)
+    await db.mark()
+    await asyncio.sleep(0.2)
+    assert await agent(db, f"SELECT count(*) {OURS}") == [(0,)]
 
 
 def test_what_the_agent_sets_for_logins_is_found_however_quick_it_was(sea: Bay) -> None:
@@ -143,20 +133,18 @@ def test_what_the_agent_sets_for_logins_is_found_however_quick_it_was(sea: Bay) 
     assert sea.with_server(lambda db: scene(db, 0.0)) == sea.with_server(lambda db: scene(db, 0.4))
 
 
-def test_a_query_that_failed_or_was_late_leaves_the_next_one_alone(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        with pytest.raises(QueryFailed, match="nowhere"):
-            await db.query("SELECT * FROM nowhere", timeout_s=5)
-        with pytest.raises(TimeoutError):
-            await db.query("SELECT pg_sleep(9)", timeout_s=0.05)
-        with pytest.raises(QueryFailed, match="read-only"):
-            await db.query("DELETE FROM t RETURNING id", timeout_s=5)
-        await db.query("SELECT set_config('work_mem', '7MB', false)", timeout_s=5)
-        found = await db.query("SELECT count(*), current_setting('work_mem'), current_user::text FROM t", timeout_s=5)
-        assert found.rows == ((2, "4MB", "app"),)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_query_that_failed_or_was_late_leaves_the_next_one_alone(db: Postgres) -> None:
+    await db.execute(SEED)
+    with pytest.raises(QueryFailed, match="nowhere"):
+        await db.query("SELECT * FROM nowhere", timeout_s=5)
+    with pytest.raises(TimeoutError):
+        await db.query("SELECT pg_sleep(9)", timeout_s=0.05)
+    with pytest.raises(QueryFailed, match="read-only"):
+        await db.query("DELETE FROM t RETURNING id", timeout_s=5)
+    await db.query("SELECT set_config('work_mem', '7MB', false)", timeout_s=5)
+    found = await db.query("SELECT count(*), current_setting('work_mem'), current_user::text FROM t", timeout_s=5)
+    assert found.rows == ((2, "4MB", "app"),)
 
 
 def test_an_old_server_has_a_session_for_every_use(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers_kit import Bay, bay, told
+from servers_kit import Bay, bay, on_a_server, told
 
 from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec
@@ -69,32 +69,28 @@ async def agent(db: Postgres, *statements: str, **other: str) -> list[Any]:
     return await asyncio.to_thread(work)
 
 
-def test_it_is_a_database_as_the_spec_asks_for(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        assert isinstance(db, Database)
-        await db.execute(SEED)
-        assert await agent(db, "SELECT current_user::text, current_database()::text") == [("app", "shop")]
-        assert await agent(db, "SELECT tableowner::text FROM pg_tables WHERE tablename = 'customers'") == [("app",)]
-        url = db.variables["URL"].format(host="db", port=5432)
-        assert psycopg.conninfo.conninfo_to_dict(url) == {
-            "user": "app", "password": PASSWORD, "dbname": "shop", "host": "db", "port": "5432",
-        }  # fmt: skip
-        assert re.search("postgres:16 .* PostgreSQL", db.notes[0])
-
-    sea.with_server(scene)
+@on_a_server
+async def test_it_is_a_database_as_the_spec_asks_for(db: Postgres) -> None:
+    assert isinstance(db, Database)
+    await db.execute(SEED)
+    assert await agent(db, "SELECT current_user::text, current_database()::text") == [("app", "shop")]
+    assert await agent(db, "SELECT tableowner::text FROM pg_tables WHERE tablename = 'customers'") == [("app",)]
+    url = db.variables["URL"].format(host="db", port=5432)
+    assert psycopg.conninfo.conninfo_to_dict(url) == {
+        "user": "app", "password": PASSWORD, "dbname": "shop", "host": "db", "port": "5432",
+    }  # fmt: skip
+    assert re.search("postgres:16 .* PostgreSQL", db.notes[0])
 
 
-def test_the_agent_must_know_the_password_and_cannot_be_us(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        for wrong in (
-            {"password": "wrong"},
-            {"user": "holdfast_observer"},
-            {"user": "holdfast_observer", "password": ""},
-        ):
-            with pytest.raises(psycopg.OperationalError, match=r"authentication failed|no password"):
-                login(db, **wrong)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_the_agent_must_know_the_password_and_cannot_be_us(db: Postgres) -> None:
+    for wrong in (
+        {"password": "wrong"},
+        {"user": "holdfast_observer"},
+        {"user": "holdfast_observer", "password": ""},
+    ):
+        with pytest.raises(psycopg.OperationalError, match=r"authentication failed|no password"):
+            login(db, **wrong)
 
 
 def test_every_trial_starts_from_nothing(sea: Bay) -> None:
@@ -117,119 +113,103 @@ def test_no_agent_can_put_a_table_of_its_own_before_the_one_that_is_judged(sea: 
     assert sea.with_server(check) == 1
 
 
-def test_values_of_a_query_are_json(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        found = await db.query("SELECT id, paid, seen, email IS NULL AS none FROM customers ORDER BY id", timeout_s=5)
-        assert found.columns == ("id", "paid", "seen", "none")
-        assert found.rows == ((1, 1.1, "2026-01-01T10:00:00+00:00", False), (2, None, None, False))
-        many = await db.query("SELECT repeat('x', 1000) FROM generate_series(1, 20000)", timeout_s=20, keep=3)
-        assert (len(many.rows), many.count) == (3, 20_000)
-        like = await db.query("SELECT count(*) FROM customers WHERE email LIKE 'a%'", timeout_s=5)
-        assert like.rows == ((1,),)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_values_of_a_query_are_json(db: Postgres) -> None:
+    await db.execute(SEED)
+    found = await db.query("SELECT id, paid, seen, email IS NULL AS none FROM customers ORDER BY id", timeout_s=5)
+    assert found.columns == ("id", "paid", "seen", "none")
+    assert found.rows == ((1, 1.1, "2026-01-01T10:00:00+00:00", False), (2, None, None, False))
+    many = await db.query("SELECT repeat('x', 1000) FROM generate_series(1, 20000)", timeout_s=20, keep=3)
+    assert (len(many.rows), many.count) == (3, 20_000)
+    like = await db.query("SELECT count(*) FROM customers WHERE email LIKE 'a%'", timeout_s=5)
+    assert like.rows == ((1,),)
 
 
-def test_a_query_only_reads_and_ends_in_time(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        with pytest.raises(QueryFailed, match="read-only transaction") as raised:
-            await db.query("DELETE FROM mails RETURNING 1", timeout_s=5)
-        assert raised.value.state == "25006"
-        with pytest.raises(QueryFailed, match="multiple commands"):
-            await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
-        with refused("query-failed"):
-            await db.query("SELECT * FROM nothing", timeout_s=5)
-        with pytest.raises(TimeoutError, match=r"longer than 0\.2 s"):
-            await db.query("SELECT pg_sleep(30)", timeout_s=0.2)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_query_only_reads_and_ends_in_time(db: Postgres) -> None:
+    await db.execute(SEED)
+    with pytest.raises(QueryFailed, match="read-only transaction") as raised:
+        await db.query("DELETE FROM mails RETURNING 1", timeout_s=5)
+    assert raised.value.state == "25006"
+    with pytest.raises(QueryFailed, match="multiple commands"):
+        await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
+    with refused("query-failed"):
+        await db.query("SELECT * FROM nothing", timeout_s=5)
+    with pytest.raises(TimeoutError, match=r"longer than 0\.2 s"):
+        await db.query("SELECT pg_sleep(30)", timeout_s=0.2)
 
 
-def test_preparing_tells_what_could_never_run(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        await db.prepare("SELECT count(*) FROM customers")
-        with pytest.raises(QueryFailed, match="custmers") as raised:
-            await db.prepare("SELECT count(*) FROM custmers")
-        assert raised.value.state == "42P01"
-
-    sea.with_server(scene)
+@on_a_server
+async def test_preparing_tells_what_could_never_run(db: Postgres) -> None:
+    await db.execute(SEED)
+    await db.prepare("SELECT count(*) FROM customers")
+    with pytest.raises(QueryFailed, match="custmers") as raised:
+        await db.prepare("SELECT count(*) FROM custmers")
+    assert raised.value.state == "42P01"
 
 
-def test_a_fixture_that_fails_names_its_line_and_statement(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        with refused("query-failed"):
-            await db.execute("CREATE TABLE t (x int);\nINSERT INTO t\nvaluse (1);")
-        with refused("query-failed"):
-            await db.execute("CREATE TABLE u (x int PRIMARY KEY); INSERT INTO u VALUES (1);\nINSERT INTO u VALUES (1)")
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_fixture_that_fails_names_its_line_and_statement(db: Postgres) -> None:
+    with refused("query-failed"):
+        await db.execute("CREATE TABLE t (x int);\nINSERT INTO t\nvaluse (1);")
+    with refused("query-failed"):
+        await db.execute("CREATE TABLE u (x int PRIMARY KEY); INSERT INTO u VALUES (1);\nINSERT INTO u VALUES (1)")
 
 
-def test_a_dump_of_pg_dump_is_a_fixture(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(
-            "CREATE TABLE t (a int, b text);\nCOPY public.t (a, b) FROM stdin;\n1\tx;y\n2\t\\N\n\\.\nANALYZE t;"
-        )
-        assert (await db.query("SELECT a, b FROM t ORDER BY a", timeout_s=5)).rows == ((1, "x;y"), (2, None))
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_dump_of_pg_dump_is_a_fixture(db: Postgres) -> None:
+    await db.execute(
+        "CREATE TABLE t (a int, b text);\nCOPY public.t (a, b) FROM stdin;\n1\tx;y\n2\t\\N\n\\.\nANALYZE t;"
+    )
+    assert (await db.query("SELECT a, b FROM t ORDER BY a", timeout_s=5)).rows == ((1, "x;y"), (2, None))
 
 
-def test_writes_of_the_agent_are_told_and_nobody_elses(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED + "CREATE FUNCTION pay() RETURNS void LANGUAGE sql AS 'UPDATE customers SET paid = 0';")
-        await db.mark()
-        await db.query("SELECT 1", timeout_s=5)
-        await agent(
-            db,
-            "UPDATE customers SET email = 'c@x' WHERE id = 1",
-            "INSERT INTO mails (customer) SELECT 1 FROM generate_series(1, 3)",
-            "DELETE FROM mails WHERE false",
-            "CREATE TEMP TABLE scratch (x int)",
-            "INSERT INTO scratch VALUES (1)",
-            "CREATE TABLE extra (x int)",
-            "SELECT pay()",
-        )
-        assert told(await db.writes()) == [
-            ("customers", "update", 3),
-            ("extra", "create", None),
-            ("mails", "insert", 3),
-        ]
-
-    sea.with_server(scene)
+@on_a_server
+async def test_writes_of_the_agent_are_told_and_nobody_elses(db: Postgres) -> None:
+    await db.execute(SEED + "CREATE FUNCTION pay() RETURNS void LANGUAGE sql AS 'UPDATE customers SET paid = 0';")
+    await db.mark()
+    await db.query("SELECT 1", timeout_s=5)
+    await agent(
+        db,
+        "UPDATE customers SET email = 'c@x' WHERE id = 1",
+        "INSERT INTO mails (customer) SELECT 1 FROM generate_series(1, 3)",
+        "DELETE FROM mails WHERE false",
+        "CREATE TEMP TABLE scratch (x int)",
+        "INSERT INTO scratch VALUES (1)",
+        "CREATE TABLE extra (x int)",
+        "SELECT pay()",
+    )
+    assert told(await db.writes()) == [
+        ("customers", "update", 3),
+        ("extra", "create", None),
+        ("mails", "insert", 3),
+    ]
 
 
-def test_what_no_statement_says_the_counters_know(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED + "INSERT INTO mails (customer) VALUES (1), (1);")
-        await db.mark()
-        await agent(db, "WITH gone AS (DELETE FROM customers WHERE id = 1 RETURNING *) SELECT * FROM gone")
-        assert told(await db.writes()) == [("customers", "delete", 1), ("mails", "delete", 2)]
-
-    sea.with_server(scene)
+@on_a_server
+async def test_what_no_statement_says_the_counters_know(db: Postgres) -> None:
+    await db.execute(SEED + "INSERT INTO mails (customer) VALUES (1), (1);")
+    await db.mark()
+    await agent(db, "WITH gone AS (DELETE FROM customers WHERE id = 1 RETURNING *) SELECT * FROM gone")
+    assert told(await db.writes()) == [("customers", "delete", 1), ("mails", "delete", 2)]
 
 
-def test_a_partition_counts_as_its_table_and_other_schemas_are_named(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(
-            "CREATE TABLE log (d int) PARTITION BY RANGE (d);"
-            "CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM (0) TO (9);"
-            "CREATE SCHEMA audit; CREATE TABLE audit.trail (x int);"
-        )
-        await db.mark()
-        await agent(db, "INSERT INTO log VALUES (1)", "SET search_path = audit", "INSERT INTO trail VALUES (1), (2)")
-        await agent(db, "CREATE TABLE elsewhere (x int)", "INSERT INTO elsewhere VALUES (1)", dbname="postgres")
-        assert told(await db.writes()) == [
-            ("audit.trail", "insert", 2),
-            ("log", "insert", 1),
-            ("postgres.public.elsewhere", "create", None),
-            ("postgres.public.elsewhere", "insert", 1),
-        ]
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_partition_counts_as_its_table_and_other_schemas_are_named(db: Postgres) -> None:
+    await db.execute(
+        "CREATE TABLE log (d int) PARTITION BY RANGE (d);"
+        "CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM (0) TO (9);"
+        "CREATE SCHEMA audit; CREATE TABLE audit.trail (x int);"
+    )
+    await db.mark()
+    await agent(db, "INSERT INTO log VALUES (1)", "SET search_path = audit", "INSERT INTO trail VALUES (1), (2)")
+    await agent(db, "CREATE TABLE elsewhere (x int)", "INSERT INTO elsewhere VALUES (1)", dbname="postgres")
+    assert told(await db.writes()) == [
+        ("audit.trail", "insert", 2),
+        ("log", "insert", 1),
+        ("postgres.public.elsewhere", "create", None),
+        ("postgres.public.elsewhere", "insert", 1),
+    ]
 
 
 HIDDEN = (
@@ -252,88 +232,76 @@ HIDDEN = (
         ("PERFORM 1 FROM b", []),
     ],
 )
-def test_what_happens_inside_a_function_is_seen(sea: Bay, inside: str, seen: list[Any]) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(HIDDEN)
-        await db.mark()
-        await agent(db, f"DO 'BEGIN {inside}; END'")
-        assert told(await db.writes()) == seen
-
-    sea.with_server(scene)
+@on_a_server
+async def test_what_happens_inside_a_function_is_seen(db: Postgres, inside: str, seen: list[Any]) -> None:
+    await db.execute(HIDDEN)
+    await db.mark()
+    await agent(db, f"DO 'BEGIN {inside}; END'")
+    assert told(await db.writes()) == seen
 
 
-def test_what_a_statement_says_is_told_once(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(HIDDEN)
-        await db.mark()
-        await agent(db, "TRUNCATE b", "SET search_path = audit", "DROP TABLE b")
-        await agent(db, "BEGIN", "DROP TABLE part", "ROLLBACK", "TRUNCATE part", "ALTER TABLE part ADD y int")
-        assert told(await db.writes()) == [
-            ("audit.b", "drop", None),
-            ("b", "drop", None),  # a bare name: the log does not say where it led
-            ("b", "truncate", None),
-            ("part", "alter", None),
-            ("part", "drop", None),
-            ("part", "truncate", None),
-        ]
-
-    sea.with_server(scene)
+@on_a_server
+async def test_what_a_statement_says_is_told_once(db: Postgres) -> None:
+    await db.execute(HIDDEN)
+    await db.mark()
+    await agent(db, "TRUNCATE b", "SET search_path = audit", "DROP TABLE b")
+    await agent(db, "BEGIN", "DROP TABLE part", "ROLLBACK", "TRUNCATE part", "ALTER TABLE part ADD y int")
+    assert told(await db.writes()) == [
+        ("audit.b", "drop", None),
+        ("b", "drop", None),  # a bare name: the log does not say where it led
+        ("b", "truncate", None),
+        ("part", "alter", None),
+        ("part", "drop", None),
+        ("part", "truncate", None),
+    ]
 
 
 @pytest.mark.parametrize(
     "setting",
     ["ALTER ROLE app SET search_path = audit, public", "ALTER DATABASE shop SET search_path = audit, public"],
 )
-def test_a_bare_name_is_of_the_schema_in_which_the_agent_starts(sea: Bay, setting: str) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(f"{HIDDEN}; {setting}")
-        await db.mark()
-        await agent(db, "INSERT INTO b VALUES (7)", "INSERT INTO public.b VALUES (7), (8)", "TRUNCATE audit.b")
-        found = await db.writes()
-        assert told(found) == [("b", "insert", 1), ("b", "truncate", None), ("public.b", "insert", 2)]
-        assert {event.details.get("schema") for event in found} == {"audit", None}
-        assert (await db.query("SELECT current_schema()", timeout_s=5)).rows == (("audit",),)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_bare_name_is_of_the_schema_in_which_the_agent_starts(db: Postgres, setting: str) -> None:
+    await db.execute(f"{HIDDEN}; {setting}")
+    await db.mark()
+    await agent(db, "INSERT INTO b VALUES (7)", "INSERT INTO public.b VALUES (7), (8)", "TRUNCATE audit.b")
+    found = await db.writes()
+    assert told(found) == [("b", "insert", 1), ("b", "truncate", None), ("public.b", "insert", 2)]
+    assert {event.details.get("schema") for event in found} == {"audit", None}
+    assert (await db.query("SELECT current_schema()", timeout_s=5)).rows == (("audit",),)
 
 
-def test_the_agent_cannot_hide_its_writes(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        await db.mark()
-        for trick in TRICKS:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                await agent(db, trick)
-        await agent(db, "CREATE ROLE reader", "CREATE DATABASE more", "CREATE EXTENSION IF NOT EXISTS pgcrypto")
-        assert ("role reader", "create", None) in told(await db.writes())
-
-    sea.with_server(scene)
+@on_a_server
+async def test_the_agent_cannot_hide_its_writes(db: Postgres) -> None:
+    await db.execute(SEED)
+    await db.mark()
+    for trick in TRICKS:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await agent(db, trick)
+    await agent(db, "CREATE ROLE reader", "CREATE DATABASE more", "CREATE EXTENSION IF NOT EXISTS pgcrypto")
+    assert ("role reader", "create", None) in told(await db.writes())
 
 
-def test_a_session_that_the_agent_left_open_is_ended(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        await db.mark()
-        session = await asyncio.to_thread(login, db)
-        await asyncio.to_thread(session.execute, "BEGIN")
-        await asyncio.to_thread(session.execute, "UPDATE customers SET email = 'z'")
-        assert told(await db.writes()) == [("customers", "update", 2)]
-        assert (await db.query("SELECT count(*) FROM customers WHERE email = 'z'", timeout_s=5)).rows == ((0,),)
-        session.close()
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_session_that_the_agent_left_open_is_ended(db: Postgres) -> None:
+    await db.execute(SEED)
+    await db.mark()
+    session = await asyncio.to_thread(login, db)
+    await asyncio.to_thread(session.execute, "BEGIN")
+    await asyncio.to_thread(session.execute, "UPDATE customers SET email = 'z'")
+    assert told(await db.writes()) == [("customers", "update", 2)]
+    assert (await db.query("SELECT count(*) FROM customers WHERE email = 'z'", timeout_s=5)).rows == ((0,),)
+    session.close()
 
 
-def test_a_database_that_the_agent_dropped_is_a_result(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute(SEED)
-        await db.mark()
-        await agent(db, "DROP DATABASE shop", dbname="postgres")
-        assert told(await db.writes()) == [("database shop", "drop", None)]
-        with refused("query-failed"):
-            await db.query("SELECT 1", timeout_s=5)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_a_database_that_the_agent_dropped_is_a_result(db: Postgres) -> None:
+    await db.execute(SEED)
+    await db.mark()
+    await agent(db, "DROP DATABASE shop", dbname="postgres")
+    assert told(await db.writes()) == [("database shop", "drop", None)]
+    with refused("query-failed"):
+        await db.query("SELECT 1", timeout_s=5)
 
 
 def test_a_superuser_that_runs_programs_stays_within_the_walls(sea: Bay, tmp_path: Path) -> None:
@@ -370,15 +338,13 @@ FILES = (
 )
 
 
-def test_an_agent_reads_no_file_of_this_machine_and_runs_no_program_there(sea: Bay) -> None:
-    async def scene(db: Postgres) -> None:
-        await db.execute("CREATE TABLE seen (line text)")
-        await db.mark()
-        for statement in FILES:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                await agent(db, statement)
-
-    sea.with_server(scene)
+@on_a_server
+async def test_an_agent_reads_no_file_of_this_machine_and_runs_no_program_there(db: Postgres) -> None:
+    await db.execute("CREATE TABLE seen (line text)")
+    await db.mark()
+    for statement in FILES:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await agent(db, statement)
 
 
 async def _notes(db: Postgres) -> tuple[str, ...]:

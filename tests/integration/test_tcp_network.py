@@ -412,18 +412,15 @@ def test_a_unix_socket_is_an_upstream(tmp_path):
     assert asyncio.run(run()) == b"hello"
 
 
-def test_closing_the_plane_ends_what_is_under_way():
-    async def run():
-        async with serving(echo) as upstream:
-            async with carried(upstream, "", place("db", "partition")) as one:
-                reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
-                await asyncio.sleep(0.05)
-            assert await reader.read() == b""
-            writer.close()
-            with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("127.0.0.1", one.port)
-
-    asyncio.run(run())
+async def test_closing_the_plane_ends_what_is_under_way():
+    async with serving(echo) as upstream:
+        async with carried(upstream, "", place("db", "partition")) as one:
+            reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+            await asyncio.sleep(0.05)
+        assert await reader.read() == b""
+        writer.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", one.port)
 
 
 def test_what_passes_by_slow_and_by_fast_clients_is_not_mixed():

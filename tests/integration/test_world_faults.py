@@ -2,16 +2,15 @@
 
 import asyncio
 import contextlib
-import os
 
 import pytest
+from sandbox_kit import sandbox_in
 
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import HarnessError
 from holdfast.model.scenario import Injection
 from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.disturbances import Disturbances
-from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from planes_kit import FakeContext
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
@@ -40,23 +39,10 @@ async def place(tmp_path, watched=("paths", "disk"), **resources):
         path.chmod(0o755)
     folder = tmp_path / "backend"
     folder.mkdir(mode=0o755)
-    try:
-        backend = await Bubblewrap.open_backend(folder)
-    except UserError as refused:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"bubblewrap cannot make a sandbox here: {refused}")
-    try:
-        sandbox = await backend.open(
-            SandboxSpec("t", layers=(layer,), resources=Resources(**resources), watched=watched)
-        )
-        try:
-            await sandbox.snapshot()
-            yield Place(sandbox)
-        finally:
-            await sandbox.close()
-    finally:
-        await backend.close()
+    spec = SandboxSpec("t", layers=(layer,), resources=Resources(**resources), watched=watched)
+    async with sandbox_in(folder, spec) as sandbox:
+        await sandbox.snapshot()
+        yield Place(sandbox)
 
 
 def disturbances(*placed, **keys):

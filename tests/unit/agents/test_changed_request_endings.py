@@ -204,20 +204,17 @@ def test_of_copies_the_worst_is_seen(statuses: list[int], status: int, ending: s
     assert answer.notes[0].startswith("4 concurrent requests: ")
 
 
-def test_copies_are_under_way_at_the_same_time(golden: Golden) -> None:
-    async def go() -> None:
-        together = asyncio.Barrier(8)
+async def test_copies_are_under_way_at_the_same_time(golden: Golden) -> None:
+    together = asyncio.Barrier(8)
 
-        async def handler(request: web.Request) -> web.Response:
-            await together.wait()
-            return web.Response(text="fine")
+    async def handler(request: web.Request) -> web.Response:
+        await together.wait()
+        return web.Response(text="fine")
 
-        async with web_server(handler) as url:
-            answer = await ask_changed(url, change_of("concurrent_request_pattern", "eight"), timeout_ms=5_000)
-        assert answer.turns[0].ending == "answered"
-        golden(answer.notes)
-
-    asyncio.run(go())
+    async with web_server(handler) as url:
+        answer = await ask_changed(url, change_of("concurrent_request_pattern", "eight"), timeout_ms=5_000)
+    assert answer.turns[0].ending == "answered"
+    golden(answer.notes)
 
 
 def test_the_answer_is_that_to_the_tasks_own_question() -> None:

@@ -119,17 +119,14 @@ def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):
     assert complaints == []
 
 
-def test_a_port_that_is_taken_is_named(tmp_path):
-    async def main():
-        place = load_address(tmp_path)
-        standby = Standby(tmp_path, place)
-        try:
-            with pytest.raises(UserError, match=str(place.port)):
-                Standby(tmp_path, place)
-        finally:
-            await standby.close()
-
-    asyncio.run(main())
+async def test_a_port_that_is_taken_is_named(tmp_path):
+    place = load_address(tmp_path)
+    standby = Standby(tmp_path, place)
+    try:
+        with pytest.raises(UserError, match=str(place.port)):
+            Standby(tmp_path, place)
+    finally:
+        await standby.close()
 
 
 def test_variables_lead_every_client_to_the_gateway(tmp_path):

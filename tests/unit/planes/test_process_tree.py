@@ -134,27 +134,21 @@ def test_a_strangers_call_before_the_trial_is_not_counted_as_the_agents():
     assert not asyncio.run(main()).troubles
 
 
-def test_a_process_may_connect_before_we_are_told_that_it_was_started():
-    async def main():
-        context = FakeContext()
-        async with moored() as address, started(address) as earlier, started(address) as own:
-            address.process_tree.first = earlier.pid
-            with address.serve_trial(context):
-                asking = asyncio.create_task(told(own))
-                await asyncio.sleep(0.15)
-                address.process_tree.first = own.pid
-                assert await asking == "200"
-
-    asyncio.run(main())
+async def test_a_process_may_connect_before_we_are_told_that_it_was_started():
+    context = FakeContext()
+    async with moored() as address, started(address) as earlier, started(address) as own:
+        address.process_tree.first = earlier.pid
+        with address.serve_trial(context):
+            asking = asyncio.create_task(told(own))
+            await asyncio.sleep(0.15)
+            address.process_tree.first = own.pid
+            assert await asking == "200"
 
 
-def test_an_address_whose_process_is_not_known_serves_who_has_the_token():
-    async def main():
-        async with moored() as address, started(address) as anybody:
-            with address.serve_trial(FakeContext()):
-                assert await told(anybody) == "200"
-
-    asyncio.run(main())
+async def test_an_address_whose_process_is_not_known_serves_who_has_the_token():
+    async with moored() as address, started(address) as anybody:
+        with address.serve_trial(FakeContext()):
+            assert await told(anybody) == "200"
 
 
 def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):

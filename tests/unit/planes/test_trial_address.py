@@ -84,83 +84,65 @@ async def once(address, line, *headers):
         client.close()
 
 
-def test_a_request_reaches_the_plane_that_its_path_names():
-    async def main():
-        async with moored() as address:
-            with address.serve_trial(FakeContext(id="aaaaaaaaaaaa")):
-                base = f"/{address.token}"
-                assert await once(address, f"POST {base}/openai/v1/chat/completions") == (
-                    200,
-                    "aaaaaaaaaaaa model openai /v1/chat/completions",
-                )
-                assert await once(address, f"POST {base}/mcp/files") == (200, "mcp files")
-                proxied = await once(address, "GET http://example.com/x", basic(address.token))
-                assert proxied == (200, "web http://example.com/x")
-                relayed = await once(address, "CONNECT holdfast.mcp:my%20files", basic(address.token))
-                assert relayed == (409, "mcp my files")
-
-    asyncio.run(main())
+async def test_a_request_reaches_the_plane_that_its_path_names():
+    async with moored() as address:
+        with address.serve_trial(FakeContext(id="aaaaaaaaaaaa")):
+            base = f"/{address.token}"
+            assert await once(address, f"POST {base}/openai/v1/chat/completions") == (
+                200,
+                "aaaaaaaaaaaa model openai /v1/chat/completions",
+            )
+            assert await once(address, f"POST {base}/mcp/files") == (200, "mcp files")
+            proxied = await once(address, "GET http://example.com/x", basic(address.token))
+            assert proxied == (200, "web http://example.com/x")
+            relayed = await once(address, "CONNECT holdfast.mcp:my%20files", basic(address.token))
+            assert relayed == (409, "mcp my files")
 
 
 @pytest.mark.parametrize("path", ["/wrong/openai/v1/models", "/", "/openai/v1/models", "//openai/x"])
-def test_who_does_not_know_the_token_finds_nothing(path):
-    async def main():
-        async with moored() as address:
-            with address.serve_trial(FakeContext()):
-                assert (await once(address, f"GET {path}"))[0] == 404
-
-    asyncio.run(main())
+async def test_who_does_not_know_the_token_finds_nothing(path):
+    async with moored() as address:
+        with address.serve_trial(FakeContext()):
+            assert (await once(address, f"GET {path}"))[0] == 404
 
 
 @pytest.mark.parametrize("headers", [(), (basic("wrong"),), ("proxy-authorization: Bearer x",)])
-def test_the_proxy_asks_strangers_for_its_password(headers):
-    async def main():
-        async with moored() as address:
-            with address.serve_trial(FakeContext()):
-                assert (await once(address, "GET http://example.com/", *headers))[0] == 407
-                assert (await once(address, "CONNECT example.com:443", *headers))[0] == 407
-
-    asyncio.run(main())
+async def test_the_proxy_asks_strangers_for_its_password(headers):
+    async with moored() as address:
+        with address.serve_trial(FakeContext()):
+            assert (await once(address, "GET http://example.com/", *headers))[0] == 407
+            assert (await once(address, "CONNECT example.com:443", *headers))[0] == 407
 
 
-def test_a_request_outside_of_a_trial_gets_503():
-    async def main():
-        async with moored() as address:
-            line = f"GET /{address.token}/openai/v1/models"
-            assert (await once(address, line))[0] == 503
-            with address.serve_trial(FakeContext()):
-                assert (await once(address, line))[0] == 200
-            assert (await once(address, line))[0] == 503
-            assert (await once(address, "GET http://example.com/", basic(address.token)))[0] == 503
-
-    asyncio.run(main())
+async def test_a_request_outside_of_a_trial_gets_503():
+    async with moored() as address:
+        line = f"GET /{address.token}/openai/v1/models"
+        assert (await once(address, line))[0] == 503
+        with address.serve_trial(FakeContext()):
+            assert (await once(address, line))[0] == 200
+        assert (await once(address, line))[0] == 503
+        assert (await once(address, "GET http://example.com/", basic(address.token)))[0] == 503
 
 
-def test_a_connection_that_is_older_than_the_trial_gets_503():
-    async def main():
-        async with moored() as address:
-            line = f"GET /{address.token}/openai/v1/models"
-            old = await Client.connect(address)
-            while not address.listener.connections:
-                await asyncio.sleep(0.001)
-            with address.serve_trial(FakeContext()):
-                assert (await old.ask(line))[0] == 503
-                assert await old.reader.read() == b""  # closed, so that its pool makes a new one
-            old.close()
-
-    asyncio.run(main())
+async def test_a_connection_that_is_older_than_the_trial_gets_503():
+    async with moored() as address:
+        line = f"GET /{address.token}/openai/v1/models"
+        old = await Client.connect(address)
+        while not address.listener.connections:
+            await asyncio.sleep(0.001)
+        with address.serve_trial(FakeContext()):
+            assert (await old.ask(line))[0] == 503
+            assert await old.reader.read() == b""  # closed, so that its pool makes a new one
+        old.close()
 
 
-def test_when_a_trial_is_over_its_connections_are_closed():
-    async def main():
-        async with moored() as address:
-            with address.serve_trial(FakeContext()):
-                kept = await Client.connect(address)
-                assert (await kept.ask(f"GET /{address.token}/openai/v1/models"))[0] == 200
-            assert await kept.reader.read() == b""
-            kept.close()
-
-    asyncio.run(main())
+async def test_when_a_trial_is_over_its_connections_are_closed():
+    async with moored() as address:
+        with address.serve_trial(FakeContext()):
+            kept = await Client.connect(address)
+            assert (await kept.ask(f"GET /{address.token}/openai/v1/models"))[0] == 200
+        assert await kept.reader.read() == b""
+        kept.close()
 
 
 def test_what_is_under_way_when_the_trial_ends_is_cut_off():
@@ -202,13 +184,10 @@ def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys,
     assert capsys.readouterr().err == ""
 
 
-def test_a_plane_that_there_is_not_is_not_found():
-    async def main():
-        async with moored() as address:
-            with address.serve_trial(FakeContext()):
-                assert (await once(address, f"GET /{address.token}/foo/v1/models"))[0] == 404
-
-    asyncio.run(main())
+async def test_a_plane_that_there_is_not_is_not_found():
+    async with moored() as address:
+        with address.serve_trial(FakeContext()):
+            assert (await once(address, f"GET /{address.token}/foo/v1/models"))[0] == 404
 
 
 def test_calls_before_the_first_trial_are_not_held_against_the_agent():

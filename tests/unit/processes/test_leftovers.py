@@ -32,16 +32,13 @@ def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest
     assert leftovers.end_marked("A", "b") == {NOBODY}
 
 
-def test_a_program_is_reported_with_what_outlived_it(golden: Golden) -> None:
-    async def main() -> None:
-        launcher = Launcher()
-        program = launcher._programs[1] = Program(None, launcher.listen)
-        program.notes = (KILLED,)
-        launcher._handle_notice(*NOTICE.unpack(NOTICE.pack(EXITED, 1, 0, 0, 2)))
-        assert program.ended
-        golden(program.notes)
-
-    asyncio.run(main())
+async def test_a_program_is_reported_with_what_outlived_it(golden: Golden) -> None:
+    launcher = Launcher()
+    program = launcher._programs[1] = Program(None, launcher.listen)
+    program.notes = (KILLED,)
+    launcher._handle_notice(*NOTICE.unpack(NOTICE.pack(EXITED, 1, 0, 0, 2)))
+    assert program.ended
+    golden(program.notes)
 
 
 # A keeper that dies: whose doing it was depends on whether the program had started.

@@ -14,17 +14,16 @@ import pytest
 from aiohttp import web
 from upstream_server import serving
 
+from gateway_trial import gateway_for
 from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm import provider_reply
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_chat_request import find_calls
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
 ARGUMENTS = '{"q": "kettle"}'
@@ -140,14 +139,8 @@ async def sailed(
     async with serving() as server:
         server.respond = respond
         models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-        site_planes = SitePlanes(
-            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
-        )
-        address = await site_planes.open_address()
-        with address.serve_trial(context):
+        async with gateway_for(context, folder, models) as address:
             await talk(address.environ["OPENAI_BASE_URL"])
-        await address.close()
-        await site_planes.close()
     assert context.troubles == []
     return context
 

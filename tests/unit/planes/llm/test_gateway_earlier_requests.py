@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gateway_trial import gateway_for
 from holdfast.model.codec import digest
 from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
-from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.earlier_requests import CALLS_KEPT, CHARACTERS_KEPT, Attempts, EarlierCalls
-from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
 OPENAI = {"x-stainless-lang": "python"}
@@ -124,16 +123,8 @@ def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response
 
     async def main() -> str:
         models = {"*": ModelSpec("script", script="model.yaml")}
-        site_planes = SitePlanes(
-            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
-        )
-        address = await site_planes.open_address()
-        try:
-            with address.serve_trial(context):
-                return await asyncio.to_thread(agent, address.environ["OPENAI_BASE_URL"], kept_in)
-        finally:
-            await address.close()
-            await site_planes.close()
+        async with gateway_for(context, folder, models) as address:
+            return await asyncio.to_thread(agent, address.environ["OPENAI_BASE_URL"], kept_in)
 
     return asyncio.run(main()), context
 

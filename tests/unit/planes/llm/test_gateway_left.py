@@ -17,10 +17,9 @@ import pytest
 from aiohttp import web
 from upstream_server import serving
 
+from gateway_trial import gateway_for
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.model.spec import AgentSpec
-from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
 BODY = b'{"model": "m", "stream": %b, "messages": [{"role": "user", "content": "hello"}]}'
@@ -44,22 +43,14 @@ def after(folder: Path, fault: Injection, client: Client, *, stream: bool = Fals
 
     async def main() -> bytes:
         models = {"*": ModelSpec("script", script="model.yaml")}
-        site_planes = SitePlanes(
-            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
-        )
-        address = await site_planes.open_address()
-        at = urlsplit(address.environ["OPENAI_BASE_URL"])
-        body = BODY % (b"true" if stream else b"false")
-        head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-        try:
-            with address.serve_trial(context):
-                assert at.port is not None
-                got = await client(at.port, head + body)
-                while not context.trace:
-                    await asyncio.sleep(0.005)
-        finally:
-            await address.close()
-            await site_planes.close()
+        async with gateway_for(context, folder, models) as address:
+            at = urlsplit(address.environ["OPENAI_BASE_URL"])
+            body = BODY % (b"true" if stream else b"false")
+            head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+            assert at.port is not None
+            got = await client(at.port, head + body)
+            while not context.trace:
+                await asyncio.sleep(0.005)
         return got
 
     return context, asyncio.run(asyncio.wait_for(main(), 10))
@@ -166,12 +157,8 @@ def overlapped(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str],
 
 async def sailed(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str], Awaitable[None]]) -> bool:
     context = FakeContext([NEVER])
-    site_planes = SitePlanes(PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
-    address = await site_planes.open_address()
-    with address.serve_trial(context):
+    async with gateway_for(context, folder, models) as address:
         await talk(f"{address.environ['OPENAI_BASE_URL']}{PATH}")
-    await address.close()
-    await site_planes.close()
     return context.concurrent
 
 

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from upstream_server import Server, serving
 
+from gateway_trial import gateway_for
 from golden_words import Golden
 from holdfast.http1.client import UpstreamReply, Upstreams
 from holdfast.http1.server import Exchange, serve
@@ -38,13 +39,9 @@ def asked(
             assert isinstance(server, Server)
             server.respond = respond
             models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own", input_usd=1.0)}
-            site_planes = SitePlanes(
-                PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
-            )
-            address = await site_planes.open_address()
             client = Upstreams()
             try:
-                with address.serve_trial(context):
+                async with gateway_for(context, folder, models) as address:
                     url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                     sending: Awaitable[UpstreamReply] = client.send(
                         method, url, [("content-type", "application/json")], body
@@ -57,8 +54,6 @@ def asked(
                         task.cancel()
             finally:
                 await client.close()
-                await address.close()
-                await site_planes.close()
         return context.trace[0]
 
     return asyncio.run(main())
@@ -140,21 +135,15 @@ def post(context: FakeContext, folder: Path, path: str, body: bytes, *, scripted
     models = {"*": ModelSpec("script", script="model.yaml")} if scripted else {}
 
     async def main() -> int:
-        site_planes = SitePlanes(
-            PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
-        )
-        address = await site_planes.open_address()
         client = Upstreams()
         try:
-            with address.serve_trial(context):
+            async with gateway_for(context, folder, models) as address:
                 url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                 reply = await client.send("POST", url, [("content-type", "application/json")], body)
                 await reply.read(10_000)
                 return reply.status
         finally:
             await client.close()
-            await address.close()
-            await site_planes.close()
 
     return asyncio.run(main())
 

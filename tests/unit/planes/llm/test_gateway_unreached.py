@@ -11,13 +11,12 @@ import pytest
 from aiohttp import web
 from upstream_server import Server, serving
 
+from gateway_trial import gateway_for
 from golden_words import Golden
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
-from holdfast.model.spec import AgentSpec
-from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
 Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -46,20 +45,16 @@ def after(
         async with serving() as server:
             assert isinstance(server, Server)
             models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-            site_planes = SitePlanes(
-                PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
-            )
-            address = await site_planes.open_address()
             client = Upstreams()
-            url = f"{address.environ['OPENAI_BASE_URL']}{path}"
-            kind = [("content-type", "application/json")]
-
-            async def ask() -> None:
-                with contextlib.suppress(UpstreamFailed):  # what a client sees of a lost connection
-                    await (await client.send("POST", url, kind, body(stream=stream))).read(100_000)
-
             try:
-                with address.serve_trial(context):
+                async with gateway_for(context, folder, models) as address:
+                    url = f"{address.environ['OPENAI_BASE_URL']}{path}"
+                    kind = [("content-type", "application/json")]
+
+                    async def ask() -> None:
+                        with contextlib.suppress(UpstreamFailed):  # what a client sees of a lost connection
+                            await (await client.send("POST", url, kind, body(stream=stream))).read(100_000)
+
                     for respond in responds:
                         server.respond = respond
                         try:
@@ -68,8 +63,6 @@ def after(
                             await asyncio.sleep(0.4)  # upstream answers while the trial goes on
             finally:
                 await client.close()
-                await address.close()
-                await site_planes.close()
 
     asyncio.run(main())
     return context
@@ -175,19 +168,16 @@ def test_a_delay_that_the_users_own_script_asks_for_is_the_agents_to_meet(tmp_pa
 
     async def main() -> None:
         models = {"*": ModelSpec("script", script="model.yaml")}
-        site_planes = SitePlanes(
-            PlaneSettings(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False)
-        )
-        address = await site_planes.open_address()
         client = Upstreams()
-        url = f"{address.environ['OPENAI_BASE_URL']}/chat/completions"
         try:
-            with address.serve_trial(context), contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(client.send("POST", url, [("content-type", "application/json")], body()), 0.2)
+            async with gateway_for(context, tmp_path, models) as address:
+                url = f"{address.environ['OPENAI_BASE_URL']}/chat/completions"
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(
+                        client.send("POST", url, [("content-type", "application/json")], body()), 0.2
+                    )
         finally:
             await client.close()
-            await address.close()
-            await site_planes.close()
 
     asyncio.run(main())
     (event,) = context.trace
@@ -215,12 +205,8 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_reported(
     async def main() -> FakeContext:
         context, server = FakeContext(), await serve(late)
         models = {"*": ModelSpec("openai", base_url=f"http://127.0.0.1:{server.port}/v1", api_key="sk-own")}
-        site_planes = SitePlanes(
-            PlaneSettings(AgentSpec(type="command", command="agent"), tmp_path, {}, models, web=False)
-        )
-        address = await site_planes.open_address()
         try:
-            with address.serve_trial(context):
+            async with gateway_for(context, tmp_path, models) as address:
                 reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                 path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (path, len(ASKED)) + ASKED)
@@ -228,8 +214,6 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_reported(
                 assert head.startswith(b"HTTP/1.1 429")
                 writer.close()
         finally:
-            await address.close()
-            await site_planes.close()
             await server.close()
         return context
 

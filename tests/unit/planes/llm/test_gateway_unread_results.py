@@ -11,15 +11,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gateway_trial import gateway_for
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm import tool_results as results
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.tool_results import ToolResults
-from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
 SCRIPT = """
@@ -95,15 +94,8 @@ def after(
 
     async def main() -> None:
         own = ModelSpec("script", script="model.yaml") if base_url is None else ModelSpec("openai", base_url=base_url)
-        settings = PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, {"*": own}, web=False)
-        site_planes = SitePlanes(settings)
-        address = await site_planes.open_address()
-        try:
-            with address.serve_trial(context):
-                await act(Agent(address.environ["OPENAI_BASE_URL"]))
-        finally:
-            await address.close()
-            await site_planes.close()
+        async with gateway_for(context, folder, {"*": own}) as address:
+            await act(Agent(address.environ["OPENAI_BASE_URL"]))
 
     asyncio.run(asyncio.wait_for(main(), 20))
     return [(met.mode, met.effect, met.note) for met in context.ledger if met.plane == "tool_result"]

@@ -12,12 +12,12 @@ import pytest
 from aiohttp import web
 from upstream_server import Server, serving
 
+from gateway_trial import gateway_for
 from golden_words import Golden
 from holdfast.judge.rule import RuleJudge
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant
-from holdfast.planes.site_planes import PlaneSettings, SitePlanes
+from holdfast.model.spec import Invariant
 from planes_kit import FakeContext
 
 PATH = "/realtime?model=gpt-realtime"
@@ -56,26 +56,18 @@ def talked(
             base = f"{server.url}/v1" if named else "http://127.0.0.1:9/v1"
             environ = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": "sk-users-own"}
             given = models if models is not None else {}
-            site_planes = SitePlanes(
-                PlaneSettings(AgentSpec(type="command", command="agent"), folder, environ, given, web=False)
-            )
-            address = await site_planes.open_address()
-            try:
-                with address.serve_trial(context):
-                    url = f"{address.environ['OPENAI_BASE_URL']}{path}"
-                    try:
-                        async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:
-                            heard.append(await line.receive_str())
-                            await line.send_str("hello")
-                            heard.append(await line.receive_str())
-                            if leaving:
-                                return
-                    except aiohttp.WSServerHandshakeError as refused:
-                        status = refused.status
-                    await asyncio.sleep(0.05)
-            finally:
-                await address.close()
-                await site_planes.close()
+            async with gateway_for(context, folder, given, environ) as address:
+                url = f"{address.environ['OPENAI_BASE_URL']}{path}"
+                try:
+                    async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:
+                        heard.append(await line.receive_str())
+                        await line.send_str("hello")
+                        heard.append(await line.receive_str())
+                        if leaving:
+                            return
+                except aiohttp.WSServerHandshakeError as refused:
+                    status = refused.status
+                await asyncio.sleep(0.05)
 
     asyncio.run(main())
     return context, heard, status

@@ -265,15 +265,12 @@ def test_after_an_error_postgres_is_deaf_until_sync():
     assert asyncio.run(run()).startswith("error 25006: ")
 
 
-def test_an_answer_that_never_comes_ends_with_the_server():
-    async def run():
-        replies = postgres.PostgresReplies(transactions())
-        replies.expect(b"Q")
-        asyncio.get_running_loop().call_soon(replies.end)
-        with pytest.raises(ConnectionResetError):
-            await replies.wait_answered()
-
-    asyncio.run(run())
+async def test_an_answer_that_never_comes_ends_with_the_server():
+    replies = postgres.PostgresReplies(transactions())
+    replies.expect(b"Q")
+    asyncio.get_running_loop().call_soon(replies.end)
+    with pytest.raises(ConnectionResetError):
+        await replies.wait_answered()
 
 
 OK = mysql.build_packet(b"\0\1\0\x03\0\0\0", 1)

@@ -78,51 +78,42 @@ class ProbePlace:
         return SpareKeeper(self.start, lambda: setattr(self, "done", True))
 
 
-def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
-    async def scene() -> None:
-        probe_site = ProbePlace()
-        keeper = probe_site.keeper()
-        first, second = await keeper.provide(TRIAL, alone=True), await keeper.provide(TRIAL, alone=False)
-        assert first is not second
-        await asyncio.sleep(0.01)
-        await keeper.close()
-        assert [fake.closed for fake in probe_site.made] == [False, False, True, True]
-        assert probe_site.done
-
-    asyncio.run(scene())
+async def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
+    probe_site = ProbePlace()
+    keeper = probe_site.keeper()
+    first, second = await keeper.provide(TRIAL, alone=True), await keeper.provide(TRIAL, alone=False)
+    assert first is not second
+    await asyncio.sleep(0.01)
+    await keeper.close()
+    assert [fake.closed for fake in probe_site.made] == [False, False, True, True]
+    assert probe_site.done
 
 
-def test_a_spare_that_died_while_it_waited_is_not_given_out() -> None:
-    async def scene() -> None:
-        probe_site = ProbePlace()
-        keeper = probe_site.keeper()
-        await asyncio.sleep(0.01)
-        probe_site.made[0].alive = False
-        given = await keeper.provide(TRIAL, alone=True)
-        assert given.alive
-        assert probe_site.made[0].closed
-        await keeper.close()
-
-    asyncio.run(scene())
+async def test_a_spare_that_died_while_it_waited_is_not_given_out() -> None:
+    probe_site = ProbePlace()
+    keeper = probe_site.keeper()
+    await asyncio.sleep(0.01)
+    probe_site.made[0].alive = False
+    given = await keeper.provide(TRIAL, alone=True)
+    assert given.alive
+    assert probe_site.made[0].closed
+    await keeper.close()
 
 
-def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_again() -> None:
-    async def scene() -> None:
-        tries = []
+async def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_again() -> None:
+    tries = []
 
-        async def start() -> Fake:
-            tries.append(1)
-            if len(tries) == 1:
-                raise HarnessError("no")
-            return Fake()
+    async def start() -> Fake:
+        tries.append(1)
+        if len(tries) == 1:
+            raise HarnessError("no")
+        return Fake()
 
-        keeper = SpareKeeper(start, lambda: None)
-        with pytest.raises(HarnessError):
-            await keeper.provide(TRIAL, alone=True)
-        assert (await keeper.provide(TRIAL, alone=True)).alive
-        await keeper.close()
-
-    asyncio.run(scene())
+    keeper = SpareKeeper(start, lambda: None)
+    with pytest.raises(HarnessError):
+        await keeper.provide(TRIAL, alone=True)
+    assert (await keeper.provide(TRIAL, alone=True)).alive
+    await keeper.close()
 
 
 # -- programs -----------------------------------------------------------------------------------
@@ -182,18 +173,15 @@ def test_accounts_of_mariadb_hold_no_password_in_clear() -> None:
         ("https://api.example/v1", External, ("api.example", 443), "https://db:1/v1"),
     ],
 )  # fmt: skip
-def test_an_external_service_is_its_url(
+async def test_an_external_service_is_its_url(
     url: str, kind: type, upstream: tuple[str, int], shown: str, tmp_path: Path
 ) -> None:
-    async def scene() -> None:
-        keeper = await open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path)
-        service = await keeper.provide(TRIAL, alone=True)
-        assert type(service) is kind
-        assert service.upstream == upstream
-        assert service.variables["URL"].format(host="db", port=1) == shown
-        assert "trials" in service.notes[0]
-
-    asyncio.run(scene())
+    keeper = await open_keeper(ServiceSpec("db", "external", settings={"url": url}), tmp_path)
+    service = await keeper.provide(TRIAL, alone=True)
+    assert type(service) is kind
+    assert service.upstream == upstream
+    assert service.variables["URL"].format(host="db", port=1) == shown
+    assert "trials" in service.notes[0]
 
 
 @pytest.mark.parametrize("url", ["postgresql:///d", "strange://h/x", "http://h:99999/"])

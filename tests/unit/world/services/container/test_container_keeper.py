@@ -141,17 +141,14 @@ async def told(path: str, data: bytes) -> bytes:
         writer.close()
 
 
-def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
-    async def scene() -> None:
-        ports = ContainerPorts(tmp_path, behind)
-        await ports.open([80, 81])
-        big = b"x" * 1_000_000
-        assert await told(ports.get_socket_path(80), big) == b"80" + big
-        assert await told(ports.get_socket_path(81), b"!") == b"81!"
-        assert os.stat(ports.get_socket_path(80)).st_mode & 0o777 == 0o600
-        await ports.close()
-
-    asyncio.run(scene())
+async def test_each_port_is_carried_with_its_half_closed_ends(tmp_path: Path) -> None:
+    ports = ContainerPorts(tmp_path, behind)
+    await ports.open([80, 81])
+    big = b"x" * 1_000_000
+    assert await told(ports.get_socket_path(80), big) == b"80" + big
+    assert await told(ports.get_socket_path(81), b"!") == b"81!"
+    assert os.stat(ports.get_socket_path(80)).st_mode & 0o777 == 0o600
+    await ports.close()
 
 
 @pytest.mark.parametrize("port", [1, 2])
