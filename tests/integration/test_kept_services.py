@@ -78,8 +78,8 @@ def kept_by(folder, spec, code=1):
     """Runs a spec that fails, and keeps its world."""
     (folder / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     done = holdfast(folder, "run", "-c", "spec.yaml", "--keep", "--no-preflight")
-    if "no sandbox can be made" in done.stderr and os.environ.get("CI") != "true":
-        pytest.skip(f"no sandbox can be made here: {done.stderr}")
+    if "no sandbox can be created" in done.stderr and os.environ.get("CI") != "true":
+        pytest.skip(f"no sandbox can be created here: {done.stderr}")
     assert done.returncode == code, done.stdout + done.stderr
     assert "holdfast shell" in done.stdout
     return folder

@@ -192,7 +192,7 @@ def test_the_end_of_the_trial_ends_the_server_and_says_so():
         return ready, said, await relay.wait()
 
     got, _ = harness(talk, handle)
-    assert got == (b"ready\n", b"holdfast mcp-proxy: echo: the harness closed the line; the trial is over\n", 3)
+    assert got == (b"ready\n", b"holdfast mcp-proxy: echo: Holdfast closed the connection; the trial is over\n", 3)
 
 
 @pytest.mark.parametrize(("number", "code"), [(b"9", 137), (b"15", 143)])

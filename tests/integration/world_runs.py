@@ -82,7 +82,7 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, tasks=(
         running = run(job, rundir, lambda event: None)
     except UserError as refused:
         if "sandbox" in str(refused) and os.environ.get("CI") != "true":
-            pytest.skip(f"no sandbox can be made here: {refused}")
+            pytest.skip(f"no sandbox can be created here: {refused}")
         raise
     notes = tuple(note.text for note in (*running.log.notes, *running.log.background))
     return Ran(rundir.path, [*running.intake.tally.cases.iter_cases()], [*read_observations(rundir)], notes)

@@ -268,4 +268,4 @@ def _refuse_late(entry: RuleEntry) -> None:
     made, kind = entry.made, entry.invariant.check
     if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
         hint = f"name it before: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
-        raise add_details(UsageError(f"{kind} cannot be asked for after the run", hint=hint, code="run-over"))
+        raise add_details(UsageError(f"{kind} must be requested before the run", hint=hint, code="run-over"))

@@ -62,8 +62,8 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
     spec, problems = load_part(path, options)
     script = bool(spec.models) and all(one.is_script for one in spec.models.values())
     if script and options.hunt.confirm_live:
-        what = "--confirm-live: a script answers for the model, so there is nothing to ask live"
-        raise UsageError(what, code="option-inapplicable", hint="leave it out: a script always answers alike")
+        what = "--confirm-live: a script answers for the model, so there is no live model to call"
+        raise UsageError(what, code="option-inapplicable", hint="leave it out: a script always gives the same answers")
     scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
     if not (options.hunt.shrink or options.hunt.map_only):
@@ -240,7 +240,7 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
     if failing and not planner.options.map_only:
         rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
         hint = "fix the agent or the rule first, or hunt for another rule: --rule ID"
-        return UserError(f"in calm, without any fault, the agent breaks {rules}", code=CALM_FAILS, hint=hint)
+        return UserError(f"the agent breaks {rules} even without faults", code=CALM_FAILS, hint=hint)
     if _is_broken(planner):
         return None  # what was found before is stored first
     if not outcome.score.trials and not planner.calm and not planner.broken_in_calm:

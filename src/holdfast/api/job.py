@@ -137,4 +137,4 @@ def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
     )
     for name, count in idle.items():
         many = f"{count} mutation{'' if count == 1 else 's'}"
-        yield RunWarning("mutations-unjudged", f"{name}: {many} not asked, as no rule judges them in this run")
+        yield RunWarning("mutations-unjudged", f"{name}: {many} not run, because no rule judges them")

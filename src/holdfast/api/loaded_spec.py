@@ -73,7 +73,7 @@ class Builder:
 
     def _check_key(self, key: Any, path: str) -> Any:
         if not isinstance(key, str | int) or isinstance(key, bool):
-            self._add_problem(path, f"a key is text, found {key!r:.60}")
+            self._add_problem(path, f"a key must be text, found {key!r:.60}")
         return key
 
     def _convert_fault(self, value: FaultValue, path: str) -> Any:
@@ -94,7 +94,7 @@ class Builder:
         if module and module != "__main__" and _find_attribute(module, name) is value:
             return f"{module}:{name}"
         if not self._inline:
-            hint = "define it at the top of a module; or say isolation: inline, to have it asked in this process"
+            hint = "define it at the top of a module; or set isolation: inline to call it in this process"
             self._add_problem(
                 path, f"{_describe_callable(value)} cannot be imported by the new process of a trial", hint=hint
             )

@@ -109,7 +109,7 @@ def _run_parts(
     results += [build_skipped(part, why, weights, BROKEN) for part, why in plan.failed.items()]
     for part, prepared in plan.jobs.items():
         if is_interrupted(results):
-            results.append(build_skipped(part, "the run was interrupted before it", weights))
+            results.append(build_skipped(part, "the run was interrupted before this part", weights))
             continue
         settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
         if used_up:
@@ -205,7 +205,9 @@ def load_whole(whole: RunDir) -> WholeOutcome:
     results: list[PartResult] = []
     for part in manifest.parts:
         if not (whole.get_part(part).path / "run.json").is_file():
-            results.append(build_skipped(part, "to come" if running else "the run ended before it", spec.weights))
+            results.append(
+                build_skipped(part, "to come" if running else "the run ended before this part", spec.weights)
+            )
             continue
         outcomes[part] = stack.enter_context(closing(load_run(whole.get_part(part), environ=os.environ)))
         results += build_part_results(outcomes[part], whole, spec.weights)

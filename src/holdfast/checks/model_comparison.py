@@ -91,7 +91,7 @@ def decide(exhibit: Exhibit, about: Sequence[Any], what: str, threshold: float) 
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     score, nearest = find_median_vote(opinions[at].votes)
     of = f", the median of {len(opinions[at].votes)} votes" if len(opinions[at].votes) > 1 else ""
-    how = f"{score:.2f} like {what} (model, needs {threshold:g}){of}"
+    how = f"{score:.2f} similar to {what} (model, needs {threshold:g}){of}"
     why = f": {shorten(nearest.reason, 100)}" if nearest.reason else ""
     details = {"method": "model", "similarity": round(score, 4), "threshold": threshold, **_build_details(opinions[at])}
     passed = score >= threshold - 1e-9

@@ -13,10 +13,10 @@ from holdfast.reading.words import is_doubled, undouble_backslashes
 
 LIMIT_S = 2.0
 _WAYS_OUT = (
-    ("missing )", "close the (, or write \\( for the sign itself"),
-    ("unbalanced parenthesis", "write \\) for the sign itself"),
-    ("unterminated character set", "close the [, or write \\[ for the sign itself"),
-    ("nothing to repeat", "* + and ? repeat the item before them; write \\* for the sign itself"),
+    ("missing )", "close the (, or write \\( for the character itself"),
+    ("unbalanced parenthesis", "write \\) for the character itself"),
+    ("unterminated character set", "close the [, or write \\[ for the character itself"),
+    ("nothing to repeat", "* + and ? repeat the item before them; write \\* for the character itself"),
     ("bad escape", "write \\\\ for a backslash itself"),
 )
 

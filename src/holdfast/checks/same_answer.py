@@ -63,7 +63,7 @@ def compare(wanted: str, actual: str, what: str, threshold: float, method: Metho
             {"code": c.code, "expected": shorten(c.expected, _SHOWN), "actual": shorten(c.actual, _SHOWN)}
             for c in likeness.conflicts[:_LISTED]
         ]
-    how = f"{likeness.score:.2f} like {what} ({method}, needs {threshold:g})"
+    how = f"{likeness.score:.2f} similar to {what} ({method}, needs {threshold:g})"
     # A conflict has already set the score to 0, so the threshold alone decides and a named conflict always fails.
     if likeness.score >= threshold - 1e-9:
         return Finding(True, how, "answer-alike", details=details)

@@ -32,7 +32,7 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
     refuse_uncacheable(job.spec, job.options)
     variables = ", ".join(dict.fromkeys(list_variables(job)))
     if variables:
-        print(f"--cached: every trial runs, because {variables} may have another value today", file=sys.stderr)
+        print(f"--cached: every trial runs, because {variables} may have a different value today", file=sys.stderr)
         return None, ""
     runs = get_runs_folder(job.spec.file)
     files = digest_files(job, [*outputs, *list_stored_files(runs)])

@@ -34,7 +34,7 @@ from holdfast.plan import RunOptions
 from holdfast.report.safe import can_show_signs, to_ascii
 from holdfast.report.wording import format_number, format_verdict
 
-_SEEN = "You saw one contract, held by a good agent and broken by a careless one; in calm the two look alike."
+_SEEN = "You saw one contract that a good agent kept and a careless one broke; without faults the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
 
 
@@ -68,7 +68,9 @@ def _run_acts() -> Iterable[str]:
         spec = Path(shorten_path(version.spec))
         print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {quote(str(spec))}\n")
         yield _show(version, spec, RunOptions(), Screen(), find_surprise)
-    print("3. What it leaves: a mail service takes a mail, and its answer is lost. Exactly one mail may be sent.")
+    print(
+        "3. What it leaves behind: a mail service accepts a mail, and its reply is lost. Exactly one mail may be sent."
+    )
     boxed = RunOptions(part="scenario", backend="process")
     for version, screen in ((GOOD, Screen(quiet=True)), (CARELESS, Screen())):
         spec = Path(shorten_path(version.mail_spec))

@@ -41,7 +41,7 @@ def doctor_command(config: Path | None, replay: Path | None, no_agent: bool, as_
     Exit codes: 0 every fault can be injected, 3 something is missing here, 4 the spec is invalid.
     """
     case = _load_examined_spec(config, replay, not no_agent)
-    alone = "" if case else f"There is no {' or '.join(DEFAULT_FILES)} here: this is the machine alone.\n"
+    alone = "" if case else f"There is no {' or '.join(DEFAULT_FILES)} here, so only the machine was checked.\n"
     return show_findings(lambda tell: examine(case, os.environ, tell), alone, as_json=as_json)
 
 

@@ -113,7 +113,7 @@ async def _run_standby(folder: Path, place: GatewayAddress, settings: PlaneSetti
     await standby.open()
     try:
         _show(folder, place, settings, as_json)
-        print(f"holding {place.host}:{place.port}; Ctrl-C gives it up", file=sys.stderr)
+        print(f"serving at {place.host}:{place.port}; Ctrl-C stops it", file=sys.stderr)
         if not ip_address(place.host).is_loopback:
             print(_OPEN, file=sys.stderr)
         await done.wait()

@@ -132,7 +132,7 @@ def _read_causes(path: Path) -> list[dict[str, Any]]:
         scenarios, loaded = [], {}
     if list(loaded) != ["chaos_matrix"]:
         what = f"--write {to_one_line(str(path))}: the file exists and is not a list of scenarios"
-        raise UsageError(what, hint="name a new file, or one that --write has made", code="file-unusable")
+        raise UsageError(what, hint="name a new file, or one written by --write", code="file-unusable")
     return scenarios
 
 
@@ -140,7 +140,11 @@ def _read_causes(path: Path) -> list[dict[str, Any]]:
 @shared.add_config
 @click.option("--rule", "invariants", multiple=True, metavar="ID", help="Hunt only for faults that break this rule.")
 @click.option(
-    "--order", type=click.IntRange(1, 3), default=2, metavar="N", help="1: single faults; 2: and pairs; 3: and triples."
+    "--order",
+    type=click.IntRange(1, 3),
+    default=2,
+    metavar="N",
+    help="1: single faults; 2: also pairs; 3: also triples.",
 )
 @click.option("--sweep", default="", metavar="MODES", help="Try only these modes, at every write: killed,lost_reply.")
 @click.option("--cause", default="", metavar="ID", help="Try only this cause of an earlier hunt.")

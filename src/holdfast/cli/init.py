@@ -61,7 +61,7 @@ def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
         raise UsageError(f"--model: {name} does not call a model", code="option-inapplicable")
     able = [known for known in HOSTS if known == recipe.speaks or known in COMPATIBLE]
     if provider not in able:
-        message = f"--model {model}: {name} asks in the format of {recipe.speaks}, which {provider} does not speak"
+        message = f"--model {model}: {name} uses the format of {recipe.speaks}, which {provider} does not support"
         raise UsageError(message, hint=f"providers that can answer it: {', '.join(able)}", code="option-inapplicable")
     key = "" if provider == "ollama" else f', api_key: "${{{HOSTS[provider].key_variables[0][0]}}}"'
     return f'models:\n  "*": {{provider: {provider}, name: "{called}"{key}}}\n'
@@ -212,7 +212,7 @@ def schema_command(output: Path | None) -> None:
     if not folder.exists():
         raise UsageError(
             f"cannot write {output}: there is no folder {folder}",
-            hint=f"make it: mkdir -p {folder}",
+            hint=f"create it: mkdir -p {folder}",
             code="file-unusable",
         )
     try:

@@ -63,8 +63,8 @@ def tolerate_write_errors(stream: TextIO | None) -> TolerantStream:
 
 
 _HINTS = {
-    errno.ENOSPC: "make room where runs are stored: HOLDFAST_DIR and --runs-dir name another folder",
-    errno.EACCES: "you have no permission: see who owns it and what its mode is (ls -ld)",
+    errno.ENOSPC: "free some space where runs are stored, or name another folder with HOLDFAST_DIR or --runs-dir",
+    errno.EACCES: "you have no permission: check its owner and mode (ls -ld)",
 }
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
@@ -160,7 +160,7 @@ class Root(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, 1)
-            more = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(COMMANDS)}."
+            more = f" Did you mean {near[0]}?" if near else f" Available: {', '.join(COMMANDS)}."
             raise ClickUsageError(f"there is no command {args[0]!r}.{more}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -376,7 +376,7 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
         "--strict-world": given.strict_world,
     }
     for option in [name for name, there in options.items() if there and spec.world is None]:
-        text = f"{option} changes nothing: this file opens no world, and its agent runs without a sandbox"
+        text = f"{option} has no effect: this file and its agent use no sandbox"
         warnings.append(RunWarning("option-idle", text))
     if given.min_score is not None and 0 < given.min_score <= 1:
         text = f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %"

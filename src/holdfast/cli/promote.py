@@ -124,7 +124,7 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
         ids = ", ".join(one.id for one in sessions.sessions[:8])
         raise UsageError(
             f"more than one failed trial of run {run.id} begins with {trial}",
-            hint=f"there are: {ids}",
+            hint=f"available:  {ids}",
             code="trial-ambiguous",
         )
     if sessions.left_out:
@@ -174,7 +174,7 @@ def _compare_failures(
         - {f"forbidden {one.rule}" for one in now.seen.forbidden}
     )
     if unjudged:
-        why = f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed"
+        why = f"the contract does not contain {', '.join(sorted(unjudged))}, which failed"
         return PromotionRefusal(why, _OTHER_RULES)
     if lost or case.status != "fail":
         unknown = next((f": {use.call}" for use in now.seen.recorded if use.refused), "")
@@ -249,7 +249,7 @@ def _build_hint(rules: Collection[str], on_state: frozenset[str], session: Recor
     """Explain why rules may not fail as before: tools answered from the recording change nothing in the world."""
     if session.responses and on_state & set(rules):
         tools = ", ".join(dict.fromkeys(one.tool for one in session.responses))
-        again = f"holdfast run --trial {session.id} asks it again"
+        again = f"holdfast run --trial {session.id} repeats it"
         return f"a replay answers {tools} from the recording, which changes nothing in the world; {again}"
     return _UNSTEADY
 

@@ -98,5 +98,5 @@ def _print_address(url: str, port: int, as_json: bool) -> None:
         sys.stdout.write(encode({"url": url, "port": port, "pid": os.getpid()}).decode() + "\n")
     else:
         print(url)
-        print("Keep this address to yourself: it shows every run. Ctrl-C ends it.", file=sys.stderr)
+        print("Keep this address to yourself: it shows every run. Ctrl-C stops the viewer.", file=sys.stderr)
     sys.stdout.flush()

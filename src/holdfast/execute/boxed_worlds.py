@@ -78,7 +78,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
         raise UserError(
             f"there is no sandbox backend {name!r}",
             code="sandbox-unavailable",
-            hint=f"there are: {', '.join(plugins.list_names('sandboxes'))}",
+            hint=f"available:  {', '.join(plugins.list_names('sandboxes'))}",
         )
     return plugin
 
@@ -202,7 +202,7 @@ def _check_time_left(world: BoxedWorld) -> None:
     if limit_ms is None:
         return
     if world.time_left_s() <= 0:
-        why = f"no time was left to ask the agent: its sandbox used all of the trial's {limit_ms} ms ({WHOLE})"
+        why = f"no time was left to call the agent: its sandbox used all of the trial's {limit_ms} ms ({WHOLE})"
         raise HarnessError(why, code="no-time-left")
     if world.time_left_s() < limit_ms / 2000:
         world.context.sink.note(f"its sandbox used more than half of the trial's time ({WHOLE})")
@@ -214,7 +214,7 @@ def _add_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
     *before, last = answer.turns
     if limit_ms is None or last.ending != "timeout" or last.latency_ms >= agents_ms or world.time_left_s() > 0:
         return answer
-    why = f"the trial had {limit_ms / 1000:g} s ({WHOLE}), its world included"
+    why = f"the trial had {limit_ms / 1000:g} s ({WHOLE}), including its sandbox"
     detail = f"{why}: {last.awaits}" if last.awaits else why
     return replace(answer, turns=(*before, replace(last, detail=detail, cause="trial-time")))
 

@@ -82,7 +82,7 @@ class LiveInjector:
         for at in reversed(self._entries.get((fault.plane, fault.target, fault.call), ())):
             if self.ledger[at].index == fault.index:
                 if fault.delayed and self.ledger[at].effect != "met":
-                    return  # the client left while it waited
+                    return  # the client disconnected while it waited
                 self.ledger[at] = self._sink.make_storable(replace(fault, reply=self.ledger[at].reply))
                 return
 
@@ -105,7 +105,7 @@ class LiveInjector:
         plane: str,
         target: str,
         n: int,
-        why: str = "the client had left",
+        why: str = "the client had disconnected",
         *,
         injection: Injection | None = None,
         parts: Collection[DeliveryPart] = (),

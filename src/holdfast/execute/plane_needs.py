@@ -166,8 +166,8 @@ def _list_injections(spec: Spec) -> Iterator[Injection]:
 
 _OF_TOOLS = ("tool", "tool_result", "mcp")
 """Planes that show tool calls."""
-_UNSEEN = "nothing can meet this fault: the agent declares no tools, and in a calm trial it offered its model none"
-_UNREAD = "nothing can meet this fault: the agent declares no tools, and Holdfast cannot read how it asks its model"
+_UNSEEN = "this fault can never be met: the agent declares no tools, and in a calm trial it offered its model none"
+_UNREAD = "this fault can never be met: the agent declares no tools, and Holdfast cannot read how it asks its model"
 _DECLARE = (
     "list its tool functions in agent.tools, or keep them in a holdfast.ToolRegistry and name it in agent.tool_registry"
 )

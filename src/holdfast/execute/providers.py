@@ -66,7 +66,7 @@ class RefusedCalls:
         if self.models and not any(event.event_type == "llm_call" for event in trace):
             place, why = next(iter(self.models.items()))
             yield (
-                f"{place}, which Holdfast does not read, and {why}; the agent asked no other model: set it up for an "
+                f"{place}, which Holdfast does not read, and {why}; the agent called no other model: set it up for an "
                 "API key and one of the APIs that Holdfast speaks, or allow that host"
             )
 

@@ -207,7 +207,7 @@ def _suggest_fix(refused: Exception) -> str:
         return "pip install 'ray[client]', here and on the cluster's head"
     if "exceeds the maximum size" in answer:
         return "Holdfast sends the spec's folder to the cluster: move large files out of it"
-    return "is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?"
+    return "check that it runs the same version of Ray and Python, and that its token is set here (RAY_AUTH_TOKEN)"
 
 
 def _get_first_line(broken: BaseException) -> str:

@@ -187,7 +187,7 @@ class WorkerPool:
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
         needs, hint = self._needs.describe(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
         if self._needs.can_fit(there):
-            what = f"no worker with {needs} was there after {OPEN_S:g} s: the cluster is busy, or cannot start it"
+            what = f"no worker with {needs} was available after {OPEN_S:g} s: the cluster is busy, or cannot start it"
             return UserError(what, code="cluster-full", hint=f"{hint}; `ray status` shows its state")
         return UserError(f"the cluster has no room for a worker that needs {needs}", code="cluster-full", hint=hint)
 

@@ -57,7 +57,7 @@ class SimulatedUsers:
             return ScriptedUser(user, self._load_script(user.script))
         if self._ask is None:
             raise HarnessError(
-                f"the model {user.model}, which plays the user, cannot be asked here", code="user-failed"
+                f"the model {user.model}, which plays the user, cannot be called here", code="user-failed"
             )
         return ModelUser(user, self._ask, self._mask)
 

@@ -198,7 +198,7 @@ def _record_calls(context: LiveContext, answer: Answer) -> None:
     if made:
         many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
         last = shorten(f"{made[-1].plane} {made[-1].tool}")
-        context.calls_made = f"it was ended after {many}, the last: {last}"
+        context.calls_made = f"it was stopped after {many}; the last was {last}"
         context.sink.note(context.calls_made)
 
 

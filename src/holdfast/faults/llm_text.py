@@ -164,7 +164,7 @@ def require_completion(value: Any, mode: str) -> Completion:
     if isinstance(value, Completion):
         return value
     raise HarnessError(
-        f"{mode} exists on the wire alone: a model function that returned {type(value).__name__} cannot meet it",
+        f"{mode} works only on the wire: a model function that returned {type(value).__name__} cannot meet it",
         code="fault-impossible",
     )
 

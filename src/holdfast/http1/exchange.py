@@ -190,7 +190,7 @@ class Exchange:
         """
         if self.connection.has_left:
             self.connection.abort()
-            raise ConnectionResetError("the client had left")
+            raise ConnectionResetError("the client had disconnected")
 
     async def respond(self, status: int, headers: Fields = (), body: bytes = b"", *, reason: str | None = None) -> None:
         """Send a complete reply."""
@@ -212,7 +212,7 @@ class Exchange:
         """Send a part of the body, and wait while the client does not read."""
         connection = self.connection
         if connection.is_gone:
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError("the client has disconnected")
         if self._phase != _OPEN:
             raise RuntimeError("no reply is open")
         if not data or self._silent:
@@ -229,7 +229,7 @@ class Exchange:
     async def finish(self) -> None:
         """End the reply."""
         if self.connection.is_gone:
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError("the client has disconnected")
         if self._phase != _OPEN:
             raise RuntimeError("no reply is open")
         if self._left and not self._silent:
@@ -264,7 +264,7 @@ class Exchange:
         if self._phase != _UNSENT:
             raise RuntimeError("a reply has already begun")
         if self.connection.is_gone:
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError("the client has disconnected")
         method = self.head.method
         if self.upgrade and (status == 101 or (method == "CONNECT" and 200 <= status < 300)):
             self._pending, self._silent, self._phase = build_switch_head(status, headers), True, _OPEN

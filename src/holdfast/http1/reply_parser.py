@@ -60,7 +60,7 @@ class ReplyParser:
             self._break(f"not an HTTP reply: {error}")
         else:
             if self._unseen > HEAD_LIMIT:
-                self._break(f"a head of over {HEAD_LIMIT} bytes")
+                self._break(f"a head of more than {HEAD_LIMIT} bytes")
 
     def on_disconnect(self, clean: bool) -> None:
         """Handle the end of the connection: it completes a reply without a length, and breaks any other."""
@@ -92,7 +92,7 @@ class ReplyParser:
         if self._parser is None or method is None:
             return
         if self._unseen > HEAD_LIMIT and measure_fields(fields) > HEAD_LIMIT:
-            self._break(f"a head of over {HEAD_LIMIT} bytes")
+            self._break(f"a head of more than {HEAD_LIMIT} bytes")
             return
         self._unseen = 0
         status = self._parser.get_status_code()

@@ -176,7 +176,7 @@ class RequestParser:
         return self._receiving is not None or self._unseen > 0
 
     async def receive_request(self) -> Exchange | BadRequest | None:
-        """Return the next request; None when the client is gone."""
+        """Return the next request; None when the client has disconnected."""
         while not self._queue:
             if self._over:
                 return None
@@ -195,7 +195,7 @@ class RequestParser:
         self._over = True
         self._parser = None  # the two refer to each other
         if self._receiving is not None:
-            self._receiving.inflow.fail(ConnectionResetError("the client left in the middle of its request"))
+            self._receiving.inflow.fail(ConnectionResetError("the client disconnected in the middle of its request"))
         self._wake()
 
     def feed(self, data: bytes) -> None:
@@ -212,7 +212,7 @@ class RequestParser:
             self._connection.hold(UPGRADE)
         except HttpParserError:
             if not self._refused:
-                self._refuse(400, "not a request that can be read")
+                self._refuse(400, "the request cannot be parsed")
         else:
             if self._unseen > HEAD_LIMIT:
                 self._refuse(431, "a head that does not end")
@@ -256,7 +256,7 @@ class RequestParser:
         assert parser is not None
         self._target, self._fields = b"", []
         if self._unseen > HEAD_LIMIT and measure_fields(fields) + len(target) > HEAD_LIMIT:
-            self._refuse(431, f"a head of over {HEAD_LIMIT} bytes")
+            self._refuse(431, f"a head of more than {HEAD_LIMIT} bytes")
         if len(self._queue) >= PIPELINED:
             self._refuse(400, f"more than {PIPELINED} pipelined requests")
         self._unseen = 0

@@ -387,7 +387,7 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     if planner.options.shrink and planner.done and not any(hunt.search.causes for hunt in planner.hunts):
         rule, code = planner.options.failure
         if planner.fails_in_calm(planner.hunts[-1]):
-            yield f"what this trial asked breaks {rule} without any fault: no fault is the cause"
+            yield f"the prompt of this trial breaks {rule} even without faults: no fault is the cause"
         elif not any(hunt.search.flaky for hunt in planner.hunts):
             yield f"the trial did not fail again: its faults did not break {rule} [{code}]"
     for name in _find_not_met(planner, settled):

@@ -87,7 +87,7 @@ def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Map
         )
     if settings.get("steps"):
         hint = "import each step as a task of its own"
-        raise make_unsupported_error(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)
+        raise make_unsupported_error(f"{folder / MARK}: a task with several steps cannot become one spec", hint=hint)
     if str(environment.get("os", "linux")).lower() != "linux":
         raise make_unsupported_error(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
 
@@ -110,7 +110,7 @@ def _split_literals(env: Mapping[str, Any], place: str) -> tuple[dict[str, str],
 
 def _list_compose_files(folder: Path) -> list[str]:
     files = [name for name in ("docker-compose.yaml", "docker-compose.yml") if (folder / name).is_file()]
-    return [f"environment/{name}: write what its services are under services:" for name in files]
+    return [f"environment/{name}: describe its services under services:" for name in files]
 
 
 def _read_tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:

@@ -190,7 +190,7 @@ class _StepReader:
             return  # Docker would not have copied it, either
         top = within.parts[0]
         if top in self._task.hidden:
-            hidden = f"{top}: it is not for the agent to see"
+            hidden = f"{top}: the agent must not see it"
             if hidden not in self._place.left_out and top != "Dockerfile":
                 self._place.left_out.append(hidden)
             return

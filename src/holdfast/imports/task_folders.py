@@ -33,7 +33,7 @@ def find_tasks(path: Path) -> Iterator[Path]:
     if not tasks:
         hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
         raise make_invalid_error(
-            f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks", hint=hint
+            f"{path}: neither a Harbor or terminal-bench task nor a folder of such tasks", hint=hint
         )
     yield from tasks
 
@@ -48,11 +48,9 @@ def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFile
     """Return the converted task; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
-        raise make_invalid_error(
-            f"{folder}: {task.name!r} has no letters or digits that an id can have", hint="rename the task"
-        )
+        raise make_invalid_error(f"{folder}: {task.name!r} has no letters or digits for an id", hint="rename the task")
     if solution and not task.solution:
-        raise make_invalid_error(f"{folder}: there is no solution that is a script", hint="leave out --solution")
+        raise make_invalid_error(f"{folder}: the solution is not a script", hint="leave out --solution")
     return build_task_files(task, build_environment(task), agent=agent, solution=solution)
 
 

@@ -39,7 +39,7 @@ def judge_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestE
     """
     status = turn.status or 0
     if turn.ending == "http_error" and status == 429:
-        return RequestEnding(None, "429 limits the rate: it does not refuse the attack")
+        return RequestEnding(None, "429 is a rate limit, not a refusal of the attack")
     if turn.ending == "http_error" and 400 <= status < 500:
         return RequestEnding(True, f"refused with {status}")
     if turn.ending == "closed" and turn.status is None and change.malformed:

@@ -218,7 +218,7 @@ class Consultation:
                 if attempt >= self._retries or not _is_retryable(failed):
                     who = f"{self._role.shown} {judge.shown}"
                     raise HarnessError(
-                        f"{who} could not be asked: {_describe_failure(failed)}", code=failed.code
+                        f"{who} could not be called: {_describe_failure(failed)}", code=failed.code
                     ) from failed
                 await self._sleep(_get_wait_s(failed, attempt))
                 attempt += 1

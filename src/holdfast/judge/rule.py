@@ -157,18 +157,20 @@ class RuleJudge:
         if len(observation.trace) >= EVENTS_KEPT:
             return f"only the first {EVENTS_KEPT} calls are known"
         if any(event.status == 101 and event.plane == "llm" for event in observation.trace):
-            return "the agent talked to its model by a websocket, which is not read"
+            return "the agent called its model over a websocket, which Holdfast does not read"
         closed = find_unreadable_call(observation.trace, self.urls)
         return f"{get_url(closed)} was called in a way that could not be read" if closed else ""
 
     def _to_outcome(self, finding: Finding) -> tuple[Judgement, Finding]:
         passed, score = finding.passed, finding.score
         if not _is_well_typed(finding):
-            return "error", Finding(None, "the check gave a finding of the wrong types", "bad-finding")
+            return "error", Finding(None, "the check returned a finding of the wrong types", "bad-finding")
         if not finding.code:
             finding = replace(finding, code="check-said", key=(compute_fingerprint(finding.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
-            return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1", "bad-score")
+            return "error", Finding(
+                None, f"the check returned a score of {score}, which is outside 0 to 1", "bad-score"
+            )
         # Silence is no proof that something forbidden was not done, so an empty text leaves a negative rule unproven.
         # This is decided before `negate` swaps pass and fail, because the swap must not turn silence into a pass.
         if passed is None or (finding.empty and self.negative):

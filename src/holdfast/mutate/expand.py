@@ -130,12 +130,12 @@ def _select_types(
     if settings.listed:
         for type, reason in obstacles.items():
             raise UserError(
-                f"{type} is listed and cannot be made: {reason}", key="mutations.types", code="mutation-impossible"
+                f"{type} is listed but not possible: {reason}", key="mutations.types", code="mutation-impossible"
             )
     types = tuple(type for type in settings.types if type not in obstacles)
     if not types:
         raise UserError(
-            "none of the types of mutation can be made here", key="mutations.types", code="mutation-impossible"
+            "none of the mutation types is possible here", key="mutations.types", code="mutation-impossible"
         )
     return types, tuple(OmittedType(type, reason) for type, reason in obstacles.items())
 

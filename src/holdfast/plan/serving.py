@@ -84,10 +84,10 @@ def _explain_nothing_left(spec: Spec, select: Select) -> str:
     if select.failed and besides == EVERYTHING:
         return "the failed trials of the last run are no longer in this file"
     if select.failed and _has_cells(spec, besides):
-        fits = f"what fits -k {select.keywords!r}" if select.keywords else "what is selected"
-        return f"{fits} did not fail when it was last asked: leave out --lf to run it"
+        fits = f"what matches -k {select.keywords!r}" if select.keywords else "what is selected"
+        return f"{fits} did not fail in its last run: leave out --lf to run it"
     if select.keywords:
-        return f"no scenario, rule, prompt or type of mutation fits -k {select.keywords!r}"
+        return f"no scenario, rule, prompt or type of mutation matches -k {select.keywords!r}"
     return "no selected rule's `when` is met by a selected scenario"
 
 

@@ -224,7 +224,7 @@ def report_errors(listener: Listener, served: Callable[[ClientConnection], Trial
 
     def report_failure(connection: ClientConnection, error: Exception) -> None:
         if (trial := served(connection)) is not None:
-            trial.report_error(f"a plane broke: {format_exception(error)}")
+            trial.report_error(f"a plane failed: {format_exception(error)}")
 
     def report_bad_request(connection: ClientConnection, refused: BadRequest) -> None:
         if (trial := served(connection)) is not None:  # a request that cannot be parsed is the client's fault

@@ -21,7 +21,7 @@ from holdfast.protocols.sandbox import Ran, Started, Stdio
 
 KILL_S = 10.0
 """Seconds for the system to end a killed process: long, because a busy machine is not the agent's fault."""
-KILLED = "it did not end when it got SIGTERM, and was killed"
+KILLED = "it did not end after SIGTERM and was killed"
 """The note for a program that SIGTERM did not end."""
 GONE = "its parent process is gone"
 
@@ -123,7 +123,7 @@ async def end_on_exit(program: Started) -> AsyncIterator[None]:
 def describe_end(status: int | None) -> str:
     """Describe how the program ended, in words that follow `it`."""
     if status is None:
-        return "was ended from outside"
+        return "was stopped from outside"
     if not os.WIFSIGNALED(status):
         return f"exited with code {os.WEXITSTATUS(status)}"
     number = os.WTERMSIG(status)

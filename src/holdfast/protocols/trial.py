@@ -75,7 +75,7 @@ class Injector(Protocol):
         plane: str,
         target: str,
         n: int,
-        why: str = "the client had left",
+        why: str = "the client had disconnected",
         *,
         injection: Injection | None = None,
         parts: Collection[DeliveryPart] = (),

@@ -160,7 +160,7 @@ def _parse_steps(rest: str) -> tuple[str | int, ...]:
     while rest:
         match = _STEP.match(rest)
         if not match:
-            raise BadPath(f"cannot read it from {rest!r} on")
+            raise BadPath(f"cannot parse it from {rest!r} on")
         steps.append(int(match[2]) if match[2] else match[4] or match[1])
         rest = rest[match.end() :]
     return tuple(steps)

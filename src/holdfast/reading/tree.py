@@ -94,7 +94,7 @@ def _report_unclosed(broken: Any) -> Problem | None:
     if opening is None or at is None or noticed is None or noticed.line == at.line:
         return None
     what, hint = opening
-    message = f"not readable as YAML: {what} opened here is not closed before line {noticed.line + 1} goes on"
+    message = f"not readable as YAML: {what} opened here is not closed before line {noticed.line + 1} continues"
     return Problem(message, line=at.line + 1, column=at.column + 1, hint=hint, code="yaml-syntax")
 
 

@@ -154,7 +154,7 @@ def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, A
         raise UserError(f"{path}: {header.filename} is not a JSON object", code="trace-unreadable")
     for info in match:
         if ".." in info.filename.split("/"):
-            yield LeftOutTrace(info.filename, "a name that climbs out of its folder")
+            yield LeftOutTrace(info.filename, "a name that leaves its folder")
             continue
         try:
             sample = _decode(path, archive, info)

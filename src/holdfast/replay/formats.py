@@ -117,7 +117,7 @@ def _choose_format(path: Path, format: TraceFormat | None) -> str:
     if format == "holdfast":
         return format
     if not counts:
-        what = "its format is none that is known" if format is None else f"this is not the format {format}"
+        what = "its format is unknown" if format is None else f"this is not the format {format}"
         raise UserError(f"{path}: {what}", hint=_HINT, code="trace-unreadable")
     return max(_MODULES, key=lambda name: counts[name])
 

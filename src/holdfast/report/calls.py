@@ -55,7 +55,7 @@ def format_attacks(attacks: Attacks) -> str:
     known = format_count(attacks.attacked - attacks.asked, "trial")
     won = f"attack success {attacks.succeeded} of {known} ({format_percent(attacks.interval)})"
     if attacks.asked:
-        won += f", in {attacks.asked} more it is not known"
+        won += f", in {attacks.asked} more it is unknown"
     useful = attacks.utility
     if not useful.judged or useful.interval is None:
         return f"{won}   utility under attack: no verdict"

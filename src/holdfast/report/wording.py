@@ -268,9 +268,9 @@ def format_next_step(run: Run, row: CellRow) -> str:
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
         targets = ", ".join(_list_targets(run, cell.scenario))
-        advice = f"ask something that makes the agent call {targets}, or " if targets else ""
+        advice = f"use a prompt that makes the agent call {targets}, or " if targets else ""
         if not targets and any(fault.plane == "world" for fault in _find_faults(run, cell.scenario)):
-            return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
+            return "let the fault begin earlier (after_ms, on_event), or use a prompt that takes the agent longer"
         unseen = cell.code == "fault-no-request"
         way = (
             f"see whether its requests go through the proxy: holdfast doctor -c {shlex.quote(run.spec_path)}"

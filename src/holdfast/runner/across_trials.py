@@ -21,7 +21,7 @@ from holdfast.reading.words import find_misspelt, join_names
 
 SESSION_NOTES = 200
 """Number of session notes in the run's report; each trial keeps its own."""
-DIFFERS = "it differs from trial to trial: each says its own"
+DIFFERS = "it differs from trial to trial; each trial shows its own"
 
 
 class Conditions:

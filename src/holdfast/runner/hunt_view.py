@@ -22,7 +22,7 @@ _map = create_decoder(FaultMap)
 
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
-    """Read the result of a hunt; None if it was not concluded. Raise UserError if its files were changed since."""
+    """Read the result of a hunt; None if it did not finish. Raise UserError if its files were changed since."""
     return read_json(rundir.path / HUNT, _result) if _is_sealed(rundir, HUNT) else None
 
 
@@ -62,7 +62,7 @@ def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, found: HuntResult | N
 
 
 _MAP_ONLY = Reason(UNPROVEN, "a map runs every prompt once in a calm trial and tries no fault", "map-only")
-_UNCONCLUDED = Reason(UNPROVEN, "the hunt was not concluded", "hunt-unconcluded")
+_UNCONCLUDED = Reason(UNPROVEN, "the hunt did not finish", "hunt-unconcluded")
 
 
 def _set_verdict(score: Score, *reasons: Reason) -> Score:

@@ -28,11 +28,11 @@ PAGE = (
     "the agent answers with an HTML page, not with JSON or text: a login form or the page of a proxy looks like this; "
     "every rule judges the page. Check agent.endpoint and agent.headers"
 )
-NO_PROGRAM = "a rule runs a program that the world does not have, and proves nothing unless the agent puts it there"
+NO_PROGRAM = "a rule runs a program that the sandbox does not have, and proves nothing unless the agent installs it"
 NO_BASH = "a rule is written for bash, but runs with sh and proves nothing"
 NO_MODEL = (
-    "the agent asked no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
-    "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"
+    "the agent called no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
+    "a local address in its code, such as http://localhost:11434, bypasses the gateway"
 )
 _REQUEST = "agent.request_template: the agent expects other fields in the request (the default is {input: the prompt})"
 _REFUSALS = {
@@ -40,7 +40,7 @@ _REFUSALS = {
     401: "agent.headers: the agent expects credentials",
     403: "agent.headers: the agent expects credentials",
     404: "agent.endpoint: the agent has no such path",
-    405: "agent.endpoint and agent.method: the path does not take this method",
+    405: "agent.endpoint and agent.method: the path does not accept this method",
     415: _REQUEST,
     422: _REQUEST,
 }
@@ -103,7 +103,7 @@ def _explain_missing(program: str) -> str:
     from holdfast.reading.bash_syntax import explain_bash_only  # most runs have no such program
 
     bash_only = explain_bash_only(program)
-    missing = f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup"
+    missing = f"{NO_PROGRAM}: {program}. Install it on this machine, or in the sandbox with setup"
     return f"{NO_BASH}: {bash_only}" if bash_only else missing
 
 

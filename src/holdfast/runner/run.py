@@ -186,7 +186,8 @@ class RunInProgress:
             self.log.note("fail-fast", f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         for why, count in intake.troubled.items():
             self.log.warn(
-                "harness-trouble", f"Holdfast or a provider failed in {count} trials; only their passes count: {why}"
+                "harness-trouble",
+                f"Holdfast or a provider failed in {count} trials; only the passes of these trials count: {why}",
             )
 
     def _build_planner(self, stored: StoredRun, concurrency: int) -> Planner:

@@ -49,12 +49,12 @@ def describe_stop(ended: RunEnd, planned: int, *, auto: bool) -> str:
     if not ended.stopped_by:
         return ""
     left = (
-        f"at least {ended.unasked} more would have been"
+        f"at least {ended.unasked} more would have run"
         if auto
-        else f"{ended.unasked} of {planned + ended.unasked} were not"
+        else f"{ended.unasked} of {planned + ended.unasked} did not run"
     )
     return (
-        f"stopped by {ended.stopped_by}: {planned} trial{'' if planned == 1 else 's'} asked, {left}; --resume continues"
+        f"stopped by {ended.stopped_by}: {planned} trial{'' if planned == 1 else 's'} ran, {left}; --resume continues"
     )
 
 

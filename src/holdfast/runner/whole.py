@@ -78,7 +78,7 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
     """
     result = read_hunt(RunDir(path))
     if result is None:
-        return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
+        return PartResult("hunt", skipped="it did not finish", run=run, page=page)
     reasons = [reason for reason in list_hunt_reasons(result) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
     known = sum(one.known for one in result.causes)

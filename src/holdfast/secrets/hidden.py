@@ -125,7 +125,7 @@ class HiddenValues:
             parts = self._remove(left, _NO_END, _NO_END) + self._remove(right, _NO_END, _NO_END)
             if parts == self._remove(left + right, _NO_END, _NO_END):
                 return at
-        raise CannotMask("a secret is everywhere in it")
+        raise CannotMask("a secret appears throughout it")
 
     def _remove(self, data: bytes, before: str, after: str) -> bytes:
         text = self._mask(before + data.decode("utf-8", "surrogateescape") + after)

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 SHORTEST_SECRET = 6
 """A shorter value would be masked where it means something else."""
-TOO_SHORT = f"is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
+TOO_SHORT = f"is shorter than {SHORTEST_SECRET} characters: it cannot be masked"
 TOO_SHORT_HINT = "masking it would hide ordinary text; use a longer value, or write it literally"
 KEY_SHAPED = re.compile(
     r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"

@@ -57,27 +57,27 @@ def _describe_agent(agent: AgentSection) -> str:
 
 def _find_meaningless_keys(agent: AgentSection) -> dict[str, str]:
     """Return the keys that have no meaning here, each with a change that would give it one."""
-    runnable = {} if agent.kind == "langchain" else {"input": "say type: langchain for an agent with invoke or ainvoke"}
+    runnable = {} if agent.kind == "langchain" else {"input": "set type: langchain for an agent with invoke or ainvoke"}
     return {**runnable, **_find_keys_of_others(agent)}
 
 
 def _find_keys_of_others(agent: AgentSection) -> dict[str, str]:
     if agent.is_python:
         return {
-            **dict.fromkeys((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
-            **dict.fromkeys(_PROGRAM, "say type: command for an agent that is a program"),
+            **dict.fromkeys((*_REQUEST, "response_path"), "set type: http for an agent behind a URL"),
+            **dict.fromkeys(_PROGRAM, "set type: command for an agent that is a program"),
             **dict.fromkeys((*_SERVER, *_HOSTED, "prompt", "answer_file", "dialogue"), ""),
         }
     if agent.kind == "command":
-        more = "say type: http for a program that serves"
+        more = "set type: http for a program that serves"
         return {**dict.fromkeys((*_REQUEST, *_SERVER, "endpoint"), more), **dict.fromkeys((*_PYTHON, *_HOSTED), "")}
     if agent.kind == "http":
         only_command = dict.fromkeys(
-            ("prompt", "answer_file", "dialogue"), "say type: command for a program that answers and ends"
+            ("prompt", "answer_file", "dialogue"), "set type: command for a program that answers and ends"
         )
         return {
             **only_command,
-            **dict.fromkeys(_PYTHON, "say type: python"),
+            **dict.fromkeys(_PYTHON, "set type: python"),
             **dict.fromkeys(_HOSTED, ""),
             **_find_unstarted_keys(agent),
         }
@@ -227,7 +227,7 @@ def _check_terminal(reader: Reader, agent: AgentSection) -> None:
     if any("{prompt}" in entry.type for entry in agent.dialogue) and _get_prompt_channel(agent) == "stdin":
         return
     message = "nothing types the prompt: a program at a terminal has no other input"
-    hint = "put {prompt} into the type of an entry, or say agent.prompt: arg, env or file"
+    hint = "put {prompt} into the type of an entry, or set agent.prompt: arg, env or file"
     reader.report(agent.at.get("dialogue"), message, hint=hint, code="never-asked")
 
 

@@ -161,7 +161,7 @@ def _warn_unfilled(reader: Reader, nodes: list[Node]) -> None:
     )
     hint = (
         f"write the value, or {{{{ params.{name.lower()} }}}} with that name in parallelism.matrix; "
-        "if the dollar is meant: warnings: {ignore: [lint-unfilled-variable]}"
+        "if you mean a dollar sign: warnings: {ignore: [lint-unfilled-variable]}"
     )
     values = tuple(dict.fromkeys(node.path for node in nodes))
     reader.warn(first, message, hint=hint, code="lint-unfilled-variable", values=values)

@@ -70,7 +70,7 @@ def read_recipe(name: str) -> Recipe:
         miss = find_near_name(name, known)
         meant = f"did you mean {miss}? " if miss else ""
         raise UsageError(
-            f"there is no recipe {name!r}", code="recipe-unknown", hint=f"{meant}There are: {', '.join(known)}"
+            f"there is no recipe {name!r}", code="recipe-unknown", hint=f"{meant}Available: {', '.join(known)}"
         )
     found = yaml.safe_load((_get_home() / name / _ABOUT).read_text(encoding="utf-8"))
     return msgspec.convert(found, Recipe)

@@ -111,7 +111,7 @@ def _open_current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> 
             return _open_in_memory(runs, read, step)
         except sqlite3.DatabaseError as broken:
             if not is_damaged(broken):
-                tell(f"the history cannot be kept in {path} ({broken}); it is made from the runs all the same")
+                tell(f"the history cannot be kept in {path} ({broken}); it is built from the runs in memory")
                 return _open_in_memory(runs, read, step)
             aside = set_aside(path)
             if aside is None:

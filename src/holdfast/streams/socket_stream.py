@@ -222,7 +222,7 @@ class SocketStream(asyncio.Protocol):
         self._settled = False
         try:
             if under.is_closing():
-                raise ConnectionResetError("the client is gone")
+                raise ConnectionResetError("the client has disconnected")
             # The first bytes of the handshake were read before TLS existed. start_tls() installs its protocol in a
             # callback of its own, so the bytes are fed one callback later, when that protocol has started.
             if early:
@@ -236,7 +236,7 @@ class SocketStream(asyncio.Protocol):
                 ssl_shutdown_timeout=CLOSE_S,
             )
             if transport is None:
-                raise ConnectionResetError("the client left during the TLS handshake")
+                raise ConnectionResetError("the client disconnected during the TLS handshake")
         except BaseException:
             self.abort()
             self.loop.call_soon(self.connection_lost, None)  # TLS does not report it; by then the socket is closed

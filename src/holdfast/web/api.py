@@ -90,7 +90,7 @@ class Api:
         except UserError as wrong:
             return build_refusal(409, str(wrong), wrong.hint)
         except HoldfastError as broken:
-            return build_refusal(409, str(broken), "its files are not as a run leaves them")
+            return build_refusal(409, str(broken), "its files are not those of a run")
         except OSError as broken:
             denied = isinstance(broken, PermissionError)
             hint = NOT_ALLOWED if denied else "see whether the file is still there"

@@ -197,7 +197,7 @@ class Viewer:
         known = not run or await asyncio.get_running_loop().run_in_executor(self._workers, self._api.has_run, run)
         one = self._hub.add_listener(run) if known else None
         if one is None:
-            busy = build_refusal(503, "too many pages listen", "close some tabs") if known else NOTHING
+            busy = build_refusal(503, "too many pages are open", "close some tabs") if known else NOTHING
             await self._send(exchange, busy)
             return
         try:

@@ -71,21 +71,21 @@ class Gate(Struct, frozen=True):
         """Return the path below the token, query included; or why access is denied."""
         if head.get("host") not in self.hosts or len([1 for name, _ in head.headers if name.lower() == b"host"]) != 1:
             return build_refusal(
-                403, "this address goes by another name", "open the address that holdfast view printed"
+                403, "this is not the address of the viewer", "open the address that holdfast view printed"
             )
         first, _, rest = head.target.removeprefix("/").partition("/")
         inside = head.target.startswith("/") and f"/{first}/" == head.target[: len(first) + 2]
         if not compare_digest(first.encode(), self.token.encode()) or not inside:
             return NOTHING
         if head.method not in METHODS:
-            return build_refusal(405, f"{head.method} is not done here", "GET, HEAD and PUT are")
+            return build_refusal(405, f"{head.method} is not allowed", "use GET, HEAD or PUT")
         origin = head.get("origin")
         own = [f"http://{host}" for host in self.hosts]
         if (origin is not None and origin not in own) or (
             head.get("sec-fetch-site") in OTHERS and _is_data_request(rest)
         ):
             return build_refusal(
-                403, "asked for by a page of another site", "open the address that holdfast view printed"
+                403, "requested by a page of another site", "open the address that holdfast view printed"
             )
         return rest
 
@@ -107,7 +107,7 @@ FILES = ("page.css", "page.js", "icon.svg")
 _HEAD = f"""<title>Holdfast</title>
 <link rel="icon" href="{BELOW}icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="{BELOW}page.css">"""
-_MAIN = "<noscript><p>This page needs scripts. The report.html of each run can be read without.</p></noscript>"
+_MAIN = "<noscript><p>This page needs JavaScript. The report.html of each run can be read without it.</p></noscript>"
 
 
 def read_static_file(name: str) -> WebReply | None:

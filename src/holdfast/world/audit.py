@@ -150,7 +150,7 @@ _REFUSED = re.compile(
     r"bwrap: (?:Creating new namespace failed|No permissions to creat\w+ (?:a )?new namespace|setting up uid map)"
     r"|unshare(?: failed)?: (?:No space left on device|Operation not permitted)"
 )
-_NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: it runs inside Holdfast's"
+_NEXT = "set agent.nested_sandbox: true, or turn off the agent's own sandbox, because it already runs in Holdfast's"
 
 
 def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
@@ -159,9 +159,9 @@ def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
         argv = event.details.get("argv") if event.type == "command" else None
         if argv and os.path.basename(argv[0]) in _PROGRAMS and event.details.get("exit_code") not in (0, None):
             code = event.details["exit_code"]
-            return f"{os.path.basename(argv[0])} ended with {code}: no sandbox can be made inside this one; {_NEXT}"
+            return f"{os.path.basename(argv[0])} ended with {code}: no sandbox can be created inside this one; {_NEXT}"
     if _REFUSED.search(printed):
-        return f"the agent could make no sandbox of its own inside this one; {_NEXT}"
+        return f"the agent could not create its own sandbox inside this one; {_NEXT}"
     return ""
 
 

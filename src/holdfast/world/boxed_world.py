@@ -263,7 +263,7 @@ class BoxedWorld:
         try:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
         except (OSError, HoldfastError) as refused:
-            self.context.sink.note(f"its world could not be kept: {refused}")
+            self.context.sink.note(f"its sandbox could not be kept: {refused}")
 
     @property
     def audit_gaps(self) -> dict[str, str]:

@@ -184,7 +184,7 @@ class Disturbances:
             self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
         except Exception as broken:  # a bug in Holdfast or in a plug-in
             self._context.sink.add_error(
-                f"world fault {mode} broke: {format_exception(broken)}{format_error_place(broken)}", "fault-broken"
+                f"world fault {mode} failed: {format_exception(broken)}{format_error_place(broken)}", "fault-broken"
             )
         else:
             entry = self._make_entry(slot, done)
@@ -215,7 +215,7 @@ class Disturbances:
                 except Exception as broken:  # a bug in Holdfast or in a plug-in
                     why_broken = f"{format_exception(broken)}{format_error_place(broken)}"
                     self._context.sink.add_error(
-                        f"world fault {slot.injection.mode} broke: {why_broken}", "fault-broken"
+                        f"world fault {slot.injection.mode} failed: {why_broken}", "fault-broken"
                     )
                     continue
                 self._context.injector.amend_fault(

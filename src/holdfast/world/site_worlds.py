@@ -185,5 +185,5 @@ def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str
     missing = select_lacking(spec, isolation)
     if missing:
         features = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
-        hint = "leave --strict-world out, use another --backend, or do not ask for it"
+        hint = "remove --strict-world, use another --backend, or remove the setting"
         raise UserError(f"the {backend} backend cannot enforce here: {features}", code="world-not-enforced", hint=hint)

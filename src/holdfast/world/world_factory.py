@@ -76,7 +76,7 @@ class _WorldOpening:
             if not limit.expired():
                 raise
             held_up = f": {self._world.begun[-1]} was under way" if self._world.begun else ""
-            why = f"the world was not ready within the trial's {limit_ms} ms (resources.timeout){held_up}"
+            why = f"the sandbox was not ready within the trial's {limit_ms} ms (resources.timeout){held_up}"
             raise HarnessError(why, code="world-not-ready") from None
 
     async def _open(self) -> None:

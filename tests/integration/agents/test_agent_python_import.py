@@ -34,7 +34,7 @@ CASES = [
     (
         {},
         "class ask:\n    def __init__(self, key): pass",
-        "is a class that cannot be made without arguments",
+        "is a class that cannot be created without arguments",
         "name an instance",
     ),
     (

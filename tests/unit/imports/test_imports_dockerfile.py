@@ -86,7 +86,7 @@ def test_what_has_no_place_is_named(tmp_path: Path) -> None:
     told = "\n".join(found.left_out)
     for part in ("no WORKDIR", "before the last: 1", "FROM $BASE", "ARG X=1", "USER bob", "ENV PATH", "--from=build",
                  "https://example.com/a.tgz", "/etc/a.txt is outside /app", "install on this machine: jq, tree",
-                 "it needs the network", "tests: it is not for the agent to see"):  # fmt: skip
+                 "it needs the network", "tests: the agent must not see it"):  # fmt: skip
         assert part in told
 
 

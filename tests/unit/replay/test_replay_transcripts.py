@@ -93,9 +93,9 @@ def test_an_answer_too_deep_for_a_session_file_leaves_the_trace_out(tmp_path: Pa
         ("", "is empty"),
         ("not json at all", "not readable as JSON"),
         ("[" * 200_000, "not readable as JSON|nested too deeply"),
-        ("[]", "its format is none that is known"),
-        ('{"a": 1}', "its format is none that is known"),
-        ("7", "its format is none that is known"),
+        ("[]", "its format is unknown"),
+        ('{"a": 1}', "its format is unknown"),
+        ("7", "its format is unknown"),
     ],
 )
 def test_a_file_that_is_none_of_the_formats_is_refused(tmp_path: Path, text: str, said: str) -> None:

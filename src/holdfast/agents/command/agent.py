@@ -266,7 +266,7 @@ class CommandAgent:
         self._reset = _open_reset(agent, root)
         if agent.answer_file:
             self._slot, self.limit = asyncio.Lock(), 1
-            self.notes = (f"all trials leave their answer in {agent.answer_file}, so they run one at a time",)
+            self.notes = (f"all trials write their answer to {agent.answer_file}, so they run one at a time",)
         return self
 
     async def run(self, task: Task, world: World) -> Answer:

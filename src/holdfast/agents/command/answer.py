@@ -121,7 +121,7 @@ class AnswerBytes(NamedTuple):
 
 def read_answer_file(name: str, left: AnswerContent) -> AnswerBytes:
     """Return the content of a command's answer file."""
-    missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
+    missing = f"it did not write {name}" if left.absent else f"{name} is empty"
     return AnswerBytes(left.data, left.cut, missing, left.refused)
 
 
@@ -179,7 +179,7 @@ class AnswerReader:
         try:
             value: Any = find(parse_json(text))
         except ValueError:
-            detail = f"it is not JSON, so nothing is at {self.path}: {_shorten_start(text)}"
+            detail = f"the output is not JSON, so there is nothing at {self.path}: {_shorten_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)
         if value is MISSING:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_shorten_start(text)}")

@@ -40,11 +40,11 @@ _BROWSER = re.compile(
 _IN_SANDBOX = (
     (
         _GPU,
-        "it seems to want a GPU: a sandbox shows no device of this machine, `--backend process` runs it without one",
+        "it seems to need a GPU: a sandbox has no access to devices; `--backend process` runs it without one",
     ),
     (
         _BROWSER,
-        "it seems to want a browser: a sandbox has no display, and shows only programs below /usr, /opt"
+        "it seems to need a browser: a sandbox has no display, and shows only programs below /usr, /opt"
         " and agent.dir; a package's own browser (playwright) is in a home folder that the agent cannot see",
     ),
 )
@@ -64,7 +64,7 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
 def explain_terminal_turn(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
     """Add to the turn an expected question that never appeared on its terminal, or the question it waits at."""
     if terminal.awaited is not None:
-        missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
+        missed = f"{shorten(terminal.awaited)!r} never appeared on its terminal (agent.dialogue)"
         if turn.ending == "timeout":
             return _add_wait(turn, f"{missed}; {_describe_last_lines(terminal)}")
         notes.append(f"it ended before that: {missed}")
@@ -106,7 +106,7 @@ def find_missing_facilities(printed: str, *, sandboxed: bool) -> Iterator[str]:
     """Yield a note for each facility (terminal, GPU, browser) that the agent seems to need and did not have."""
     end = printed[-_READ:]
     if _TERMINAL.search(end):
-        yield "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
+        yield "it seems to need a terminal or more input: agent.dialogue gives it one, and answers its questions"
     for words, note in _IN_SANDBOX if sandboxed else ():
         if words.search(end):
             yield note
@@ -178,9 +178,9 @@ def _append_prompt(agent: AgentSpec) -> AgentSpec:
 
 
 def _check_word(prompt: str) -> None:
-    why = "has a NUL character in it" if "\0" in prompt else ""
+    why = "contains a NUL character" if "\0" in prompt else ""
     if len(prompt) > WORD_LIMIT // 4 and len(prompt.encode()) > WORD_LIMIT:
         why = f"is longer than {WORD_LIMIT // 1024} kB"
     if why:
-        text = f"the prompt {why}: no argument or variable can carry it"
+        text = f"the prompt {why}, so it cannot be passed as an argument or variable"
         raise AgentMisconfigured(text, code="prompt-undeliverable", hint="use agent.prompt: stdin or file")

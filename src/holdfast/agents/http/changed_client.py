@@ -160,7 +160,7 @@ class ChangedClient:
         """
         limit_s = min(self._client.timeout_s, limit_s)
         if limit_s <= 0:
-            return HttpExchange("timeout", "no time was left to ask it")
+            return HttpExchange("timeout", "no time was left to call the agent")
         cookie = self._client.head.cookie if cookies is None else cookies.header
         if self._change.copies > 1:
             return await self._send_copies(request, cookie, limit_s)

@@ -120,7 +120,7 @@ class HttpClient:
         """
         limit_s = min(self.timeout_s, limit_s)
         if limit_s <= 0:
-            return HttpExchange("timeout", "no time was left to ask it")
+            return HttpExchange("timeout", "no time was left to call the agent")
         start = perf_counter()
         method, target, body = request
         try:
@@ -157,7 +157,7 @@ class HttpClient:
         await self._upstreams.close()
 
     def _make_config_error(self, wrong: ValueError) -> AgentUnavailable:
-        return AgentMisconfigured(f"no request can be made to {self.url.display_text}: {wrong}")
+        return AgentMisconfigured(f"cannot build a request to {self.url.display_text}: {wrong}")
 
 
 def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:

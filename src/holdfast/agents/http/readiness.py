@@ -37,7 +37,7 @@ class OutOfMemoryAtStart(AgentUnavailable):
     """The agent exceeded its memory limit before it was ready."""
 
     def __init__(self, message: str, printed: Tail) -> None:
-        super().__init__(message, code="agent-not-ready", hint="give it more: resources.memory")
+        super().__init__(message, code="agent-not-ready", hint="raise resources.memory")
         self.printed = printed
 
 
@@ -81,7 +81,7 @@ def _make_not_ready_error(agent: AgentSpec, program: Started, what: str, printed
     else:
         message = f"the agent was not ready within {READY_S:g} s: {what}"
         hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"
-    last_words = f" (it said: {printed.last_line[:200]})" if printed.last_line else ""
+    last_words = f" (last line: {printed.last_line[:200]})" if printed.last_line else ""
     key = "agent.command" if agent.command is not None else "agent.binary"
     return AgentMisconfigured(message + last_words, code="agent-not-ready", hint=hint, body=printed.text, key=key)
 
@@ -97,7 +97,7 @@ def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str,
     """Return the condition that is waited for, in words, and a function that tests it."""
     ready = (agent.ready or "port").strip()
     if ready.startswith(("http://", "https://")):
-        return f"{ready} gives no answer below 500", lambda: _is_answering(ready)
+        return f"{ready} never answered with a status below 500", lambda: _is_answering(ready)
     if ready == "port" or ready.isdecimal():
         host, port = parse_address(agent.endpoint)
         port = int(ready) if ready.isdecimal() else port

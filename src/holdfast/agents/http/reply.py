@@ -114,7 +114,7 @@ class ReplyReader(Struct, frozen=True):
         where = (
             f"nothing at response_path {self.path}"
             if self.path
-            else "none of the usual keys; set response_path, or $ for all of it"
+            else "none of the usual keys is there; set response_path ($ is the complete reply)"
         )
         return f"{where}: {get_beginning(text)}"
 

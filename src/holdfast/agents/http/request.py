@@ -190,7 +190,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not name or any(c in "\r\n\0" for c in name + value):
             raise AgentMisconfigured(
-                f"header {name!r} cannot be sent: a line break or nothing where text must be",
+                f"header {name!r} cannot be sent: its value is empty or contains a line break",
                 hint="correct agent.headers, or the variable it takes its value from",
             )
     return dict(headers)

@@ -314,7 +314,7 @@ class TrialPipes:
             # writes to the line itself, and must not fill Holdfast's memory.
             if len(hosted.frames) <= MESSAGE_LIMIT:
                 return
-            hosted.notes.append("the agent's process sent too much and was ended")
+            hosted.notes.append("the agent's process sent too much data and was stopped")
             kill_group(hosted.pid, signal.SIGKILL)
         if data is not None:
             self._loop.remove_reader(fd)

@@ -74,7 +74,7 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent
         try:
             target = target()
         except TypeError as broken:
-            text = f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}"
+            text = f"agent.endpoint {endpoint!r} is a class that cannot be created without arguments: {broken}"
             raise _make_config_error(text, "name an instance of it, or a function") from broken
     for method in ("ainvoke", "invoke"):
         function = getattr(target, method, None)
@@ -123,7 +123,7 @@ def _can_take_messages(endpoint: str, target: Callable[..., Any]) -> bool:
         signature.bind("prompt")
     except TypeError:
         text = f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}"
-        raise _make_config_error(text, "name a function of one argument, the prompt or `messages`") from None
+        raise _make_config_error(text, "name a function with one argument: the prompt or `messages`") from None
     return next(iter(signature.parameters), "") == "messages"
 
 

@@ -56,9 +56,7 @@ def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputF
         return INPUT
     form = _choose_by_schema(asks)
     if form is None:
-        raise _make_place_error(
-            endpoint, f"asks for {asks.description}, but that does not say where the prompt belongs"
-        )
+        raise _make_place_error(endpoint, f"asks for {asks.description}, which does not show where the prompt belongs")
     missing = sorted(asks.required - {form.key}) if asks.checked else []
     if missing:
         raise _make_place_error(endpoint, f"asks for {asks.description}: no value is known for {', '.join(missing)}")
@@ -147,7 +145,7 @@ def read_input_schema(target: Any) -> InputSchema | None:
         with warnings.catch_warnings(action="ignore"):
             schema = _get_json_schema(target)
     except Exception as broken:  # pydantic cannot describe every type, and raises exceptions of many kinds
-        return _read_type_schema(_find_input_type(inner), f"what cannot be read ({type(broken).__name__})")
+        return _read_type_schema(_find_input_type(inner), f"a schema that cannot be read ({type(broken).__name__})")
     return _read_json_schema(schema)
 
 

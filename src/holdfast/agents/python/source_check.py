@@ -216,7 +216,7 @@ def _find_wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> So
     functions = [node for node in tree.body if isinstance(node, _FUNCTION) and node.name == name]
     values = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets == bound]
     if any(isinstance(value, _VALUE) for value in values):
-        message = f"agent.endpoint {path!r} looks like a value, which cannot be asked; a run will try it"
+        message = f"agent.endpoint {path!r} looks like a value, which cannot be called; a run will try it"
         return SourceProblem(key, message, "name a function, or an object with invoke, ainvoke or __call__")
     if len(functions) != 1 or bound or functions[0].decorator_list:
         return None
@@ -226,7 +226,7 @@ def _find_wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> So
     if required <= 1 and (positional or takes.vararg) and None not in takes.kw_defaults:
         return None
     message = f"agent.endpoint {path!r} takes ({ast.unparse(takes)}); a run will call it with the prompt alone"
-    return SourceProblem(key, message, "name a function of one argument, the prompt or `messages`")
+    return SourceProblem(key, message, "name a function with one argument: the prompt or `messages`")
 
 
 def _find_nearest(name: str, known: Sequence[str]) -> str:

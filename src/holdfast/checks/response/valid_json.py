@@ -44,7 +44,7 @@ class ValidJson:
     )
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
-        "json-valid": "The answer is JSON as asked for.",
+        "json-valid": "The answer is JSON as required.",
         "schema-broken": "The JSON breaks the schema.",
         "schema-cannot-fit": "No JSON can satisfy the schema.",
     }
@@ -70,7 +70,7 @@ class ValidJson:
                 return Finding(
                     False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (compute_fingerprint(broken),)
                 )
-        fits = " that fits the schema" if self.schema is not None else ""
+        fits = " that matches the schema" if self.schema is not None else ""
         where = f" with {shorten(self.path)}" if self.path else ""
         return Finding(True, f"is JSON{fits}{where}", "json-valid")
 

@@ -32,9 +32,9 @@ _CALL = "tool_call"
 class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Words that make a claim, and what must have been done if they occur."""
 
-    says: Annotated[str, about("A regex; where it matches the answer, the claim is made. Case does not matter.")]
-    did: Annotated[Deed, about("What must have been done then: a type and filters.")]
-    at_least: Annotated[int, about("The fewest such events that make it true.", ge=1)] = 1
+    says: Annotated[str, about("A regex, case-insensitive; a match in the answer is a claim.")]
+    did: Annotated[Deed, about("What must then have been done: a type and filters.")]
+    at_least: Annotated[int, about("The lowest number of matching events that makes the claim true.", ge=1)] = 1
 
 
 class DoneClaims(Struct, frozen=True):

@@ -162,7 +162,7 @@ class CommandExit:
 def _explain_missing_program(what: str, program: str, ended: ExitRecord) -> str:
     """Return why the result says nothing about the agent, and the output."""
     output = get_last_line(ended.stderr) or get_last_line(ended.stdout)
-    missing = f"this world has no {program}; install it, or put it into the world with setup"
+    missing = f"the sandbox has no {program}; install it on this machine, or in the sandbox with setup"
     why = explain_bash_only(program) or missing
     return f"{what} could not run: {why}" + (f" ({output})" if output else "")
 

@@ -43,8 +43,8 @@ OUTPUT_KEPT = 1_000_000
 """Maximum number of bytes of a result."""
 _REFERENCE = "reference"
 _NO_CONTROL = (
-    "its own solution was not tried as a control, so reference_timeout did nothing: "
-    "that needs a world without services, and a sandbox that discards a check's writes"
+    "reference_timeout had no effect: the task's own solution can run as a control only without services, "
+    "in a sandbox that discards a check's writes"
 )
 _OWN = ("passed", "score", "reason", "details")
 
@@ -86,7 +86,7 @@ class Custom:
         return replace(self.traits, runs_inside=self._is_inside, needs_world=self._is_inside)
 
     codes: ClassVar[Mapping[str, str]] = {
-        "script-said": "What the script said.",
+        "script-said": "What the script reported.",
     }
 
     @property
@@ -186,7 +186,7 @@ class Custom:
         result = _parse_result(self.script, ran.stdout)
         score = _read_score(self.script, result)
         reason = result.get("reason")
-        default = "the script says passed" if result["passed"] else "the script says not passed"
+        default = "the script reported a pass" if result["passed"] else "the script reported a failure"
         text = shorten(reason, 220) if isinstance(reason, str) and reason.strip() else default
         details = _build_details(result, ran.stderr)
         return Finding(result["passed"], text, "script-said", (compute_fingerprint(text),), score, details=details)
@@ -226,7 +226,7 @@ def _parse_result(script: str, printed: str) -> dict[str, Any]:
         )
     if not isinstance(result.get("passed"), bool):
         raise HarnessError(
-            f"{script} must say passed: true or false; it says {shorten(str(result.get('passed')))}",
+            f"{script} must print passed: true or false; it printed {shorten(str(result.get('passed')))}",
             code="check-script-failed",
         )
     return result

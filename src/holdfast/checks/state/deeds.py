@@ -58,8 +58,8 @@ def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     well = [event for event, fits in fitting if fits and _is_done(event)]
     doubt = next((event for event, fits in fitting if fits is not False and _is_done(event) is None), None)
     cut = next((event for event, fits in fitting if fits is None), None)
-    why = f"whether {get_call_name(doubt)} carried out the call is not known" if doubt else ""
-    why = why or (f"the arguments of a call of {get_call_name(cut)} were too long to be kept" if cut else "")
+    why = f"it is unknown whether {get_call_name(doubt)} carried out the call" if doubt else ""
+    why = why or (f"the arguments of a call of {get_call_name(cut)} were too long to be stored" if cut else "")
     listed = tuple(shorten(f"{get_call_name(event)} {event.input}", 200) for event in well[:SHOWN])
     return Deeds(len(well), listed, why)
 

@@ -37,7 +37,7 @@ class FileContent:
         "content-as-expected": "The file has the expected content.",
         "content-cut": "The file is longer than the check reads.",
         "content-forbidden": "The file has forbidden content.",
-        "content-missing": "The file lacks something.",
+        "content-missing": "The file lacks required content.",
     }
 
     async def gather(self, world: World, observation: Observation) -> Evidence:

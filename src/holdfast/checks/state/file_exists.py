@@ -19,6 +19,6 @@ class FileExists(PathCheck):
 
     def decide_place(self, place: PathState) -> Finding:
         there = place.kind in ("file", "folder")
-        what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"
+        what = f"{shorten(self.path)} exists" if there else f"there is no {shorten(self.path)}"
         code = "file-there" if there else "file-missing"
         return Finding(there, what + (", a folder" if place.kind == "folder" else ""), code)

@@ -55,8 +55,8 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     equals: Annotated[Any, about("An equal JSON value.")] = UNSET
     contains: Annotated[Any, about("A substring, key or member.")] = UNSET
     matches: Annotated[str | None, about("A regex that matches.")] = None
-    at_least: Annotated[float | None, about("Not less.")] = None
-    at_most: Annotated[float | None, about("Not more.")] = None
+    at_least: Annotated[float | None, about("The lowest value that passes.")] = None
+    at_most: Annotated[float | None, about("The highest value that passes.")] = None
 
     @property
     def expected(self) -> Expectation:
@@ -78,7 +78,7 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
     if requests.more and (index < 0 or index >= len(counted)):
         return AssertionResult(None, f"{one.field} is not known: {requests.more} more requests arrived than are stored")
     if not -len(counted) <= index < len(counted):
-        of = " that fit the filters" if one.filters else ""
+        of = " that match the filters" if one.filters else ""
         why = f"there is no {one.field}: {_count_requests(len(counted))}{of}, of {len(requests.requests)}"
         return AssertionResult(False, why, "request-missing")
     return _judge_request(one, counted[index], (field[3] or "") if field else "")

@@ -26,7 +26,7 @@ from holdfast.reading.file import find_path_problem
 class PathState(Struct, frozen=True, omit_defaults=True):
     """The state of a path when the agent had ended."""
 
-    kind: Literal["file", "folder", "nothing", "link to nothing", "out_of_reach", "outside"]
+    kind: Literal["file", "folder", "nothing", "dangling link", "out_of_reach", "outside"]
     why: str = ""
     """Why it cannot be read, or which link of the agent leaves the workspace."""
     content: str = ""
@@ -47,7 +47,7 @@ def read_path(sandbox: Sandbox, path: str, *, read: bool = False) -> PathState:
             # What a link leads to may be missing, but the link itself is there.
             at = PurePosixPath(path)
             folder = sandbox.find(str(at.parent))
-            return PathState("link to nothing" if folder and (folder / at.name).is_symlink() else "nothing")
+            return PathState("dangling link" if folder and (folder / at.name).is_symlink() else "nothing")
         if host_path.is_dir():
             return PathState("folder")
         if not read:
@@ -68,7 +68,7 @@ def read_path(sandbox: Sandbox, path: str, *, read: bool = False) -> PathState:
 
 PATH_CODES: Mapping[str, str] = {
     "file-missing": "The file does not exist.",
-    "file-there": "The file is there.",
+    "file-there": "The file exists.",
     "path-outside": "The path leads out of the workspace.",
     "path-unreadable": "The path cannot be read.",
 }

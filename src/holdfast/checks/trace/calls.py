@@ -74,7 +74,7 @@ def split_requested(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], lis
 def describe_requested(requested: Sequence[TraceEvent]) -> str:
     """Return a note on requested calls that would decide a rule if they were made."""
     were, they = ("1 more was", "it was") if len(requested) == 1 else (f"{len(requested)} more were", "they were")
-    return f"{were} asked for by the model, and whether {they} made was not seen"
+    return f"{were} requested by the model, but Holdfast did not see whether {they} made"
 
 
 def find_own_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:

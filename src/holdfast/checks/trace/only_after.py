@@ -44,8 +44,8 @@ class OnlyAfter:
         polarity="negative", reads="trace", texts=("target",), see=("invariants.tool_order", "tool_faults.error")
     )
     codes: ClassVar[Mapping[str, str]] = {
-        "order-broken": "The tool was called without an earlier call of the other.",
-        "order-kept": "The tool was never called without an earlier call of the other.",
+        "order-broken": "The tool was called without an earlier call of the required tool.",
+        "order-kept": "The tool was never called without an earlier call of the required tool.",
     }
 
     def configured(self) -> CheckTraits:
@@ -69,9 +69,9 @@ class OnlyAfter:
         if not wrong:
             unseen = next((e for e in bare if e.phase == "declared"), None) or doubtful[0]
             if unseen.phase == "declared":
-                why = f"the model asked for {get_call_name(unseen)}; whether it was called is unknown"
+                why = f"the model requested {get_call_name(unseen)}; whether it was called is unknown"
             else:
-                why = f"the result of {get_call_name(unseen)} has content and reports an error, too"
+                why = f"the result of {get_call_name(unseen)} both has content and reports an error"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
         others = f"; {format_count(len(before), 'call')} of it failed or came too late" if before else ""

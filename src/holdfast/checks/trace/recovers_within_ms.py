@@ -42,8 +42,8 @@ class RecoversWithinMs:
     )
     codes: ClassVar[Mapping[str, str]] = {
         "no-fault-met": "No call met a fault to recover from.",
-        "not-recovered": "No good call followed a failed one.",
-        "recovered": "A good call followed every failed one in time.",
+        "not-recovered": "No successful call followed a failed one.",
+        "recovered": "A successful call followed every failed one in time.",
         "recovered-late": "The next successful call was too late.",
     }
 
@@ -66,7 +66,7 @@ class RecoversWithinMs:
                     "calls-unseen",
                 )
             if good is None:
-                why = f"{get_call_name(bad)} met {shorten(bad.fault, 40)} and no good call of it followed"
+                why = f"{get_call_name(bad)} met {shorten(bad.fault, 40)} and no successful call followed"
                 return Finding(False, why, "not-recovered", (get_call_name(bad),))
             slowest = max(slowest, took := max(0.0, _get_end_ms(good) - _get_end_ms(bad)))
             if took > self.max_ms:

@@ -51,11 +51,13 @@ class RetriesWithin:
         if most > self.max:
             return Finding(
                 False,
-                f"{at} was asked the same {format_count(most)} again after it failed, more than {self.max}",
+                f"{at}: the same request was repeated {format_count(most)} after it failed, more than {self.max}",
                 "repeated-too-often",
                 (at,),
             )
-        sentence = f"{at} was asked the same {format_count(most)} again" if most else "no failed call was repeated"
+        sentence = (
+            f"{at}: the same request was repeated {format_count(most)}" if most else "no failed call was repeated"
+        )
         perhaps_most, _ = _find_most_repeated(events)
         if perhaps_most > self.max:
             return Finding(None, f"{sentence}; {describe_requested(requested)}", "calls-unseen")

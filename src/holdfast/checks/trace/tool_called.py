@@ -50,7 +50,7 @@ class ToolCalled:
     )
     codes: ClassVar[Mapping[str, str]] = {
         "calls-above": "There were more calls than allowed.",
-        "calls-below": "There were fewer calls than asked for.",
+        "calls-below": "There were fewer calls than required.",
         "calls-within": "There were as many calls as allowed.",
     }
 

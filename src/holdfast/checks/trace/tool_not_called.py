@@ -52,6 +52,6 @@ class ToolNotCalled:
             listed = [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
             return Finding(False, sentence, "tool-called", (get_call_name(first),), details={"calls": listed})
         if events:
-            why = f"the model asked for {get_call_name(events[0])}; whether it was called is unknown"
+            why = f"the model requested {get_call_name(events[0])}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen")
         return Finding(True, f"{shorten(self.tool)} was not called", "tool-not-called")

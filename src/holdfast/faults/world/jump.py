@@ -37,7 +37,7 @@ class Jump:
         if zone is None:
             yield "zone", f"no time zone is called {self.zone[:60]!r}"
         elif self.to == "dst" and _find_offset_change(_SOME_DAY, zone) is None:
-            yield "zone", f"{self.zone} has no daylight saving: name a zone that has, as Europe/Berlin"
+            yield "zone", f"{self.zone} has no daylight saving: name a zone with daylight saving, such as Europe/Berlin"
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         border = self.find_boundary(require_clock(world).time())

@@ -93,7 +93,7 @@ class ActiveInjection:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
             raise HarnessError(
-                f"fault {self.injection.mode} broke: {format_exception(broken)}{format_error_place(broken)}",
+                f"fault {self.injection.mode} failed: {format_exception(broken)}{format_error_place(broken)}",
                 code="fault-broken",
             ) from broken
 

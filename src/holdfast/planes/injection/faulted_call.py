@@ -204,10 +204,12 @@ class InputAttack(Struct, eq=False):
             changed = self.fault.rewrite(text, ctx)
         except Exception as broken:
             raise HarnessError(
-                f"fault {mode} broke: {format_exception(broken)}{format_error_place(broken)}", code="fault-broken"
+                f"fault {mode} failed: {format_exception(broken)}{format_error_place(broken)}", code="fault-broken"
             ) from broken
         if not isinstance(changed, str):
-            raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text", code="fault-broken")
+            raise HarnessError(
+                f"fault {mode} failed: it returned {type(changed).__name__}, not text", code="fault-broken"
+            )
         return changed
 
     def build_entry(self, text: str, changed: str, turn: int) -> FaultMet:

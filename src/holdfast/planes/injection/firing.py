@@ -113,7 +113,7 @@ class Firing:
             self._handle_failure(raised)
             raise
         if not isinstance(reply, Reply):
-            raise self._build_error(f"it gave {type(reply).__name__}, not a Reply")
+            raise self._build_error(f"it returned {type(reply).__name__}, not a Reply")
         # Only now is it known what the fault returned. The entry is written before the reply goes on, so that an agent
         # that crashes on the reply cannot erase the evidence that the fault was met.
         came = self._original
@@ -248,7 +248,7 @@ class Firing:
         return tuple(word for word in find_canaries(text) if word not in before)
 
     def _build_error(self, why: str) -> HarnessError:
-        return HarnessError(f"fault {self.injection.mode} broke: {why}", code="fault-broken")
+        return HarnessError(f"fault {self.injection.mode} failed: {why}", code="fault-broken")
 
     def _add_entry(
         self,

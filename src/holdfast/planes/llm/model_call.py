@@ -237,7 +237,7 @@ class ModelCall:
         record.billed, record.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
             await self._exchange.wait(AT_ONCE_MS - record.age_ms)
-        if not self._exchange.connection.is_gone:  # otherwise it was silent until the client left
+        if not self._exchange.connection.is_gone:  # otherwise it was silent until the client disconnected
             record.since = None
         return answered
 

@@ -181,7 +181,7 @@ class ToolResults:
     def _report_unmatched(self, one: UnmatchedResult) -> None:
         if one.name not in self._elsewhere():
             what = (
-                f"a result of {one.name or 'a tool'} went to a model, but no reply that Holdfast read had asked for it"
+                f"a result of {one.name or 'a tool'} went to a model, but no reply that Holdfast read had requested it"
             )
             self._context.sink.note(f"{what}: whether it is a call of this trial is not known")
             self._context.sink.add(_build_event(one.name, one.arguments, one.ts, phase="declared"))

@@ -158,7 +158,7 @@ class Pipe:
         except (ServerGone, ConnectionError):
             return
         except Exception as bug:
-            self._context.sink.add_error(f"the MCP plane broke: {format_exception(bug)}", "bug")
+            self._context.sink.add_error(f"the MCP plane failed: {format_exception(bug)}", "bug")
             await self._send(b"C", rpc.write_error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
     async def _ask_server(self, request: RpcRequest) -> RpcAnswer:

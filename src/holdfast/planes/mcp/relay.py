@@ -88,13 +88,13 @@ def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
     while b"\r\n\r\n" not in head:
         more = connection.recv(65536)
         if not more or len(head) > 65536:
-            raise ValueError("the harness closed the connection")
+            raise ValueError("Holdfast closed the connection")
         head += more
     greeting, _, rest = head.partition(b"\r\n\r\n")
     status = greeting.split(None, 2)[1:2]
     if status != [b"200"]:
         line = b"".join(status).decode("ascii", "replace")
-        raise ValueError(f"the harness refused it ({line}): no trial is under way")
+        raise ValueError(f"Holdfast refused it ({line}): no trial is running")
     return connection, rest
 
 
@@ -141,7 +141,7 @@ class Relay:
             return 128 + self._signal
         if self._trouble or not (self._is_end_reported or 0 not in self._reading):
             return _print_error(
-                f"{self._name}: {self._trouble or 'the harness closed the line; the trial is over'}", LOST
+                f"{self._name}: {self._trouble or 'Holdfast closed the connection; the trial is over'}", LOST
             )
         code = self._code or 0
         return code if code >= 0 else 128 - code

@@ -102,7 +102,7 @@ class McpSession(Struct, eq=False):
     _context: TrialContext
     _visit: McpTrialState
     _left: Callable[[], bool] = bool
-    """Whether the client is gone and will receive no answer."""
+    """Whether the client has disconnected and will receive no answer."""
 
     def can_answer(self, request: RpcRequest) -> bool:
         """Return whether a request is handled by `answer`; all others pass unchanged."""
@@ -127,7 +127,7 @@ class McpSession(Struct, eq=False):
         return False
 
     def mark_undelivered(self, outcome: ClientOutcome) -> None:
-        """Record that the client left without receiving the outcome, so its faults were not met."""
+        """Record that the client disconnected without receiving the outcome, so its faults were not met."""
         for call in outcome.calls:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
 
@@ -166,7 +166,7 @@ class McpSession(Struct, eq=False):
             if self._can_deliver(outcome):
                 _report_call(call_trace, outcome)
             return outcome
-        finally:  # cancelled, or the server or the client is gone
+        finally:  # cancelled, or the server or the client has disconnected
             call_trace.report_unfinished()
             self._visit.open.discard(call_trace)
 

@@ -85,7 +85,7 @@ class McpHttpRequest:
             if not task.done():
                 return
             await task
-        except ConnectionResetError:  # the client left during a write
+        except ConnectionResetError:  # the client disconnected during a write
             return
         except (UpstreamFailed, ValueError) as failed:  # ValueError: an address or header that cannot be sent
             # No fault caused it, so this is a harness error.

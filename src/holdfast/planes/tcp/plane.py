@@ -104,7 +104,7 @@ class ServiceConnection:
                 await self._client.left.wait()
         except TimeoutError:
             return
-        raise ConnectionResetError("the client had left")
+        raise ConnectionResetError("the client had disconnected")
 
     # -- both directions ------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:

@@ -54,7 +54,7 @@ def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -
         *(_render_failed_part(part) for part in document.get("failed", ())),
         _render_map(document),
         _render_cases(document),
-        tag("noscript", tag("p", "The matrix and the trials need scripts.")) if document["has_matrix"] else None,
+        tag("noscript", tag("p", "The matrix and the trials need JavaScript.")) if document["has_matrix"] else None,
         _render_foot(document),
     )
 

@@ -153,7 +153,7 @@ def _check_shards(shards: Sequence[FoundShard]) -> None:
         for what, of in _SAME.items():
             if of(other) != of(first):
                 raise UsageError(
-                    f"{first} and {other} are not of one run: {what} differs",
+                    f"{first} and {other} do not belong to one run: {what} differs",
                     code="shards-differ",
                     hint="run every shard from the same files, with the same seed and options",
                 )
@@ -198,7 +198,7 @@ _SAME: dict[str, Callable[[FoundShard], object]] = {
     "the spec": lambda one: one.manifest.spec_digest,
     "the agent": lambda one: one.manifest.agent_digest,
     "the seed": lambda one: one.manifest.seed,
-    "what variables gave for numbers": lambda one: one.manifest.settled,
+    "numbers that variables set": lambda one: one.manifest.settled,
     "the version of Holdfast": lambda one: one.manifest.version,
     "what was selected": _get_selection,
     **{f"--{name.replace('_', '-')}": _get_option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},

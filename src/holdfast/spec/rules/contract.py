@@ -208,7 +208,7 @@ def get_seed(reader: Reader, file: File, override: int | None) -> int:
     first = file.determinism.seed if file.determinism else None
     second = file.advanced.seed if file.advanced else None
     if first is not None and second is not None and first != second and file.advanced:
-        message = f"another seed than determinism.seed, which is {first}"
+        message = f"differs from determinism.seed, which is {first}"
         reader.report(file.advanced.at.get("seed"), message, code="conflict")
     return next((s for s in (override, first, second) if s is not None), 0)
 

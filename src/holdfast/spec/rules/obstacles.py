@@ -24,19 +24,19 @@ class Obstacle(Struct, frozen=True):
 
 
 _OUTSIDE = Obstacle(
-    "nothing can meet this fault: the agent runs without a sandbox, directly on this machine",
+    "this fault can never be met: the agent runs without a sandbox, directly on this machine",
     "add agent.sandbox: true, or a section of the world such as services",
 )
 _ELSEWHERE = Obstacle(
-    "nothing can meet this fault: Holdfast did not start this HTTP agent, so it is not in a sandbox",
+    "this fault can never be met: Holdfast did not start this HTTP agent, so it is not in a sandbox",
     "start it with agent.command",
 )
 _IN_OURS = Obstacle(
-    "nothing can meet this fault: an inline agent runs in Holdfast's own process, without a sandbox",
+    "this fault can never be met: an inline agent runs in Holdfast's own process, without a sandbox",
     "use agent.isolation: fresh",
 )
 _NO_DISK = Obstacle(
-    "nothing can meet this fault: the workspace has no disk of its own to fill",
+    "this fault can never be met: the workspace has no disk of its own to fill",
     "give it one: resources: {disk: 100Mi}",
 )
 _NO_WRITES = Obstacle(
@@ -70,7 +70,7 @@ def _find_service_obstacle(injection: Injection, made: Any, world: WorldSpec) ->
     service = next((one for one in world.services if one.name == injection.target), None)
     if service is None or not read_traits(made).sql_only or get_spoken_traits(service).wire:
         return None
-    message = f"nothing can meet this fault: {service.name} is not a database whose protocol Holdfast reads"
+    message = f"this fault can never be met: {service.name} is not a database whose protocol Holdfast reads"
     return Obstacle(message, "use a fault of the network, as reset_peer, or a postgres or mysql service")
 
 

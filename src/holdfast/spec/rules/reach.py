@@ -17,12 +17,12 @@ from holdfast.spec.rules.tools import Tools, find_tools
 from holdfast.spec.sections.agent import AgentSection
 
 _NO_TOOLS = Obstacle(
-    "nothing can meet this fault: the agent declares no tools that Holdfast can wrap",
+    "this fault can never be met: the agent declares no tools that Holdfast can wrap",
     "list them in agent.tools, name a ToolRegistry in agent.tool_registry, or mark them with @holdfast.tool; those of "
     "a framework are met in the model's traffic, if the agent is not inline and has no agent.llm",
 )
 _INLINE = Obstacle(
-    "nothing can meet this fault: an inline agent's traffic does not leave Holdfast's own process",
+    "this fault can never be met: an inline agent's traffic does not leave Holdfast's own process",
     "use agent.isolation: fresh or worker; a model function can also be named in agent.llm",
 )
 _FUNCTIONS = Obstacle(
@@ -30,11 +30,11 @@ _FUNCTIONS = Obstacle(
     "remove agent.llm; Holdfast then intercepts the agent's traffic to its model",
 )
 _ANSWER = Obstacle(
-    "this fault is one of the wire: damaging an answer cannot show it",
+    "this fault exists only on the wire: damaging the answer cannot simulate it",
     "start the agent with agent.command, or put it behind agent.gateway",
 )
 _NO_MCP = Obstacle(
-    "nothing can meet this fault: the agent's MCP servers are not known",
+    "this fault can never be met: the agent's MCP servers are not known",
     "name them in agent.mcp_config, a file or a map of mcpServers",
 )
 _BY_HAND = Obstacle(
@@ -42,7 +42,7 @@ _BY_HAND = Obstacle(
     "agent.mcp_config puts it there for you",
 )
 _PROVIDER = Obstacle(
-    "nothing can meet this fault: calls to a model's provider go to the gateway, not to the web",
+    "this fault can never be met: calls to a model's provider go to the gateway, not to the web",
     "break the model with llm_faults",
 )
 _INSIDE = Obstacle(
@@ -50,7 +50,7 @@ _INSIDE = Obstacle(
     "add match_url for a tool behind a URL, agent.mcp_config for an MCP tool, or agent.tools for a Python function",
 )
 _RUNNING = Obstacle(
-    "nothing can meet this fault: Holdfast did not start this HTTP agent and does not see its calls",
+    "this fault can never be met: Holdfast did not start this HTTP agent and does not see its calls",
     "start it with agent.command, put it behind agent.gateway, or set agent.simulate: answer to damage its answer",
 )
 

@@ -119,7 +119,7 @@ def _split(
                 short = name.removeprefix(prefix)
                 if short not in known:
                     raise NoServer(
-                        f"service {spec.name}: the local server cannot honour {name}",
+                        f"service {spec.name}: the local server does not support {name}",
                         hint=f"known: {', '.join(sorted(prefixes[-1] + k for k in known))}; or use --backend docker",
                     )
                 short_names.setdefault(short, value)

@@ -47,7 +47,7 @@ def make_connect_error(name: str, text: str, *, missing: str = "", denied: bool 
     if missing:
         return QueryFailed(f"service {name}: {text}", state=missing)
     if denied:
-        text = f"the database refuses the login: {text}. Does the password in the spec fit?"
+        text = f"the database refuses the login: {text}. Is the password in the spec correct?"
         return HarnessError(f"service {name}: {text}", code="login-refused")
     text = f"the database cannot be reached: {text}. Is the server running, and are host and port right?"
     return ServiceFailed(f"service {name}: {text}")

@@ -45,7 +45,7 @@ def test_a_link_to_nothing_is_no_file_but_not_nothing_either(place: Path, path: 
     assert judged(FileExists(path), place).code == "file-missing"
     assert judged(FileContent(path, not_contains="x"), place).code == "file-missing"
     found = judged(FileAbsent(path), place)
-    assert (found.passed, found.code, found.key) == (False, "file-there", ("link to nothing",))
+    assert (found.passed, found.code, found.key) == (False, "file-there", ("dangling link",))
 
 
 def test_a_link_out_of_the_workspace_fails_every_check(place: Path) -> None:

@@ -59,7 +59,9 @@ class Provider:
         except UpstreamDown as failed:
             base = self._find_base(query)
             if failed.kind == "refused" and base == HOSTS["ollama"].public and self._user_base is None:
-                raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from failed
+                raise NoModel(
+                    query.model, f"no Ollama server was found at {base}, and OLLAMA_HOST is not set"
+                ) from failed
             raise
 
     async def find_destination(self, query: Query) -> Destination:
@@ -147,7 +149,7 @@ async def send_request(
     It goes to the first of the `addresses` that accepts connections; None means whatever the name resolves to.
     """
     if not url.startswith(("http://", "https://")):
-        raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
+        raise UpstreamDown(f"the model cannot be called at {shorten(url, 80)}: it is not an http or https URL")
     bare = url.partition("?")[0]
     server = extract_origin(bare)
     try:

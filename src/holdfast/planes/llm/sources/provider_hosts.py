@@ -231,5 +231,5 @@ def is_hosted(model: str) -> bool:
 def describe_unknown_model(model: str) -> str:
     """Return the message for an unknown model name."""
     if is_hosted(model):
-        return f"The hosted model {model} has no local meaning: describe it in models:."
+        return f"The hosted model {model} is not available here: describe it in models:."
     return f"No provider is known for the model {model[:60]!r}: describe it in models:, or write provider/name."

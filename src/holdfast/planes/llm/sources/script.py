@@ -264,4 +264,4 @@ def _explain_misfit(schema: dict[str, Any], text: str) -> str:
 
 def _describe_unmatched(scene: Scene) -> str:
     after = f", after a result of {scene.result.name}" if scene.result else ""
-    return f"no rule fits turn {scene.turn}{after} of the prompt {shorten(scene.prompt)!r}"
+    return f"no rule matches turn {scene.turn}{after} of the prompt {shorten(scene.prompt)!r}"

@@ -270,5 +270,5 @@ def _build_form(read: Any, words: str) -> ValueForm:
 NAME = _build_form(_read_text, "a text")
 PATTERN = _build_form(_read_pattern, "a glob, or /a regex/")
 PATTERNS = _build_form(_read_patterns, "a glob, /a regex/, or a list of them")
-TEMPLATE = _build_form(_read_template, "a text with {{ holes }}")
+TEMPLATE = _build_form(_read_template, "a text with {{ placeholders }}")
 ARGUMENTS = _build_form(_read_arguments, "a map")

@@ -75,7 +75,7 @@ async def describe_end(name: str) -> str:
     running, hungry, code = (await run_docker("inspect", "--format", form, name)).split()
     if running == "true":
         return ""
-    return "was ended for its memory" if hungry == "true" else f"ended with code {code} while it started"
+    return "was killed for exceeding its memory" if hungry == "true" else f"ended with code {code} while it started"
 
 
 async def read_log_tail(name: str) -> str:
