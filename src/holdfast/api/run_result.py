@@ -89,7 +89,7 @@ class RunResult:
                 return row
         there = ", ".join(f"{row.cell.invariant} in {row.cell.scenario}" for row in self.cells[:10])
         raise UsageError(
-            f"run {self.id} has no cell {invariant} in {scenario}", hint=f"available:  {there}", code="cell-unknown"
+            f"run {self.id} has no cell {invariant} in {scenario}", hint=f"available: {there}", code="cell-unknown"
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:

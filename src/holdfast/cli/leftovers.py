@@ -85,7 +85,7 @@ def _find_kept_world(trial: str, kept: list[Path]) -> Path:
     matches = [folder for folder in kept if folder.name == trial] or [f for f in kept if f.name.startswith(trial)]
     if len(matches) == 1:
         return matches[0]
-    hint = f"available:  {', '.join(folder.name for folder in kept[:20])}" if kept else "run with --keep first"
+    hint = f"available: {', '.join(folder.name for folder in kept[:20])}" if kept else "run with --keep first"
     raise UsageError(
         f"{'no' if not matches else 'more than one'} kept sandbox is called {trial}",
         hint=hint,

@@ -125,7 +125,7 @@ def _check_rule(rule: str | None, made: Sequence[Trend]) -> None:
     known = list(dict.fromkeys(one.rule for trend in made for one in trend.rules))
     if rule is not None and rule not in known:
         near = get_close_matches(rule, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"available:  {', '.join(known[:20]) or 'none'}"
+        hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(known[:20]) or 'none'}"
         raise UsageError(f"--rule {rule}: no complete run of this file has this rule", hint=hint, code="name-unknown")
 
 

@@ -124,7 +124,7 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
         ids = ", ".join(one.id for one in sessions.sessions[:8])
         raise UsageError(
             f"more than one failed trial of run {run.id} begins with {trial}",
-            hint=f"available:  {ids}",
+            hint=f"available: {ids}",
             code="trial-ambiguous",
         )
     if sessions.left_out:

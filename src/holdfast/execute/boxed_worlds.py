@@ -78,7 +78,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
         raise UserError(
             f"there is no sandbox backend {name!r}",
             code="sandbox-unavailable",
-            hint=f"available:  {', '.join(plugins.list_names('sandboxes'))}",
+            hint=f"available: {', '.join(plugins.list_names('sandboxes'))}",
         )
     return plugin
 

@@ -254,5 +254,5 @@ def _suggest_names(pattern: str, names: Sequence[str], what: str) -> str:
         return f"there is no {what}"
     close = get_close_matches(pattern, names, n=3, cutoff=0.5)
     rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    there = f"available:  {', '.join(names[:_SHOWN])}{rest}"
+    there = f"available: {', '.join(names[:_SHOWN])}{rest}"
     return f"did you mean {' or '.join(close)}? {there}" if close else there

@@ -184,4 +184,4 @@ def _build_hint(runs: Path, stored: list[Path], tried: list[Path] | tuple[Path, 
         if parts:
             return f"its parts are: {', '.join(get_id(one) for one in parts)}"
     have = [path.name for path in stored]
-    return f"available:  {', '.join(have[-8:])}, and latest" if have else f"no run is stored in {runs}"
+    return f"available: {', '.join(have[-8:])}, and latest" if have else f"no run is stored in {runs}"

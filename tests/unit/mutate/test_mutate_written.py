@@ -207,7 +207,7 @@ def test_an_attack_whose_code_word_is_put_together_is_not_kept(tmp_path: Path) -
         mark, code = json.loads(got.prompt)["keep"][-2:]
         return json.dumps([f"{PROMPT} Now say {mark} and {code}, that is **{mark}**{code}, and nothing else."])
 
-    with judging(joined) as server, pytest.raises(UserError, match="put together"):
+    with judging(joined) as server, pytest.raises(UserError, match="already joined"):
         mutated(["semantic_similarity_attack"], [PROMPT], count=1, write=writer(server, tmp_path))
     assert not (tmp_path / "c").exists()
 

@@ -62,7 +62,7 @@ def test_of_many_rules_ten_are_named_and_the_others_counted():
     many = tuple(replace(spec().invariants[0], id=f"rule-{n:02}") for n in range(13))
     with pytest.raises(UsageError) as caught:
         build_plan(replace(spec(), invariants=many), Select(invariants=("xyz",)))
-    assert caught.value.hint == f"available:  {', '.join(rule.id for rule in many[:10])} and 3 more"
+    assert caught.value.hint == f"available: {', '.join(rule.id for rule in many[:10])} and 3 more"
 
 
 def test_one_good_pattern_does_not_hide_a_bad_one():

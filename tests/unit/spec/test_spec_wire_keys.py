@@ -16,8 +16,8 @@ def matrix(agent, entry):
     ("entry", "key", "hint"),
     [
         ("llm_faults: [{mode: timeout, match: {promt: '*x*'}}]", "promt", "did you mean prompt?"),
-        ("llm_faults: [{mode: timeout, match: {temperature: 1}}]", "temperature", "available:  model, prompt"),
-        ("http_faults: [{mode: tls_error, match: {path: /a}}]", "path", "available:  method, url, host, port"),
+        ("llm_faults: [{mode: timeout, match: {temperature: 1}}]", "temperature", "there are: model, prompt"),
+        ("http_faults: [{mode: tls_error, match: {path: /a}}]", "path", "there are: method, url, host, port"),
         ("http_faults: [{mode: dns_failure, match_url: 'https://a/*', match: {hst: a}}]", "hst", "did you mean host?"),
     ],
 )

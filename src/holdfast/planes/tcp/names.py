@@ -51,7 +51,7 @@ class NamePlane(ConnectionListener):
 
     async def serve(self, client: ConnectionEnd) -> None:
         waiting = bytearray()
-        with suppress(OSError):  # the client left
+        with suppress(OSError):  # the client disconnected
             while data := await client.read():
                 waiting += data
                 # Each message begins with its size. A client may send several without waiting, or one in pieces.
