@@ -67,7 +67,7 @@ class Planes:
     @property
     def broken(self) -> list[str]:
         """What is held to be a bug of ours."""
-        return [trouble for trouble in self.context.troubles if "a plane broke" in trouble]
+        return [trouble for trouble in self.context.troubles if "a plane failed" in trouble]
 
     @property
     def answers(self) -> bool:

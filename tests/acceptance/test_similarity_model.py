@@ -85,4 +85,4 @@ def test_a_reply_that_is_no_rating_is_an_error(tmp_path: Path) -> None:
     with judging(lambda got: "They are the same!") as server:
         result = Project(tmp_path, compared(server.url, "similarity", expected="x"), SAYS.format("x")).run()
     assert result.code == 3
-    assert "asked twice" in result.trial["reason"]
+    assert "called twice" in result.trial["reason"]

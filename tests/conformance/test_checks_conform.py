@@ -283,9 +283,9 @@ OF_CALLS = [check for check in CHECKS if check.values[0].traits.reads == "trace"
 def test_check_of_calls_is_pure_on_any_trace_and_raises_only_what_is_ours_to_say(check, trace):
     turn = Turn(asked="?", ending="crashed")
     shown = Exhibit("", turn, Observation("t", (turn,), trace=tuple(sorted(trace, key=lambda e: e.ts))))
-    said = "not known"
+    said = "unknown"
     try:
         holds(check, shown)
     except HarnessError as unknown:
         said = str(unknown)
-    assert "not known" in said or "too long" in said
+    assert "unknown" in said or "too long" in said

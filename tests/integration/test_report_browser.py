@@ -259,7 +259,7 @@ def test_heads_stay_while_a_large_matrix_scrolls(show: Callable[..., Any], runs:
 def test_without_scripts_the_page_still_says_what_failed(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample(), ready=False, java_script_enabled=False)
     shown = page.inner_text("main")
-    for wanted in ("FAIL", "2 critical cells failed", "60.00", "max-latency in search-tool-down", "need scripts"):
+    for wanted in ("FAIL", "2 critical cells failed", "60.00", "max-latency in search-tool-down", "need JavaScript"):
         assert wanted in shown
     page.click(".cause:has-text('max-latency') > summary")
     assert " 30000 ms" in page.inner_text(".cause:has-text('max-latency')")

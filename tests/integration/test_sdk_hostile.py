@@ -20,7 +20,7 @@ from holdfast.model.scenario import Injection, Schedule
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 QUESTION = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
-NOBODY = "no trial is under way"
+NOBODY = "no trial is running"
 
 
 def test_a_wrong_token_finds_nothing_and_is_in_no_trace(place: Place) -> None:

@@ -30,7 +30,7 @@ class Classes:
             self.held_with[number] |= classes
 
     def join(self, number: int, key: Hashable) -> None:
-        """Puts the point into a class with those of the same key."""
+        """Put the point into a class with those of the same key."""
         # One member stands for all: a pair that held with one is crossed off for every other member as well. With
         # eight modes of which the agent distinguishes three, that leaves a seventh of the pairs of two sites.
         joined = self._by_key.get(key, 0) | 1 << number
@@ -75,7 +75,7 @@ class FailingSets:
                 self._larger.append(classes)
 
     def find_conflicting(self, plan: Plan) -> int:
-        """Returns the points that fail by themselves, or with a point of the plan."""
+        """Return the points that fail by themselves, or with a point of the plan."""
         failing = self.alone
         for number in list_bits(plan):
             failing |= self.together.get(number, 0)

@@ -31,7 +31,7 @@ class Closed:
             self.apart[other] = self.apart.get(other, 0) | 1 << one
 
     def find_open(self) -> int:
-        """Returns the points that neither held nor failed, and that a trial may still decide."""
+        """Return the points that neither held nor failed, and that a trial may still decide."""
         closed = self.failing.alone | self._trials.held[0] | self.never_met | self.never_judged
         return (1 << len(self._trials.points)) - 1 & ~closed
 
@@ -43,7 +43,7 @@ class Closed:
         return "infeasible" if self.never_met >> number & 1 else "open"
 
     def coverage(self) -> Coverage:
-        """Returns how many points and pairs are in each state."""
+        """Return how many points and pairs are in each state."""
         trials = self._trials
         everything = (1 << len(trials.points)) - 1
         failed, held = self.failing.alone, trials.held[0] & ~self.failing.alone

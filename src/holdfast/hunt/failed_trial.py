@@ -24,7 +24,7 @@ _CALLS = ("tool", "mcp", "llm", "http")
 
 
 def list_forms(trial: Trial, ledger: Sequence[FaultMet], first_params: dict[str, Any]) -> tuple[FailedTrial, ...]:
-    """Returns the forms of the trial: with fewer turns, without its mutation, with the first params, and as it was.
+    """Return the forms of the trial: with fewer turns, without its mutation, with the first params, and as it was.
 
     In all but the last, faults strike exactly the calls at which they were met.
     """
@@ -40,7 +40,7 @@ def list_forms(trial: Trial, ledger: Sequence[FaultMet], first_params: dict[str,
 
 
 def _list_simpler_tasks(task: Task) -> Iterator[Task]:
-    """Yields the golden prompt behind a mutation: each single turn, each two turns in a row, and so on."""
+    """Yield the golden prompt behind a mutation: each single turn, each two turns in a row, and so on."""
     if task.recording is not UNSET or task.context is not UNSET:
         return
     plain = task.plain
@@ -51,7 +51,7 @@ def _list_simpler_tasks(task: Task) -> Iterator[Task]:
 
 
 def _place_faults(scenario: Scenario, ledger: Sequence[FaultMet]) -> Iterator[Injection]:
-    """Yields the faults that were met, at the calls at which they were.
+    """Yield the faults that were met, at the calls at which they were.
 
     Random draws belong to a replica and a prompt, so a fault with a probability would strike other calls in the next
     trial. It becomes one fault for each call.
@@ -81,7 +81,7 @@ def _is_named(injection: Injection) -> bool:
 
 
 def _name_target(injection: Injection, met: Iterable[FaultMet], plan: Schedule) -> Injection:
-    """Returns the fault with the name of the only tool that it struck, instead of a pattern."""
+    """Return the fault with the name of the only tool that it struck, instead of a pattern."""
     targets = {one.target for one in met}
     if len(targets) > 1 or not _is_named(injection) or plan.every:
         return replace(injection, schedule=plan)
@@ -91,5 +91,5 @@ def _name_target(injection: Injection, met: Iterable[FaultMet], plan: Schedule) 
 
 
 def _count_from_start(plan: Schedule) -> Schedule:
-    """Returns the schedule as a hunt writes it: a fault without a first call strikes from the first one on."""
+    """Return the schedule as a hunt writes it: a fault without a first call strikes from the first one on."""
     return plan if plan.on_call or plan.after_event else replace(plan, after_calls=plan.after_calls or 0)

@@ -140,7 +140,7 @@ class TriedFaults:
         self._silent += [(one, 1) for index, one in enumerate(scenario.injections) if index not in fired]
 
     def state(self, site: CallSite, mode: str) -> SiteMode:
-        """Returns the known state of a mode at a site."""
+        """Return the known state of a mode at a site."""
         key = site, mode
         if key in self._failed:
             return SiteMode("failed", self._failed[key])
@@ -158,7 +158,7 @@ class TriedFaults:
 
 
 def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, str, int], CallSite]) -> CallSite | None:
-    """Returns where a fault of the ledger acted."""
+    """Return where a fault of the ledger acted."""
     if fault.plane in ("world", "service"):
         if fault.index >= len(scenario.injections):  # the run's spec can no longer be read
             return None
@@ -170,7 +170,7 @@ def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, s
 
 
 def _write(injection: Injection) -> int:
-    """Returns the write that a fault of the world comes after."""
+    """Return the write that a fault of the world comes after."""
     return int((injection.settings.get("after_event") or {}).get("write", ANY_TIME))
 
 
@@ -195,7 +195,7 @@ def _can_fire_at(injection: Injection, site: CallSite) -> bool:
 
 
 def build_fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
-    """Builds the map from the calm trials of a hunt and the faults that stored trials tried."""
+    """Build the map from the calm trials of a hunt and the faults that stored trials tried."""
     ladders: dict[CallSite, dict[str, None]] = {}
     for hunt in planner.hunts:
         for number, site in enumerate(hunt.points.sites):

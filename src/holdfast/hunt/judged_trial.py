@@ -12,7 +12,7 @@ from holdfast.model.verdict import Verdict
 
 
 def build_judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> JudgedTrial:
-    """Returns the facts about the trial that a planner may use."""
+    """Return the facts about the trial that a planner may use."""
     codes = tuple([VerdictCode(one.invariant, one.outcome, one.code, one.key) for one in verdicts])
     made = [events[0] for events, _ in number_logical_calls(observation.trace)]
     sites = list_trial_sites(observation)

@@ -58,7 +58,7 @@ class Lineage(Struct, frozen=True):
 
 
 def trace_lineage(observation: Observation) -> Lineage:
-    """Finds which replies feed later calls, files, rows and the answer, and when each site was reached."""
+    """Find which replies feed later calls, files, rows and the answer, and when each site was reached."""
     texts = _Texts()
     steps = sorted(_list_steps(observation, texts), key=lambda one: one.at)
     first = {step.site: -number for number, step in enumerate(reversed(steps))}
@@ -71,7 +71,7 @@ def trace_lineage(observation: Observation) -> Lineage:
 
 
 def _find_feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts) -> Iterator[DataFlow]:
-    """Yields each flow from a reply to a later call, file, row or the answer.
+    """Yield each flow from a reply to a later call, file, row or the answer.
 
     A value counts for the first reply that brought it. What the agent was asked, or had sent before that reply came,
     it did not learn from the reply.
@@ -120,7 +120,7 @@ def _list_steps(observation: Observation, texts: _Texts) -> Iterator[_Step]:
 
 
 def _collect_arguments(event: TraceEvent) -> str:
-    """Returns the arguments of a call; for an HTTP call also what its URL says after the host."""
+    """Return the arguments of a call; for an HTTP call also what its URL says after the host."""
     if event.event_type != "http_call":
         return event.input
     url = event.tool.partition(" ")[2].partition("://")[2].partition("/")[2]
@@ -128,7 +128,7 @@ def _collect_arguments(event: TraceEvent) -> str:
 
 
 def _collect_new_content(event: AuditEvent, texts: _Texts) -> frozenset[str]:
-    """Returns the content that a change added to a file."""
+    """Return the content that a change added to a file."""
     if event.type != "file_write" or event.texts is None or not event.texts.after:
         return frozenset()
     return texts.values(event.texts.after) - texts.values(event.texts.before or "")

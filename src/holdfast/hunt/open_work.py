@@ -121,7 +121,7 @@ class OpenWork:
         yield from (plan for plan in dict.fromkeys(untried) if plan not in self.trials.of_plan)
 
     def _list_open(self, *, guessing: bool = False) -> int:
-        """Lists what is open, except what a shrink is looking at; the open points."""
+        """List what is open, except what a shrink is looking at; the open points."""
         trials, level = self.trials, self._level
         usable = (1 << len(trials.points)) - 1 & ~self._closed.failing.alone
         usable &= ~self._closed.never_met & ~self._closed.never_judged & ~self._left_out
@@ -200,7 +200,7 @@ class OpenWork:
         return (pairs + (self.open >> number & 1)) * self.trials.points[number].weight
 
     def _build_best_plan(self) -> tuple[Plan, float]:
-        """Returns a plan by coordinate ascent: each site in turn takes the point that is worth most next to the
+        """Return a plan by coordinate ascent: each site in turn takes the point that is worth most next to the
         others.
         """
         # The best plan of all would need a look at every combination, 9^6 at six sites of eight modes. Improving one
@@ -227,7 +227,7 @@ class OpenWork:
         return plan, total
 
     def _choose_best_at(self, site: int, numbers: list[int], chosen: dict[int, int]) -> tuple[int, float]:
-        """Returns the point of the site that adds most to the others, or -1; and the expected coverage of the plan with
+        """Return the point of the site that adds most to the others, or -1; and the expected coverage of the plan with
         it.
         """
         pairs, near, similar = self.pairs, self.trials.near, self.trials.similar.held_with
@@ -263,7 +263,7 @@ class OpenWork:
         return best, value + alive * most
 
     def _estimate_gain(self, number: int, before: int) -> float:
-        """Estimates the coverage gained by meeting the point after those before it."""
+        """Estimate the coverage gained by meeting the point after those before it."""
         pairs = self.pairs[number] & before
         if not pairs:
             return (self.open >> number & 1) * FIRST_MEETING * self.trials.points[number].weight

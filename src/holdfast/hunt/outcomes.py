@@ -125,7 +125,7 @@ class Coverage(Struct, frozen=True):
 
 
 def list_bits(mask: int) -> Iterator[int]:
-    """Yields the numbers of the bits that are set, lowest first."""
+    """Yield the numbers of the bits that are set, lowest first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

@@ -76,7 +76,7 @@ class TaskHunt:
         """The causes of earlier hunts, with their names."""
 
     def find_runs(self, plan: Plan) -> list[PlanOutcome]:
-        """Returns the outcomes of the trials of exactly this plan."""
+        """Return the outcomes of the trials of exactly this plan."""
         return [one.outcome for one in self.tried if one.outcome.plan == plan]
 
 
@@ -172,7 +172,7 @@ class HuntPlanner:
         return list(groups.values())
 
     def choose_calm_trials(self) -> list[tuple[str, JudgedTrial]]:
-        """Returns what was asked, with the calm trial that made the most calls."""
+        """Return what was asked, with the calm trial that made the most calls."""
         groups = self._group_calm()
         return [(format_question(one.task, one.params), max(one.trials, key=_count_calls)) for one in groups]
 
@@ -223,7 +223,7 @@ class HuntPlanner:
         self.hunts.append(hunt)
 
     def _merge_sites(self, trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
-        """Yields the call sites of calm trials, in the order of the trial with the most; then those of others."""
+        """Yield the call sites of calm trials, in the order of the trial with the most; then those of others."""
         longest = max(trials, key=_count_calls, default=None)
         if longest is None:
             return
@@ -260,7 +260,7 @@ class HuntPlanner:
         return ()
 
     def _ask_calm_first(self, hunt: TaskHunt) -> list[Plan]:
-        """Returns the next trials of a shrink: none if the rule fails without any fault."""
+        """Return the next trials of a shrink: none if the rule fails without any fault."""
         if not hunt.search.trials.of_plan.get(0):
             return [0]
         return [] if self.fails_in_calm(hunt) else hunt.plans
@@ -270,7 +270,7 @@ class HuntPlanner:
         return hunt.search.trials.has_failed(0, self._goal)
 
     def _list_known_plans(self, hunt: TaskHunt) -> list[Plan]:
-        """Returns the known causes that need more trials: one that failed once may be flaky if the agent is."""
+        """Return the known causes that need more trials: one that failed once may be flaky if the agent is."""
         plans = []
         for plan in hunt.known:
             runs = hunt.find_runs(plan)
@@ -313,7 +313,7 @@ class HuntPlanner:
         return [one for _, one in joined]
 
     def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
-        """Adds sites that only a fault brings about: retries and fallbacks."""
+        """Add sites that only a fault brings about: retries and fallbacks."""
         if self.options.shrink or self.options.only_known:
             return
         for call in one.calls:

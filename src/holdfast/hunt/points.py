@@ -83,11 +83,11 @@ class Points:
         self._by_content: dict[bytes, int] = {}
 
     def number(self, call: CallSite) -> int | None:
-        """Returns the number of a site; None if it is not known."""
+        """Return the number of a site; None if it is not known."""
         return self._numbers.get((call.plane, call.target, call.ordinal))
 
     def add(self, site: HuntSite) -> list[Point]:
-        """Adds a site, and those points of its plane's ladder that it does not have yet."""
+        """Add a site, and those points of its plane's ladder that it does not have yet."""
         if site.call in self._complete:
             return []
         self._complete.add(site.call)
@@ -101,7 +101,7 @@ class Points:
         return [self._add(site, injection, how, number) for injection, how in ladder]
 
     def build_plan(self, scenario: Scenario, *, with_shorter: bool = False) -> tuple[Plan, list[Point]]:
-        """Returns the plan of a scenario's faults, and the points that were added for it.
+        """Return the plan of a scenario's faults, and the points that were added for it.
 
         `with_shorter` adds the forms of each fault that strike fewer calls, or an earlier one.
         """
@@ -116,7 +116,7 @@ class Points:
         return plan, added
 
     def _add_fault(self, form: Injection, injection: Injection) -> Point:
-        """Adds a form of a fault at the site of the fault itself."""
+        """Add a form of a fault at the site of the fault itself."""
         plane = "http" if injection.match_url else injection.plane
         at = CallSite(plane, injection.match_url or injection.target, _format_ordinal(injection))
         number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
@@ -129,7 +129,7 @@ class Points:
         return self._add(self.sites[number], form, how, number)
 
     def build_scenario(self, plan: Plan) -> Scenario:
-        """Returns the scenario in which the plan is run: one fault for each point, in the order of their numbers."""
+        """Return the scenario in which the plan is run: one fault for each point, in the order of their numbers."""
         if not plan:
             return CALM_AGAIN
         injections = tuple(self.all[number].injection for number in list_bits(plan))
@@ -199,7 +199,7 @@ class Points:
 
 
 def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
-    """Returns a fault at a call site: at that call alone, or from it on."""
+    """Return a fault at a call site: at that call alone, or from it on."""
     if plane == "world":
         return Injection(plane, "*", mode, {**how.settings, "after_event": {"write": call.ordinal}})
     schedule = Schedule(after_calls=call.ordinal - 1) if how.lasting else Schedule(on_call=call.ordinal)
@@ -212,26 +212,26 @@ def place_fault(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Inject
 
 
 def list_boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
-    """Yields the sites *after write k* of a trial."""
+    """Yield the sites *after write k* of a trial."""
     return (CallSite(BOUNDARY, "*", k) for k in range(1, min(trial.boundaries, MOST_BOUNDARIES) + 1))
 
 
 @cache
 def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
-    """Returns the modes of a family that hunts use, from weak to strong."""
+    """Return the modes of a family that hunts use, from weak to strong."""
     modes = plugins.list_names(f"faults.{plane}")
     found = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
     return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
 
 
 def list_sweep_modes() -> list[str]:
-    """Returns the modes that a sweep of writes can use."""
+    """Return the modes that a sweep of writes can use."""
     families = {family for families in _FAMILIES.values() for family in families}
     return sorted({mode for family in families for mode, how in ladder(family) if how.writes})
 
 
 def build_full_scenario() -> Scenario:
-    """Returns a scenario with every fault that a hunt may invent: each site must be opened for all of them."""
+    """Return a scenario with every fault that a hunt may invent: each site must be opened for all of them."""
     planes = {plane: families for plane, families in _FAMILIES.items() if plane not in (*SERVICE_PLANES, BOUNDARY)}
     faults = [
         place_fault(CallSite(plane, "*", 1), family, mode, how)
@@ -253,7 +253,7 @@ def format_site(plane: str, target: str, ordinal: int) -> str:
 
 
 def describe_fault(injection: Injection) -> dict[str, Any]:
-    """Returns a fault in the form that a hunt's JSON uses."""
+    """Return a fault in the form that a hunt's JSON uses."""
     schedule = to_builtins(injection.schedule)
     target = injection.match_url or injection.target
     on_call = {"on_call": _format_ordinal(injection)}
@@ -271,7 +271,7 @@ def _encode_content(injection: Injection) -> bytes:
 
 
 def _list_shorter(injection: Injection) -> list[Injection]:
-    """Returns the fault with fewer `times`, from one up, or at earlier calls, from the first on."""
+    """Return the fault with fewer `times`, from one up, or at earlier calls, from the first on."""
     plan = injection.schedule
     if plan.on_call is not None:
         earlier = range(max(1, plan.on_call - MOST_SHORTER), plan.on_call)

@@ -59,7 +59,7 @@ class HuntedCause(Struct, frozen=True):
     """The failed trial that was reduced, if it asks what the spec does not: no other hunt can try the cause."""
 
     def write_command(self, spec: str) -> str:
-        """Returns the command that reproduces it."""
+        """Return the command that reproduces it."""
         if self.shrunk_trial:
             return f"holdfast shrink {self.shrunk_trial}"
         return f"holdfast hunt {quote(spec)} --cause {self.id}"
@@ -139,7 +139,7 @@ class HuntResult(Struct, frozen=True):
 
 
 def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
-    """Builds the result of the trials so far."""
+    """Build the result of the trials so far."""
     hunts = planner.hunts
     causes = _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, collect_causes(planner, h))))
     if planner.options.shrink:
@@ -175,7 +175,7 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
 
 
 def collect_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
-    """Returns the causes that the search found; if only known causes were tried, those that failed again."""
+    """Return the causes that the search found; if only known causes were tried, those that failed again."""
     if not planner.options.only_known:
         return _keep_weakest(hunt)
     return [one for one in _count_known_failures(hunt) if _fails_again(planner, one)]
@@ -189,7 +189,7 @@ def _collect_flaky(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]
 
 
 def _count_known_failures(hunt: TaskHunt) -> Iterator[FaultCause]:
-    """Yields each known cause with how often it broke each rule, and how often calm trials did."""
+    """Yield each known cause with how often it broke each rule, and how often calm trials did."""
     calm = hunt.find_runs(0)
     for plan in hunt.known:
         runs = [one for one in hunt.find_runs(plan) if not plan & ~one.met]
@@ -211,20 +211,20 @@ def _find_untried(planner: HuntPlanner, settled: Set[str]) -> list[str]:
 
 
 def _find_tried(planner: HuntPlanner) -> set[str]:
-    """Returns the known causes that were tried with every prompt that they are to be tried with."""
+    """Return the known causes that were tried with every prompt that they are to be tried with."""
     runs = [(name, bool(hunt.find_runs(plan))) for hunt in planner.hunts for plan, name in hunt.known.items()]
     return {name for name, _ in runs} - {name for name, tried in runs if not tried}
 
 
 def _find_retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
-    """Returns the orphans that every prompt of the spec met and none failed by: an unmet fault proves nothing."""
+    """Return the orphans that every prompt of the spec met and none failed by: an unmet fault proves nothing."""
     tried = _find_tried(planner)
     open_names = {name for hunt in planner.hunts for plan, name in hunt.known.items() if plan not in hunt.search.fixed}
     return [one for one in planner.options.orphans if one in tried and one not in open_names and one not in failing]
 
 
 def _keep_weakest(hunt: TaskHunt) -> list[FaultCause]:
-    """Returns the causes without stronger forms of others: one bug may fail under an error and under a timeout of a
+    """Return the causes without stronger forms of others: one bug may fail under an error and under a timeout of a
     call.
     """
     points, weakest = hunt.search.points, list[FaultCause]()
@@ -258,17 +258,17 @@ def _find_not_met(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
 
 
 def collect_rules(failures: Iterable[Failure]) -> set[str]:
-    """Returns the rules of some failures."""
+    """Return the rules of some failures."""
     return {failure.rule for failure in failures}
 
 
 def write_scenario(scenario: Scenario) -> dict[str, Any]:
-    """Returns a scenario as it is written in a chaos_matrix."""
+    """Return a scenario as it is written in a chaos_matrix."""
     return {"name": scenario.name, **write_faults(scenario.injections)}
 
 
 def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause]:
-    """Yields one cause for each set of faults, however many rules it breaks."""
+    """Yield one cause for each set of faults, however many rules it breaks."""
     by_points: dict[Plan, list[FaultCause]] = {}
     for cause in found:
         by_points.setdefault(cause.points, []).append(cause)
@@ -302,7 +302,7 @@ def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[Hunte
 
 
 def merge_causes(causes: Iterable[HuntedCause]) -> Iterable[HuntedCause]:
-    """Returns one cause for each set of faults, however many prompts it breaks rules with."""
+    """Return one cause for each set of faults, however many prompts it breaks rules with."""
     by_id: dict[str, HuntedCause] = {}
     for one in causes:
         first = by_id.get(one.id)
@@ -322,7 +322,7 @@ def _join_causes(first: HuntedCause, other: HuntedCause) -> HuntedCause:
 
 
 def _find_example(hunt: TaskHunt, points: Plan, failure: Failure) -> Tried | None:
-    """Returns a trial that shows the cause: of these faults alone, if there is one."""
+    """Return a trial that shows the cause: of these faults alone, if there is one."""
     failed = [one for one in hunt.tried if failure in one.outcome.failures and not points & ~one.outcome.met]
     return min(failed, key=lambda one: one.outcome.plan.bit_count(), default=None)
 
@@ -332,7 +332,7 @@ def _describe_faults(hunt: TaskHunt, plan: Plan) -> tuple[dict[str, Any], ...]:
 
 
 def _sort_causes(spec: Spec, causes: Iterable[HuntedCause]) -> list[HuntedCause]:
-    """Sorts the causes: the worst broken rule first, then the fewest faults."""
+    """Sort the causes: the worst broken rule first, then the fewest faults."""
     severity = {rule.id: SEVERITIES.index("critical" if rule.critical else rule.severity) for rule in spec.invariants}
     return sorted(causes, key=lambda one: (min(severity.get(rule, 9) for rule in one.rules), len(one.faults)))
 

@@ -112,19 +112,19 @@ class Search:
         }
 
     def get_point_state(self, number: int) -> PointState:
-        """Returns whether the point held, failed, cannot be met, or is open."""
+        """Return whether the point held, failed, cannot be met, or is open."""
         return Closed(self.trials, self._shrinks.failing).get_point_state(number)
 
     def count_coverage(self) -> Coverage:
-        """Counts the states of all points, and of all pairs of points at different sites."""
+        """Count the states of all points, and of all pairs of points at different sites."""
         return Closed(self.trials, self._shrinks.failing).coverage()
 
     def add_points(self, points: Sequence[Point]) -> None:
-        """Adds points at sites that were first reached under a fault; they are numbered after the others."""
+        """Add points at sites that were first reached under a fault; they are numbered after the others."""
         self.trials.add_points(points)
 
     def next(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
-        """Takes the outcomes of the last round, in any order, and returns the next round; an empty one ends the hunt.
+        """Take the outcomes of the last round, in any order, and return the next round; an empty one ends the hunt.
 
         A plan that occurs twice is to be run twice. Plan 0 is a calm trial.
         """
@@ -202,12 +202,12 @@ class Search:
 
 
 def count_runs_for_fixed(noisy: bool) -> int:
-    """Returns how often a known cause must be met without a failure before it counts as fixed."""
+    """Return how often a known cause must be met without a failure before it counts as fixed."""
     return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
 
 
 def _build_comparison_key(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
-    """Returns the part of an outcome that a deterministic agent repeats exactly."""
+    """Return the part of an outcome that a deterministic agent repeats exactly."""
     return outcome.met, outcome.failures
 
 
@@ -222,5 +222,5 @@ class Shrink:
         return self.search.causes
 
     def next(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
-        """Takes the outcomes of the last round and returns the next one, empty when the plan is as small as it gets."""
+        """Take the outcomes of the last round and return the next one, empty when the plan is as small as it gets."""
         return self.search.next(outcomes)

@@ -39,7 +39,7 @@ class ShrinkStep(Struct, frozen=True):
 
 
 def plan_next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep:
-    """Removes faults from a plan until each that is left is necessary."""
+    """Remove faults from a plan until each that is left is necessary."""
     points = _find_smallest_failing(trials, points, failure)
     if trials.noisy and not trials.has_failed(points, failure):
         # One failure may be chance: the plan must fail again before it passes twice.
@@ -57,12 +57,12 @@ def plan_next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep
 
 
 def list_smaller(points: Plan) -> list[Plan]:
-    """Returns the plans with one fault less; a single fault has none."""
+    """Return the plans with one fault less; a single fault has none."""
     return [rest for number in list_bits(points) if (rest := points & ~(1 << number))]
 
 
 def _find_smallest_failing(trials: Trials, points: Plan, failure: Failure) -> Plan:
-    """Returns the smallest part of the plan that failed. Only points that were met count."""
+    """Return the smallest part of the plan that failed. Only points that were met count."""
     if trials.noisy:
         parts = [plan for plan in trials.of_plan if plan and not plan & ~points and trials.has_failed(plan, failure)]
     else:
@@ -88,7 +88,7 @@ def _prove(trials: Trials, points: Plan, rests: list[Plan], failure: Failure) ->
 
 
 def _list_suspects(trials: Trials, numbers: list[int], failure: Failure) -> dict[Plan, float]:
-    """Returns the single faults and pairs that may be the cause, and how likely each is."""
+    """Return the single faults and pairs that may be the cause, and how likely each is."""
     singles = [1 << number for number in numbers]
     small = singles + ([one | other for one, other in combinations(singles, 2)] if len(numbers) > 2 else [])
     failed = [one.met for one in trials.outcomes if failure in one.failures]
@@ -111,7 +111,7 @@ def _has_similar_held(trials: Trials, plan: Plan) -> bool:
 
 
 def _choose_half(trials: Trials, numbers: list[int], suspects: dict[Plan, float], failure: Failure) -> Plan:
-    """Returns the part of a plan that contains the cause with a chance closest to one half.
+    """Return the part of a plan that contains the cause with a chance closest to one half.
 
     Each such trial halves the suspects. Removing one fault at a time would take a trial per fault.
     """
@@ -144,7 +144,7 @@ def _is_settled(trials: Trials, part: Plan, failure: Failure) -> bool:
 
 
 def weaken(trials: Trials, points: Plan, failure: Failure, causes: Iterable[Plan]) -> ShrinkStep:
-    """Replaces each fault by the weakest of its site that still fails; by bisection, because a ladder is in order."""
+    """Replace each fault by the weakest of its site that still fails; by bisection, because a ladder is in order."""
     changed = True
     while changed:
         changed = False
@@ -171,7 +171,7 @@ def weaken(trials: Trials, points: Plan, failure: Failure, causes: Iterable[Plan
 
 
 def _find_unproven_part(trials: Trials, plan: Plan, failure: Failure) -> list[Plan]:
-    """Returns a plan with one fault less that was not seen to pass; with noise the final test decides instead."""
+    """Return a plan with one fault less that was not seen to pass; with noise the final test decides instead."""
     return [] if trials.noisy else [p for p in list_smaller(plan) if not trials.has_passed(p, failure)][:1]
 
 

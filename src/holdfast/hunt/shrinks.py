@@ -81,7 +81,7 @@ class Shrinks:
         return [(plan, failure) for failure, plan in smallest.items()]
 
     def find_significant(self) -> list[Shrinking]:
-        """Returns the causes; with noise, those that fail significantly more often than calm."""
+        """Return the causes; with noise, those that fail significantly more often than calm."""
         if not self.trials.noisy:
             return self.reported
         accepted = apply_holm([self._compute_ratio(one) for one in self.reported], self._tests)
@@ -95,7 +95,7 @@ class Shrinks:
         return FaultCause(points, failure, *self.trials.count(points, failure), *self.trials.count(0, failure))
 
     def count_runs_anywhere(self, points: Plan, failure: Failure) -> FaultCause:
-        """Counts the runs of the plan; if the plan itself never failed, counts all trials that met it."""
+        """Count the runs of the plan; if the plan itself never failed, count all trials that met it."""
         found = self.count_runs(points, failure)
         met = [failure in one.failures for one in self.trials.outcomes if not points & ~one.met]
         return found if found.failed else replace(found, failed=sum(met), runs=len(met))
@@ -128,7 +128,7 @@ class Shrinks:
                 self.under_way.append(Shrinking(met, failure, plans={first: None}))
 
     def advance(self, *, deferred: bool = False) -> list[Plan]:
-        """Returns the trials that the shrinks need next, without those that only look for weaker faults."""
+        """Return the trials that the shrinks need next, without those that only look for weaker faults."""
         plans: list[Plan] = []
         while not plans:
             self._start_shrinks(deferred)
@@ -140,7 +140,7 @@ class Shrinks:
         return plans if self.trials.noisy else list(dict.fromkeys(plans))
 
     def advance_weakening(self) -> list[Plan]:
-        """Returns the next trial that looks for a weaker form of a known cause."""
+        """Return the next trial that looks for a weaker form of a known cause."""
         for one in list(self.under_way):
             if plans := self._advance(one):
                 return plans
@@ -175,7 +175,7 @@ class Shrinks:
         return self._test(one)
 
     def _finish(self, one: Shrinking, step: ShrinkStep) -> list[Plan]:
-        """Returns the trials that follow the last step of dropping, weakening or testing."""
+        """Return the trials that follow the last step of dropping, weakening or testing."""
         if step.result == "flaky":
             self.under_way.remove(one)
             if not one.cause:
@@ -245,7 +245,7 @@ class Shrinks:
 
 
 def compute_likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failure: Failure) -> float:
-    """Returns how much better these runs fit a plan that fails half of the time than one that fails as often as
+    """Return how much better these runs fit a plan that fails half of the time than one that fails as often as
     calm.
     """
     calm_failed, calm_runs = trials.count(0, failure)
@@ -258,7 +258,7 @@ def compute_likelihood_ratio(trials: Trials, fresh: Sequence[PlanOutcome], failu
 
 
 def apply_holm(ratios: Sequence[float], tests: int) -> list[bool]:
-    """Returns which of the likelihood ratios are significant, by Holm's correction over all plans that were tested.
+    """Return which of the likelihood ratios are significant, by Holm's correction over all plans that were tested.
 
     The inverse of a likelihood ratio is a p-value that stays valid however often one looks at it.
     """

@@ -16,12 +16,12 @@ MODEL = "*"
 
 
 def list_trial_sites(observation: Observation) -> tuple[CallSite, ...]:
-    """Returns the call sites of a trial: those of services, then the traced calls in the order in which they began."""
+    """Return the call sites of a trial: those of services, then the traced calls in the order in which they began."""
     return (*list_service_sites(observation), *(site for _, site in number_logical_calls(observation.trace)))
 
 
 def list_service_sites(observation: Observation) -> Iterator[CallSite]:
-    """Yields the connections and transactions of services, which are counted and not traced."""
+    """Yield the connections and transactions of services, which are counted and not traced."""
     for counted, times in sorted(observation.calls.items()):
         plane, _, name = counted.partition(":")
         if plane in SERVICE_PLANES:
@@ -29,7 +29,7 @@ def list_service_sites(observation: Observation) -> Iterator[CallSite]:
 
 
 def number_logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEvent], CallSite]]:
-    """Returns the agent's own calls, numbered for each target: the first attempt and the client's retries, and the
+    """Return the agent's own calls, numbered for each target: the first attempt and the client's retries, and the
     site.
 
     Calls that were only declared, or that egress refused, are not among them.
@@ -51,7 +51,7 @@ def number_logical_calls(trace: Iterable[TraceEvent]) -> list[tuple[list[TraceEv
 
 
 def get_fault_target(event: TraceEvent) -> str:
-    """Returns the target at which faults wait for the call: an HTTP call is traced as `METHOD URL`, and its faults wait
+    """Return the target at which faults wait for the call: an HTTP call is traced as `METHOD URL`, and its faults wait
     at the URL.
     """
     if event.event_type == "http_call":

@@ -23,7 +23,7 @@ class Ways:
         """The points of these sites."""
 
     def expect(self, sites: Iterable[int]) -> None:
-        """Registers sites that calm trials do not reach."""
+        """Register sites that calm trials do not reach."""
         for site in sites:
             self.to.setdefault(site, [])
             self.late |= self._at_site[site]
@@ -37,11 +37,11 @@ class Ways:
                 self.to[site] = sorted(smallest, key=lambda way: (way.bit_count(), way))[:MOST_WAYS]
 
     def build_own_plan(self, points: Plan, avoid: int = 0) -> Plan:
-        """Returns the smallest plan that is expected to meet the points: with the faults that lead to their sites."""
+        """Return the smallest plan that is expected to meet the points: with the faults that lead to their sites."""
         return self.complete(points, avoid) or points
 
     def complete(self, plan: Plan, avoid: int = 0) -> Plan:
-        """Returns the plan with the faults that lead to its sites; 0 if no fitting ones do. Those to avoid come
+        """Return the plan with the faults that lead to its sites; 0 if no fitting ones do. Those to avoid come
         last.
         """
         waiting = plan & self.late

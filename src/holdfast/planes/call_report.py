@@ -37,7 +37,7 @@ class CallReport:
 
     def mark_undelivered(
         self,
-        why: str = "the client had left",
+        why: str = "the client had disconnected",
         *,
         parts: Collection[DeliveryPart] = (),
         waits: bool = False,

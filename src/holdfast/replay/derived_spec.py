@@ -165,7 +165,7 @@ class HeldSessions(Struct, frozen=True):
 
 
 def group_by_contract(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
-    """Groups the sessions by contract, the spec's own first; raise UserError for an unknown contract."""
+    """Group the sessions by contract, the spec's own first; raise UserError for an unknown contract."""
     root = Path(spec.path).resolve().parent
     own: list[RecordedSession] = []
     others: dict[Path, list[RecordedSession]] = {}

@@ -37,7 +37,7 @@ VERDICT_SIGNS: Mapping[str, str] = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?
 
 
 def format_running(paint: Paint) -> str:
-    """Replaces the verdict of a run that another process is still writing."""
+    """Replace the verdict of a run that another process is still writing."""
     return f"{paint('RUNNING', 'bold')}   another process is writing it   ·   holdfast view follows it"
 
 

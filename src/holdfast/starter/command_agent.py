@@ -21,7 +21,7 @@ def stock_api(item: str) -> str:
 
 
 def model(messages: list[Message]) -> Message:
-    """Calls the model, with two retries. The environment has its address, as client libraries expect."""
+    """Call the model, with two retries. The environment has its address, as client libraries expect."""
     where = urlsplit(os.environ["OPENAI_BASE_URL"])
     connect = HTTPSConnection if where.scheme == "https" else HTTPConnection
     body = json.dumps({"model": "gpt-4o", "messages": messages, "tools": TOOLS})

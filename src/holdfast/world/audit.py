@@ -161,7 +161,7 @@ def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
             code = event.details["exit_code"]
             return f"{os.path.basename(argv[0])} ended with {code}: no sandbox can be created inside this one; {_NEXT}"
     if _REFUSED.search(printed):
-        return f"the agent could not create its own sandbox inside this one; {_NEXT}"
+        return f"no sandbox can be created inside this one, so the agent's own sandbox failed; {_NEXT}"
     return ""
 
 

@@ -194,7 +194,7 @@ def test_an_agent_that_is_never_ready_is_ended_with_its_last_words(
 def test_a_url_that_answers_500_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_S", 1.0)
     broken = SERVER.replace("self.send_response(200)", "self.send_response(503)")
-    with pytest.raises(AgentUnavailable, match="no answer below 500"):
+    with pytest.raises(AgentUnavailable, match="never answered with a status below 500"):
         using(tmp_path, unused, broken, ready="http://127.0.0.1:{port}/")
 
 

@@ -199,7 +199,9 @@ async def request_vote(
             return advice, parse_vote(advice.text)
         except ValueError as malformed:
             why = str(malformed)
-    raise HarnessError(f"the {role} {advice.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
+    raise HarnessError(
+        f"the {role} {advice.model} was called twice and returned no rating: {why}", code="judge-no-rating"
+    )
 
 
 def is_vote(text: str) -> bool:

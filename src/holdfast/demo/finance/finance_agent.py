@@ -55,7 +55,7 @@ def obeyed(question: str) -> str:
 
 # -- the agents ------------------------------------------------------------------------------------
 def good(question: str) -> str:
-    """Says so when it has no figures, never hands on half an answer, and asks the model in its own words."""
+    """Say so if there are no figures, never pass on half an answer, and ask the model in other words."""
     profile = company_profile("ACME")
     try:
         figures = market_data_api("ACME")

@@ -15,7 +15,7 @@ def send() -> None:
 
 
 def was_sent() -> bool:
-    """Asks the mail service whether it has the mail."""
+    """Ask the mail service whether it has the mail."""
     with urllib.request.urlopen(f"{MAILS}/{MAIL['ref']}", timeout=5) as reply:  # noqa: S310
         return bool(json.load(reply)["state"] == "sent")
 
@@ -30,7 +30,7 @@ def good() -> None:
 
 
 def careless() -> None:
-    """Takes a lost answer for a lost mail."""
+    """Take a lost answer for a lost mail."""
     try:
         send()
     except OSError:

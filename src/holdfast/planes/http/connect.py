@@ -126,7 +126,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
         trace = self._trace
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         trace.trouble = "certificate_refused"
-        trace.output = f"the client left during the TLS handshake{why}"
+        trace.output = f"the client disconnected during the TLS handshake{why}"
         rejected = (
             f"a client rejected Holdfast's certificate for {self._origin.host}{why}: its requests were not observed. "
             f"Make it trust the file that these variables name: {', '.join(TRUST_VARIABLES)}"
@@ -152,7 +152,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
 async def _break_handshake(tunnel: Tunnel) -> None:
     """Answer the TLS hello with a fatal alert; raise ConnectionResetError if the client leaves first."""
     if not await tunnel.read():
-        raise ConnectionResetError("the client had left")
+        raise ConnectionResetError("the client had disconnected")
     await tunnel.write(_ALERT)
     tunnel.close()
 

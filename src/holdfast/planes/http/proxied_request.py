@@ -181,7 +181,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         if self._rules.is_declared(self._want.url):  # if nothing answers there, the agent is not to blame
             self._trace.start_wait()
         incoming = await self._rules.connector.send_request(self._want, headers, self._body)
-        if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client left
+        if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client disconnected
             self._trace.since = None
             self.context.sink.mark_answered(str(self._want.origin))
         return incoming

@@ -81,7 +81,7 @@ class CommandRecorder:
         wire.send(self._orders, wire.FREEZE, ticket)
 
     def watch(self, ticket: int, number: int, order: int, upper: str) -> None:
-        """Start watching a file fault and completes this order; `order` is a descriptor of its description."""
+        """Start watching a file fault and complete this order; `order` is a descriptor of its description."""
         wire.send(self._orders, wire.WATCH, ticket, number, text=os.fsencode(upper), fds=[order])
 
 

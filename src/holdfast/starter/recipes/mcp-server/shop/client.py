@@ -25,7 +25,7 @@ async def main(config: str, calls: str) -> int:
 
 
 async def make(server: StdioServerParameters, waiting: list) -> None:
-    """Makes the calls that wait, in one session, and takes those off the list that got a result."""
+    """Make the calls that wait, in one session, and take those off the list that got a result."""
     async with Client(server) as client:
         while waiting:
             tool, arguments = waiting[0]
