@@ -117,7 +117,7 @@ def test_an_attack_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Overflow, "rewrite", lambda self, text, ctx: 1 / 0)
     seen = seen_of(site_of(says("ok"), fault("input", "overflow", plane="context")))
-    assert seen.error.startswith("fault overflow broke")
+    assert seen.error.startswith("fault overflow failed")
 
 
 # -- simulate ----------------------------------------------------------------------------------------

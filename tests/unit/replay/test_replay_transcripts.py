@@ -229,7 +229,7 @@ def test_a_sample_without_input_is_left_out_by_name(tmp_path: Path) -> None:
     ("head", "said"),
     [
         ({**HEAD, "version": 3}, "a log of format 3, and 2 is the latest that is known"),
-        ({"version": 2}, "its format is none that is known"),
+        ({"version": 2}, "its format is unknown"),
         ([], "not a JSON object"),
     ],
 )

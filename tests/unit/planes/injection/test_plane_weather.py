@@ -329,9 +329,9 @@ async def gives_text(call: Call, forward: Any, ctx: Any) -> Any:
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (raising(KeyError("x")), "fault own broke: KeyError: 'x'"),
-        (raising(StopAsyncIteration()), "fault own broke: StopAsyncIteration"),
-        (gives_text, "fault own broke: it gave str, not a Reply"),
+        (raising(KeyError("x")), "fault own failed: KeyError: 'x'"),
+        (raising(StopAsyncIteration()), "fault own failed: StopAsyncIteration"),
+        (gives_text, "fault own failed: it returned str, not a Reply"),
     ],
 )
 def test_a_plug_in_that_breaks_is_a_harness_error(own: Any, act: Any, why: str) -> None:

@@ -106,7 +106,7 @@ def test_what_no_local_server_can_be_is_looked_for_as_an_image(tmp_path: Path, m
     with refused("service-unavailable") as told:
         asyncio.run(open_keeper(spec, tmp_path, docker=True))
     assert told.value.hint.startswith("docker pull postgres:16, or ")
-    with pytest.raises(UserError, match=r"cannot honour POSTGRES_INITDB_WALDIR$"):
+    with pytest.raises(UserError, match=r"does not support POSTGRES_INITDB_WALDIR$"):
         asyncio.run(open_keeper(spec, tmp_path))
 
 
