@@ -95,7 +95,7 @@ def find_problems(
     if method == "semantic" and (lacking := find_missing_packages()):
         yield "method", lacking
     if method == "model" and not (model or "").strip():
-        yield "model", "is missing: method model asks one; give a name in models, provider/name, or a known model"
+        yield "model", "is missing, and method: model needs it: give a name in models, provider/name, or a known model"
     if method != "model":
         for field in (name for name, value in (("model", model), ("votes", votes)) if value is not None):
             yield field, f"is used by method: model only, and the method is {method}"

@@ -77,9 +77,7 @@ def _parse_step(text: str, line: int, name: str) -> DockerStep:
         raise make_invalid_error(f"{name}:{line}: {word[:40]!r} is not an instruction of a Dockerfile")
     if word.upper() in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
         hint = "write its lines as one command, or as a file that is copied"
-        raise make_unsupported_error(
-            f"{name}:{line}: a here-document in {word.upper()} cannot be carried over", hint=hint
-        )
+        raise make_unsupported_error(f"{name}:{line}: a here-document in {word.upper()} cannot be converted", hint=hint)
     return DockerStep(word.upper(), rest.strip(), line)
 
 

@@ -67,7 +67,7 @@ def _read_whole(path: Path) -> ForeignDocument:
     if size > LARGEST:
         hint = "export fewer traces, or one JSON object a line (.jsonl)"
         raise UserError(
-            f"{path} is {size >> 20} MB, and one JSON document: more than {LARGEST >> 20} MB",
+            f"{path} is {size >> 20} MB, as one JSON document, and the limit is {LARGEST >> 20} MB",
             hint=hint,
             code="trace-unreadable",
         )

@@ -75,9 +75,7 @@ async def open_executor(
         site.notes = (*site.notes, *_note_labels(job))
         yield LocalExecutor(site)
         for program in site.list_changed_programs():
-            log.warn(
-                "program-changed", f"{program} changed during the run: later trials may have met another version of it"
-            )
+            log.warn("program-changed", f"{program} changed during the run: later trials may have used another version")
 
 
 @asynccontextmanager

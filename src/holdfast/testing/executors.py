@@ -267,4 +267,4 @@ async def _check_nothing_ends(folder: Path) -> None:
     await asyncio.sleep(0.2)  # a killed process may take a moment
     before = _read_marks(folder)
     await asyncio.sleep(_WAITS_S + 0.3)
-    assert _read_marks(folder) == before, "an agent went on after its execution was closed"
+    assert _read_marks(folder) == before, "an agent continued after its execution was closed"

@@ -69,7 +69,7 @@ def _inflate(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
         try:
             output += inflating.decompress(body, limit + 1 - len(output))
         except zlib.error as wrong:
-            raise UnreadableBody("the body is not what its Content-Encoding says", output) from wrong
+            raise UnreadableBody("the body does not match its Content-Encoding", output) from wrong
         if not inflating.eof:
             break
         body = inflating.unused_data  # gzip may have several members

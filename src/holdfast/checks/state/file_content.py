@@ -57,7 +57,7 @@ class FileContent:
         if not lacked and self.pattern is not None and (never := explain_dead_pattern(self.pattern)):
             return Finding(None, never, "pattern-cannot-match")
         if place.cut and (lacked or self.not_contains is not None):
-            lacks = f", and up to there {lacked}" if lacked else ""
+            lacks = f", and in that part {lacked}" if lacked else ""
             return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}", "content-cut")
         if lacked:
             return Finding(False, f"{name} {lacked}", "content-missing", self._get_failure_key(place.content))

@@ -74,7 +74,7 @@ def get_suffix(name: str) -> str:
     suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # a third-party class may raise anything
     if not isinstance(suffix, str) or not suffix.startswith(".") or suffix != suffix.lower():
         raise PluginError(
-            f"reporter {name!r} has no suffix: a class variable such as suffix = '.{name}', in small letters",
+            f"reporter {name!r} has no suffix: a class variable such as suffix = '.{name}', in lower case",
             code="plugin-broken",
         )
     return suffix

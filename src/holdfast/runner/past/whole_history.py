@@ -101,7 +101,7 @@ def _format_rule(one: RuleComparison) -> str:
 def _format_change(one: RuleComparison) -> str:
     passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
     more = f" and {len(one.obeyed) - SHOWN} more" if len(one.obeyed) > SHOWN else ""
-    obeyed = f"; obeyed now and not then: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
+    obeyed = f"; obeyed now but not before: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
     chance = "exact" if one.p is None else f"p {one.p:.2g}, {one.p_holm:.2g} for all rules"
     return f"{passed} ({chance}){obeyed}"
 

@@ -71,7 +71,7 @@ def _find_service_obstacle(injection: Injection, made: Any, world: WorldSpec) ->
     if service is None or not read_traits(made).sql_only or get_spoken_traits(service).wire:
         return None
     message = f"this fault can never be met: {service.name} is not a database whose protocol Holdfast reads"
-    return Obstacle(message, "use a fault of the network, as reset_peer, or a postgres or mysql service")
+    return Obstacle(message, "use a fault of the network, such as reset_peer, or a postgres or mysql service")
 
 
 _MODEL = ("model", "prompt", "stream", "tools")
