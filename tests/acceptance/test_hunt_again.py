@@ -187,3 +187,34 @@ def test_a_hunt_on_a_live_model_says_first_what_it_may_cost(
     assert cost["unpriced"] == ([] if usd else ["gpt-4o"])
     golden([line for line in found.err.splitlines() if "10 trials" in line])
     assert shop(project).cli("hunt", "--json", "--max-trials", "6").json["cost"] is None
+
+
+def _rename_rule(made: Project, path: Path) -> None:
+    made.write(made.read("holdfast.yaml").replace(f"id: {path.stem}", "id: renamed"))
+
+
+def test_a_cause_whose_rule_was_renamed_still_guards(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+    path = _cause_file(made)
+    _rename_rule(made, path)
+    whole = made.cli("ci", "--json", "--no-report")
+    assert (whole.code, whole.json["parts"]["hunt"]["reason_codes"]) == (1, ["hunt-cause"]), whole.out
+    # It is stored under the rule's new name now.
+    assert json.loads(path.read_text())["causes"] == []
+    assert [one["id"] for one in json.loads(path.with_name("renamed.json").read_text())["causes"]] == [id]
+    assert made.cli("ci", "--json", "--no-report").code == 1
+
+
+def test_a_cause_whose_rule_is_gone_is_unproven_until_a_hunt_retires_it(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+    path = _cause_file(made)
+    _rename_rule(made, path)
+    (made.folder / "agent.py").write_text(SHOP.replace("ATTEMPTS", "1"))
+    whole = made.cli("ci", "--json", "--no-report")
+    assert (whole.code, whole.json["parts"]["hunt"]["reason_codes"]) == (5, ["cause-orphaned"]), whole.out
+    assert [one["id"] for one in json.loads(path.read_text())["causes"]] == [id]  # ci forgets nothing
+    assert made.cli("hunt", "--json").json["retired"] == [id]
+    assert json.loads(path.read_text())["causes"] == []
+    assert made.cli("ci", "--json", "--no-report").code == 0

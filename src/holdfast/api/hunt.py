@@ -54,11 +54,8 @@ class EndedHunt(Struct, frozen=True):
     """As reports show it: by its causes."""
 
 
-def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orphans: bool = True) -> PreparedJob:
-    """Return the job of a new hunt; `cause`: try only this known cause.
-
-    `replay_orphans`: known causes whose prompt is no longer in the spec are tried with its present prompts.
-    """
+def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
+    """Return the job of a new hunt; `cause`: try only this known cause."""
     spec, problems = load_part(path, options)
     script = bool(spec.models) and all(one.is_script for one in spec.models.values())
     if script and options.hunt.confirm_live:
@@ -67,7 +64,7 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
     scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
     if not (options.hunt.shrink or options.hunt.map_only):
-        options = replace(options, hunt=_with_known(spec, options, cause, replay_orphans=replay_orphans))
+        options = replace(options, hunt=_with_known(spec, options, cause))
     spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, but this file has none that it can judge", code="hunt-no-rules")
@@ -75,12 +72,12 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
     return prepare_job(spec, options, format_spec_warnings(spec, about_hunt))
 
 
-def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: bool) -> HuntOptions:
+def _with_known(spec: Spec, options: RunOptions, cause: str) -> HuntOptions:
     """Return the options of the hunt with the causes of earlier ones."""
     known = load_known_causes(spec, options.select.invariants, cause)
     prompts = list(dict.fromkeys(task.prompt for task in spec.tasks))
-    orphans = [one for one in known if one.prompt not in prompts or one.params not in spec.params]
-    if replay_orphans:
+    orphans = [one for one in known if one.prompt not in prompts or one.params not in spec.params or not one.has_rule]
+    if options.hunt.replay_orphans:
         known = [one for one in known if one not in orphans]
         questions = [(prompt, params) for prompt in prompts for params in spec.params]
         known += [replace(one, prompt=prompt, params=params) for one in orphans for prompt, params in questions]
@@ -153,10 +150,13 @@ def _store_hunt(hunted: EndedHunt) -> EndedHunt:
 
 def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
     """Return the causes of earlier hunts, without repeats; raise UserError if the named one is unknown."""
-    wanted = set(rules)
-    every = [one for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted for one in causes]
+    wanted, own = set(rules), {rule.id for rule in spec.invariants}
+    by_rule = {rule: causes for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted}
+    every = [one for causes in by_rule.values() for one in causes]
+    # A renamed rule must not silence its causes: they stay known until a hunt finds or retires them.
+    with_rule = {one.id for rule, causes in by_rule.items() if rule in own for one in causes}
     wanted_causes = [one for one in every if one.id.startswith(cause)]
-    known = {one.id: KnownFaults(one.scenario, one.prompt, one.params) for one in wanted_causes}
+    known = {one.id: KnownFaults(one.scenario, one.prompt, one.params, one.id in with_rule) for one in wanted_causes}
     if cause and not known:
         hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
         raise UserError(f"no hunt of this file found a cause {cause!r}", code="cause-unknown", hint=hint)

@@ -156,7 +156,7 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
         trials=trials,
         stopped=stopped,
         causes=tuple(causes),
-        fixed=tuple(one for one in dict.fromkeys(fixed) if one not in settled),
+        fixed=tuple(one for one in dict.fromkeys(fixed) if one not in settled and one not in planner.options.orphans),
         not_met=tuple(_find_not_met(planner, settled)),
         flaky=tuple(
             _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, _collect_flaky(planner, h))))
@@ -218,6 +218,8 @@ def _find_tried(planner: HuntPlanner) -> set[str]:
 
 def _find_retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
     """Return the orphans that every prompt of the spec met and none failed by: an unmet fault proves nothing."""
+    if not planner.options.replay_orphans:
+        return []
     tried = _find_tried(planner)
     open_names = {name for hunt in planner.hunts for plan, name in hunt.known.items() if plan not in hunt.search.fixed}
     return [one for one in planner.options.orphans if one in tried and one not in open_names and one not in failing]
@@ -401,7 +403,7 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     if silent:
         yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"
     for name in _find_untried(planner, settled):
-        orphan = "cannot be replayed: its prompt is no longer in this file; hunt again, or delete it"
+        orphan = "cannot be replayed: its prompt or its rule is no longer in this file; hunt again, or delete it"
         yield f"{name} {orphan if name in planner.options.orphans else 'was not tried: the hunt ended before'}"
     if planner.noisy and planner.options.only_known:
         yield f"the agent is not deterministic: a known cause fails again if {STEP_FAILS} trials fail, more than calm"

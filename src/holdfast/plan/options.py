@@ -21,6 +21,8 @@ class KnownFaults(Struct, frozen=True):
     scenario: Scenario
     prompt: str
     params: dict[str, Any] = {}
+    has_rule: bool = True
+    """Whether a rule that they broke is still in the spec."""
 
 
 class FailedTrial(Struct, frozen=True):
@@ -43,7 +45,9 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     known: tuple[KnownFaults, ...] = ()
     """Causes of earlier hunts."""
     orphans: tuple[str, ...] = ()
-    """Ids of those whose prompt is no longer in the spec. `holdfast hunt` tries them with its present prompts."""
+    """Ids of those whose prompt or rule is no longer in the spec."""
+    replay_orphans: bool = True
+    """They are tried with the present prompts, and retired if no rule fails then."""
     shrink: tuple[FailedTrial, ...] = ()
     """The forms of a failed trial, the simplest first: the first that fails again is reduced to its cause."""
     failure: tuple[str, str] = ("", "")

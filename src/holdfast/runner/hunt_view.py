@@ -90,7 +90,7 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
     if found.shard:
         return
     if found.orphaned:
-        why = "cannot be replayed: the prompt is no longer in the spec; run holdfast hunt, or delete the cause"
+        why = "has a prompt or a rule that is no longer in the spec; run holdfast hunt, or delete the cause"
         yield Reason(UNPROVEN, f"{', '.join(found.orphaned)} {why}", "cause-orphaned")
     unproven = [one for one in found.unproven if one not in found.orphaned]
     if unproven:

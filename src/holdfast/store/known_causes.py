@@ -71,11 +71,10 @@ def _get_path_below(folder: Path, file: Path) -> str:
 
 
 def read_known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
-    """Return the stored causes by rule, for rules that the spec still has."""
-    rules = {rule.id for rule in spec.invariants}
+    """Return the stored causes by rule, those of rules that are no longer in the spec included."""
     folder = get_causes_folder(spec)
     files = [_read(path) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
-    return {one.rule: one.causes for one in files if one.rule in rules}
+    return {one.rule: one.causes for one in files}
 
 
 def _read(path: Path) -> CauseFile:
@@ -113,6 +112,8 @@ def write_causes(
     for rule, cause in causes:
         new.setdefault(rule, []).append(cause)
     healed, dropped = set(fixed), set(retired)
+    own = {rule.id for rule in spec.invariants}
+    found = {one.id for causes in new.values() for one in causes}
     if not new and not healed and not dropped:
         return
     folder = get_causes_folder(spec)
@@ -127,7 +128,9 @@ def write_causes(
         for rule in {*new, *known}:
             merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in known.get(rule, ())}
             merged |= {one.id: one for one in new.get(rule, ())}
-            ordered = tuple(merged[id].sealed() for id in sorted(merged.keys() - dropped))
+            ordered = tuple(
+                merged[id].sealed() for id in sorted(merged.keys() - (dropped if rule in own else dropped | found))
+            )
             write_json(folder / f"{_build_file_name(rule)}.json", CauseFile(FORMAT, rule, ordered), indent=2)
 
 
