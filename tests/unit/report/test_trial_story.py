@@ -117,9 +117,10 @@ def test_a_scripted_reply_names_its_script_and_line() -> None:
 
 
 def test_a_fault_at_its_call_says_what_it_changed() -> None:
-    met = fault("error", "tool", "search", change="injected 503 (the tool was not called)")
+    change = "injected 503 (the tool was not called)"
+    met = fault("error", "tool", "search", change=change)
     found = build_timeline(trial(trace=[call(0.01, "tool", "search", fault="error")], faults=[met]))
-    assert ("◆", "error: injected 503 (the tool was not called)") in found[1].more
+    assert ("◆", f"error: {change}") in found[1].more
 
 
 def test_a_change_of_a_file_shows_its_lines() -> None:
