@@ -115,8 +115,10 @@ def find(family: str, name: str) -> Any | None:
 
     number = getattr(plugin, "protocol_version", PROTOCOLS)  # of somebody else's class
     if number != PROTOCOLS:
-        said = f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
-        raise PluginError(f"{said}: install a release of the plug-in that fits", code="plugin-broken")
+        message = (
+            f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
+        )
+        raise PluginError(f"{message}: install a release of the plug-in that fits", code="plugin-broken")
     traits = _TRAITS.get(family)
     if traits is not None and type(getattr(plugin, "traits", None)).__name__ != traits:
         raise PluginError(

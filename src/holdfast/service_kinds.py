@@ -93,7 +93,7 @@ def _list_kinds() -> Iterator[tuple[str, ServiceTraits]]:
 
 
 def _get_kind(name: str) -> type[ServiceKind]:
-    found = find(name)
-    if found is None:
+    kind = find(name)
+    if kind is None:
         raise PluginError(f"there is no kind of service called {name!r}", code="plugin-broken")
-    return found
+    return kind

@@ -174,28 +174,28 @@ def conclude_hunt(
     run = RunDir(Path(outcome.run.path))
     planner = load_hunt(run, plan, options)
     count = len({observation.trial for observation in read_observations(run, traces=False)})
-    found = build_result(planner, plan.spec, count, _get_stop(options, planner, run, outcome, count))
-    found = replace(found, cost=_estimate_cost(planner, run, options.max_trials))
-    refused = None if found.stopped == "interrupted" else _refusal(planner, run, outcome)
+    result = build_result(planner, plan.spec, count, _get_stop(options, planner, run, outcome, count))
+    result = replace(result, cost=_estimate_cost(planner, run, options.max_trials))
+    refused = None if result.stopped == "interrupted" else _refusal(planner, run, outcome)
     if refused is not None:
-        found = replace(found, refused=refused.code, notes=(*found.notes, str(refused)))
-        ended = _store_hunt(EndedHunt(found, planner, run, outcome))
+        result = replace(result, refused=refused.code, notes=(*result.notes, str(refused)))
+        ended = _store_hunt(EndedHunt(result, planner, run, outcome))
         if refused.code == CALM_FAILS:
             show_calm(ended.outcome)
         raise refused
-    if planner.options.map_only and found.stopped != "broken":
-        return EndedHunt(found, planner, run, outcome)
-    hunted = _store_hunt(EndedHunt(found, planner, run, outcome))
+    if planner.options.map_only and result.stopped != "broken":
+        return EndedHunt(result, planner, run, outcome)
+    hunted = _store_hunt(EndedHunt(result, planner, run, outcome))
     known = (
         (rule, KnownCause(cause.id, cause.code, _find_scenario(planner, cause.id), cause.prompt, cause.params))
-        for cause in found.causes
+        for cause in result.causes
         for rule in cause.rules
         if not cause.shrunk_trial
     )
     # The shards of a hunt may be merged on a machine that does not have the spec.
     if plan.spec.file is None or Path(plan.spec.file).parent.is_dir():
-        write_causes(plan.spec, known, found.fixed, found.retired)
-    if found.stopped == "broken" and not found.causes:
+        write_causes(plan.spec, known, result.fixed, result.retired)
+    if result.stopped == "broken" and not result.causes:
         show_calm(hunted.outcome)
         raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
     return hunted

@@ -152,9 +152,11 @@ def _prepare_part(
         config = Path(spec.path)
         return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
     if part == "hunt":
-        asked = replace(options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None)
+        hunt_options = replace(
+            options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None
+        )
         return prepare_hunt(
-            Path(spec.path), replace(asked, hunt=HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False))
+            Path(spec.path), replace(hunt_options, hunt=HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False))
         )
     own, problems = load_part(Path(spec.path), options)
     own, made = build_part(own, os.environ)

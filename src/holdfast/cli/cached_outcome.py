@@ -43,7 +43,7 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
             print(f"--cached: every trial runs, because these variables changed: {changed}", file=sys.stderr)
         return None, files
     outcome = load_run(run, environ=os.environ)
-    said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
-    print(said, file=sys.stderr)
-    note = RunNote("cached", f"{said}; models and services may answer differently today")
+    summary = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
+    print(summary, file=sys.stderr)
+    note = RunNote("cached", f"{summary}; models and services may answer differently today")
     return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files

@@ -240,12 +240,16 @@ def map_command(config: Path | None, as_json: bool, **given: Any) -> int:
     hunted = run_hunt(prepared, screen)
     spec = prepared.job.spec
     runs = list(list_runs(get_runs_folder(spec.file), spec, every_part=True))
-    found = replace(build_fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs)))
-    write_json(hunted.run.path / MAP, found)
+    fault_map = replace(
+        build_fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs))
+    )
+    write_json(hunted.run.path / MAP, fault_map)
     seal_hunt(hunted.run)
     with closing(write_reports(apply_hunt(hunted.outcome, hunted.run), ())) as outcome:
         if as_json:
-            print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2), "run": hunted.run.id})
+            print_document(
+                {**to_builtins(fault_map), "percent": round(fault_map.coverage.percent, 2), "run": hunted.run.id}
+            )
         else:
-            shared.show_lines(format_map(found, outcome.run.page))
+            shared.show_lines(format_map(fault_map, outcome.run.page))
     return 0

@@ -108,14 +108,14 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
       holdfast replay import 0007
       holdfast replay import --from-langsmith-project support --filter-status error --date-range last_24_hours
     """
-    asked = read_langsmith_options(**langsmith)
-    if source is not None and asked is not None:
+    source_options = read_langsmith_options(**langsmith)
+    if source is not None and source_options is not None:
         raise UsageError(f"{source} and LangSmith cannot be combined", hint="name one of them", code="options-conflict")
     if source is not None:
         return write_and_report(import_source(source, format, folder), folder, force=force)
     if format is not None:
         raise UsageError("--format requires a SOURCE", hint="name a file", code="option-inapplicable")
-    sources = (asked,) if asked is not None else read_spec_sources(config)
+    sources = (source_options,) if source_options is not None else read_spec_sources(config)
     return write_and_report(import_from_langsmith(sources), folder, force=force)
 
 

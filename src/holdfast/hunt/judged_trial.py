@@ -17,7 +17,7 @@ def build_judged_trial(observation: Observation, verdicts: Sequence[Verdict]) ->
     made = [events[0] for events, _ in number_logical_calls(observation.trace)]
     sites = list_trial_sites(observation)
     # Only calm trials are asked what feeds what, and following every value takes longer than planning the next trial.
-    found = Lineage((), (), ()) if observation.ledger else trace_lineage(observation)
+    lineage = Lineage((), (), ()) if observation.ledger else trace_lineage(observation)
     first = len(sites) - len(made)
     arrived = tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent)
     statements = sum(event.type == "db_write" for event in observation.audit)
@@ -28,13 +28,13 @@ def build_judged_trial(observation: Observation, verdicts: Sequence[Verdict]) ->
         observation.ledger,
         sites,
         tuple(n for n in arrived if not made[n - first].failed),
-        found.feeds,
+        lineage.feeds,
         not any(event.cost is not None and event.cost.billed and not event.script for event in made),
         bool(observation.error),
         sum(event.write and not event.unsent for event in observation.trace) + statements,
         {one.invariant: one.reason for one in verdicts if one.outcome == "fail"},
         arrived,
         statements,
-        order=found.order,
-        rows=found.rows,
+        order=lineage.order,
+        rows=lineage.rows,
     )

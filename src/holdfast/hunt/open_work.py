@@ -267,9 +267,9 @@ class OpenWork:
         pairs = self.pairs[number] & before
         if not pairs:
             return (self.open >> number & 1) * FIRST_MEETING * self.trials.points[number].weight
-        seen = pairs & self.trials.similar.held_with[number]
-        stale = (pairs & self.trials.near[number] & ~seen).bit_count()
-        value = pairs.bit_count() - (1 - STALE) * stale - (1 - self._similar) * seen.bit_count()
+        held_pairs = pairs & self.trials.similar.held_with[number]
+        stale = (pairs & self.trials.near[number] & ~held_pairs).bit_count()
+        value = pairs.bit_count() - (1 - STALE) * stale - (1 - self._similar) * held_pairs.bit_count()
         return (value + FIRST_MEETING * (self.open >> number & 1)) * self.trials.points[number].weight
 
     def _can_add(self, number: int, plan: Plan) -> bool:

@@ -340,8 +340,8 @@ class HuntPlanner:
 
 def format_question(task: Task, params: Mapping[str, Any]) -> str:
     """`Pay for room 118. [lang=en]`."""
-    given = ", ".join(f"{name}={format_param(value)}" for name, value in params.items())
-    return f"{task.prompt} [{given}]" if given else task.prompt
+    params_text = ", ".join(f"{name}={format_param(value)}" for name, value in params.items())
+    return f"{task.prompt} [{params_text}]" if params_text else task.prompt
 
 
 def _count_calls(one: JudgedTrial) -> int:

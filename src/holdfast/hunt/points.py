@@ -220,8 +220,8 @@ def list_boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
 def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
     """Return the modes of a family that hunts use, from weak to strong."""
     modes = plugins.list_names(f"faults.{plane}")
-    found = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
-    return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
+    uses = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
+    return tuple(sorted(uses, key=lambda one: (one[1].rung, one[0])))
 
 
 def list_sweep_modes() -> list[str]:

@@ -143,9 +143,9 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
     hunts = planner.hunts
     causes = _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, collect_causes(planner, h))))
     if planner.options.shrink:
-        asked = {task.prompt for task in spec.tasks}
+        prompts = {task.prompt for task in spec.tasks}
         trial = planner.options.failed_trial
-        causes = [one if one.prompt in asked else replace(one, shrunk_trial=trial) for one in causes]
+        causes = [one if one.prompt in prompts else replace(one, shrunk_trial=trial) for one in causes]
     failing = {one.id for one in causes}
     retired = tuple(_find_retired(planner, failing))
     settled = {*failing, *retired}
@@ -278,7 +278,7 @@ def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[Hunte
         forms = {one.points for one in hunt.search.forms if any(_is_form_of(hunt, one, cause) for cause in causes)}
         worst = max(causes, key=lambda one: one.failed)
         scenario = hunt.points.build_scenario(points)
-        shown = _find_example(hunt, points, worst.failure)
+        example = _find_example(hunt, points, worst.failure)
         yield HuntedCause(
             id=scenario.name,
             rules=tuple(one.failure.rule for one in causes),
@@ -289,9 +289,9 @@ def _build_causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[Hunte
             calm_failed=worst.calm_failed,
             calm_runs=worst.calm_runs,
             scenario=write_scenario(scenario),
-            trial="" if shown is None else shown.trial,
+            trial="" if example is None else example.trial,
             known=points in hunt.known,
-            reason="" if shown is None else shown.reasons.get(worst.failure.rule, ""),
+            reason="" if example is None else example.reasons.get(worst.failure.rule, ""),
             prompt=hunt.task.prompt,
             params=hunt.params,
             prompts=(hunt.task.prompt,),
@@ -349,7 +349,7 @@ def _collect_gave_up(hunt: TaskHunt) -> Iterator[GaveUp]:
 
 
 def _sum_coverage(hunts: Sequence[TaskHunt]) -> Coverage:
-    found = [hunt.search.count_coverage() for hunt in hunts]
+    coverages = [hunt.search.count_coverage() for hunt in hunts]
     left_out = sum(hunt.left_out for hunt in hunts)
 
     def total(counts: Sequence[Count], extra: int = 0) -> Count:
@@ -357,7 +357,7 @@ def _sum_coverage(hunts: Sequence[TaskHunt]) -> Coverage:
         one = Count(*sums)
         return Count(one.total + extra, one.held, one.failed, one.infeasible, one.open + extra, one.alike)
 
-    return Coverage(total([one.points for one in found], left_out), total([one.pairs for one in found]))
+    return Coverage(total([one.points for one in coverages], left_out), total([one.pairs for one in coverages]))
 
 
 def _build_rows(hunt: TaskHunt) -> Iterator[SiteRow]:
@@ -377,8 +377,8 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     if planner.shard is not None:
         yield f"shard {planner.shard}: faults and pairs of the other shards are open until holdfast merge joins them"
     if planner.unstable:
-        named = ", ".join(f"{one.plane} {one.target} #{one.ordinal}" for one in planner.unstable[:5])
-        yield f"calm runs differ in their calls ({named}): a fault at such a call may not be met"
+        unstable_calls = ", ".join(f"{one.plane} {one.target} #{one.ordinal}" for one in planner.unstable[:5])
+        yield f"calm runs differ in their calls ({unstable_calls}): a fault at such a call may not be met"
     left_out = sum(hunt.left_out for hunt in planner.hunts)
     if left_out:
         yield f"faults not tried: {left_out}, because the agent makes more calls than one hunt follows"

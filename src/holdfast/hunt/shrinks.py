@@ -96,9 +96,9 @@ class Shrinks:
 
     def count_runs_anywhere(self, points: Plan, failure: Failure) -> FaultCause:
         """Count the runs of the plan; if the plan itself never failed, count all trials that met it."""
-        found = self.count_runs(points, failure)
+        counts = self.count_runs(points, failure)
         met = [failure in one.failures for one in self.trials.outcomes if not points & ~one.met]
-        return found if found.failed else replace(found, failed=sum(met), runs=len(met))
+        return counts if counts.failed else replace(counts, failed=sum(met), runs=len(met))
 
     def _is_explained(self, met: int, failure: Failure) -> bool:
         """Whether a set that is known to fail like that, or one of the same classes, was met."""

@@ -146,8 +146,8 @@ class _StepReader:
         full = posixpath.normpath(posixpath.join(self._here, target))
         if not target.endswith("/"):
             return [full]
-        found = [path for source in sources for path in _find_sources(self._task.context, source)]
-        return [full if path.is_dir() else posixpath.join(full, path.name) for path in found]
+        paths = [path for source in sources for path in _find_sources(self._task.context, source)]
+        return [full if path.is_dir() else posixpath.join(full, path.name) for path in paths]
 
     def _find_inside(self, target: str) -> str | None:
         """Return the path below the workspace; None if it is elsewhere."""

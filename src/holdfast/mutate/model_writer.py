@@ -96,8 +96,8 @@ def list_required_parts(prompt: str) -> list[str]:
 
     German capitalises every noun like a name, so there only exact parts count.
     """
-    named = [] if detect_language(prompt) == "de" else find_names(prompt)
-    return list(dict.fromkeys([*find_exact_parts(prompt), *named]))
+    names = [] if detect_language(prompt) == "de" else find_names(prompt)
+    return list(dict.fromkeys([*find_exact_parts(prompt), *names]))
 
 
 def explain_rejection(

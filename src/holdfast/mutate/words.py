@@ -162,8 +162,8 @@ def _may_be_name(word: Word, text: str) -> bool:
     if word.text == word.text.lower():
         return False
     followed = _FOLLOWED.match(text, word.end)
-    named = followed is not None and followed[1].isupper()
-    return named or _is_name(word, text) or word.text.lower() not in read_common_words()
+    is_name = followed is not None and followed[1].isupper()
+    return is_name or _is_name(word, text) or word.text.lower() not in read_common_words()
 
 
 def _is_quantity(word: Word, text: str) -> bool:

@@ -203,13 +203,13 @@ class Hook:
         except TypeError:  # the function itself will reject this call
             return {**{str(i): a for i, a in enumerate(args)}, **kwargs}
         bound.apply_defaults()
-        named = dict(bound.arguments)
+        arguments_by_name = dict(bound.arguments)
         if self._method:
-            named.pop(next(iter(signature.parameters), ""), None)
+            arguments_by_name.pop(next(iter(signature.parameters), ""), None)
         for name, parameter in signature.parameters.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                named.update(named.pop(name, {}))
-        return named
+                arguments_by_name.update(arguments_by_name.pop(name, {}))
+        return arguments_by_name
 
 
 class _TracedBody:

@@ -83,6 +83,6 @@ def list_data(stream: bytes) -> list[bytes]:
 
 def format_message(data: bytes, id: bytes = b"") -> bytes:
     """Return an event that carries a message as it is."""
-    named = b"id: %b\n" % id if id else b""
+    id_line = b"id: %b\n" % id if id else b""
     lines = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
-    return b"event: message\n%b%b\n\n" % (named, lines)
+    return b"event: message\n%b%b\n\n" % (id_line, lines)

@@ -120,9 +120,9 @@ class ShellScan:
         if text.startswith("$((", at) and (end := self._read_sum(at + 3)):
             return end
         if text.startswith("$(", at):
-            kept = len(self.heads), len(self.nested)
+            lengths = len(self.heads), len(self.nested)
             end = self._read_command(at + 2, ")")[1]
-            del self.heads[kept[0] :], self.nested[kept[1] :]  # they are found again in the command itself
+            del self.heads[lengths[0] :], self.nested[lengths[1] :]  # they are found again in the command itself
             self.nested.append(text[at + 2 : end - 1 if text[end - 1] == ")" else end])
             return end
         if text.startswith("${", at) and (head := _HEAD.match(text, at)):

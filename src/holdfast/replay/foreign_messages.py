@@ -118,8 +118,8 @@ def _find_last_question(messages: Sequence[ForeignMessage]) -> AskedQuestion | N
         start -= 1
     before = [DialogueMessage(one.role, one.content) for one in messages[:start] if one.content.strip()]
     # A picture may stand in a message of its own, before or after the question.
-    asked = [one for one in messages[start : end + 2] if one.role == "user"]
-    attached = next((one.attached for one in asked if one.attached), "")
+    user_messages = [one for one in messages[start : end + 2] if one.role == "user"]
+    attached = next((one.attached for one in user_messages if one.attached), "")
     return AskedQuestion(tuple(one.content for one in messages[start : end + 1]), tuple(before), attached)
 
 

@@ -241,10 +241,10 @@ def load_stored_spec(
     )
     spec = apply_part(run, spec, own_rules=config is not None and not reads_again)
     if config is None:
-        named = Path(manifest.spec_path)
-        spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))
+        spec_path = Path(manifest.spec_path)
+        spec = replace(spec, path=str(spec_path if spec_path.resolve() == manifest.original else manifest.original))
         if spec.name == path.stem:  # the copy's value: the file sets no other
-            spec = replace(spec, name=named.stem)
+            spec = replace(spec, name=spec_path.stem)
     return spec, problems
 
 

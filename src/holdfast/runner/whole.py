@@ -215,8 +215,8 @@ def check_parts(whole: RunDir) -> None:
         if not (part.path / "run.json").is_file():
             raise _build_tampering_error(whole, f"its {name} part is missing", _REPEAT)
         # `ci --cached` links a part to the run that it reuses; which one is in the seal of the overall result.
-        if not part.path.is_symlink() and (found := part.read_manifest().id) != f"{manifest.id}/{name}":
-            raise _build_tampering_error(whole, f"its {name} part is {found}", _REPEAT)
+        if not part.path.is_symlink() and (run_id := part.read_manifest().id) != f"{manifest.id}/{name}":
+            raise _build_tampering_error(whole, f"its {name} part is {run_id}", _REPEAT)
 
 
 def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:

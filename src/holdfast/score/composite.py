@@ -164,6 +164,6 @@ def _explain_shortfall(
         return (f"not passed: {', '.join(failed)}" if failed else ""), causes
     if value >= scoring.pass_threshold - SLACK:
         return "", ()
-    named = f" ({', '.join(failed)})" if failed else ""
-    why = f"composite {value:.3f} is below {scoring.pass_threshold:g}{named}"
+    failed_rules = f" ({', '.join(failed)})" if failed else ""
+    why = f"composite {value:.3f} is below {scoring.pass_threshold:g}{failed_rules}"
     return why, (CauseKey("", "case-score"), *causes)

@@ -256,8 +256,8 @@ def _explain_unknown_agent(agent: AgentSection, agents: Collection[str], models:
     if agent.kind == "snapshot" and agent.snapshot not in agents:
         return f"The stored agent {agent.snapshot} is not known here: name its folder in agents:."
     if agent.kind == "paragon" and agent.model not in models:
-        named = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
-        return f"{named} is not known here: set agent.model and describe that model in models:."
+        description = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
+        return f"{description} is not known here: set agent.model and describe that model in models:."
     return ""
 
 

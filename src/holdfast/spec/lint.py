@@ -76,8 +76,8 @@ def _lint_rule(reader: Reader, rule: RuleEntry) -> None:
             node = rule.settings_at.find(field)
             if code == "lint-never-matches" and node.path in escaped:
                 continue  # lint-escaped-regex gives the reason
-            named = f" (rule {rule.invariant.id})" if code == "lint-never-matches" else ""
-            reader.warn(node, message + named, code=code)
+            rule_note = f" (rule {rule.invariant.id})" if code == "lint-never-matches" else ""
+            reader.warn(node, message + rule_note, code=code)
     _lint_critical_rule(reader, rule)
 
 

@@ -50,7 +50,7 @@ def _iter_named_files(file: File, rules: ContractRules) -> Iterator[tuple[str, N
         yield folder, file.at.get("agents").get(name)
     setup = (*file.setup.files, *file.setup.home_files) if file.setup else ()
     placed = (*setup, *(entry for fixture in file.fixtures for entry in fixture.files))
-    named = [
+    paths = [
         (file.agent.dir, file.agent.at.get("dir")),
         *((model.script, model.at.get("script")) for model in file.models.values()),
         *((user.script_file, user.at.get("script")) for user in iter_users(file)),
@@ -59,7 +59,7 @@ def _iter_named_files(file: File, rules: ContractRules) -> Iterator[tuple[str, N
         *((entry.source, entry.at.get("source")) for entry in placed),
         *((session.file, session.at.get("file")) for session in (file.replays.sessions if file.replays else ())),
     ]
-    yield from ((name, node) for name, node in named if name is not None)
+    yield from ((name, node) for name, node in paths if name is not None)
 
 
 def report_file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str, str]) -> None:

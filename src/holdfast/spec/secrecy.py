@@ -127,10 +127,10 @@ def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -
     from holdfast.planes.mcp.config import list_variables, read_config
 
     try:
-        named = list_variables(read_config(folder / config))
+        variables = list_variables(read_config(folder / config))
     except UserError:
         return []  # reported by the check of the file
-    return [name for name in named if len(environ.get(name, "")) >= SHORTEST_SECRET]
+    return [name for name in variables if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
 def get_secret_variable(secret: SecretEntry) -> str:
@@ -153,8 +153,8 @@ def _warn_unfilled(reader: Reader, nodes: list[Node]) -> None:
     if not nodes:
         return
     first, *others = nodes
-    found = find_names(first.text.replace(r"\$", ""))
-    name = (*found.variables, *found.optional)[0]
+    names = find_names(first.text.replace(r"\$", ""))
+    name = (*names.variables, *names.optional)[0]
     lines = ", ".join(str(line) for line in dict.fromkeys(node.line for node in others[:_LINES_NAMED]))
     message = f"${{{name}}} is not replaced here; the text is used as it is" + (
         f" (also lines {lines})" if lines else ""

@@ -87,8 +87,10 @@ def _check_shell_params(reader: Reader, file: File) -> None:
 
 
 def _check_secrets(reader: Reader, file: File) -> None:
-    named = ((secret.name, secret.at.get("name") if secret.at.has("name") else secret.at) for secret in file.secrets)
-    reader.report_duplicates(named, "name")
+    secret_names = (
+        (secret.name, secret.at.get("name") if secret.at.has("name") else secret.at) for secret in file.secrets
+    )
+    reader.report_duplicates(secret_names, "name")
     for secret in file.secrets:
         if secret.scope.file is not None:
             _check_path(reader, secret.scope.file, secret.at.find("scope.file"))

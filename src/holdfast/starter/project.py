@@ -31,14 +31,14 @@ def _list_python_packages(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("requirements*.txt")):
         yield from _parse_names(_read_text(path).splitlines())
     try:
-        found = tomllib.loads(_read_text(folder / "pyproject.toml"))
+        pyproject = tomllib.loads(_read_text(folder / "pyproject.toml"))
     except tomllib.TOMLDecodeError:
         return
-    project, poetry = _read_map(found, "project"), _read_map(found, "tool", "poetry")
+    project, poetry = _read_map(pyproject, "project"), _read_map(pyproject, "tool", "poetry")
     yield from _parse_names(project.get("dependencies"))
     for group in (
         *_read_map(project, "optional-dependencies").values(),
-        *_read_map(found, "dependency-groups").values(),
+        *_read_map(pyproject, "dependency-groups").values(),
     ):
         yield from _parse_names(group)
     for section in (poetry, *(_read_map(poetry, "group", name) for name in _read_map(poetry, "group"))):
@@ -47,11 +47,11 @@ def _list_python_packages(folder: Path) -> Iterator[str]:
 
 def _list_node_packages(folder: Path) -> Iterator[str]:
     try:
-        found = json.loads(_read_text(folder / "package.json") or "{}")
+        package_json = json.loads(_read_text(folder / "package.json") or "{}")
     except ValueError:
         return
     for section in ("dependencies", "devDependencies"):
-        yield from _read_map(found, section)
+        yield from _read_map(package_json, section)
 
 
 def _parse_names(lines: Any) -> Iterator[str]:

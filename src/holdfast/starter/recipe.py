@@ -120,11 +120,11 @@ def _find_npm_version(program: Path, package: str) -> str:
         about = folder / "package.json"
         if about.is_file():
             try:
-                said = json.loads(about.read_text(encoding="utf-8"))
+                package_json = json.loads(about.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 return ""
-            if isinstance(said, dict) and said.get("name") == package:
-                return str(said.get("version", ""))
+            if isinstance(package_json, dict) and package_json.get("name") == package:
+                return str(package_json.get("version", ""))
     return ""
 
 

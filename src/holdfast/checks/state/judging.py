@@ -48,16 +48,16 @@ def join_replies(replies: Sequence[str], limit: int) -> JudgeInput:
         return truncate_input("".join(replies), limit)
     heads = [f"=== reply {n} of {len(replies)}\n" for n in range(1, len(replies) + 1)]
     room = max(0, limit - len("\n\n".join(heads)))
-    shown = dict[int, JudgeInput]()
+    inputs = dict[int, JudgeInput]()
     # The shortest first: a short reply leaves the rest of its share to longer ones.
     # A fair share of the room for each reply, computed from the shortest on: what a short one does not need is divided
     # among those that are left.
     by_size = sorted(range(len(replies)), key=lambda n: len(replies[n].encode("utf-8", "replace")))
     for done, n in enumerate(by_size):
-        shown[n] = truncate_input(replies[n], room // (len(replies) - done))
-        room -= len(shown[n].text.encode())
-    joined = truncate_input("\n\n".join(f"{head}{shown[n].text}" for n, head in enumerate(heads)), limit)
-    return JudgeInput(joined.text, joined.cut or any(one.cut for one in shown.values()))
+        inputs[n] = truncate_input(replies[n], room // (len(replies) - done))
+        room -= len(inputs[n].text.encode())
+    joined = truncate_input("\n\n".join(f"{head}{inputs[n].text}" for n, head in enumerate(heads)), limit)
+    return JudgeInput(joined.text, joined.cut or any(one.cut for one in inputs.values()))
 
 
 def read_mock_input(mock: Mock, field: str, limit: int) -> JudgeInput:

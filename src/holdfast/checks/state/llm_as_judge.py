@@ -118,14 +118,14 @@ class LlmAsJudge:
             return build_evidence(self._question, Opinion(""))
         rubric = self.rubric
         several = self.input_from == "replies" and len(observation.turns) > 1
-        shown = ("the beginning of each reply" if several else "its beginning") if judge_input.cut else ""
-        message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown)
+        shown_part = ("the beginning of each reply" if several else "its beginning") if judge_input.cut else ""
+        message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown_part)
         replies = [
             await request_vote(ask, self.model, SYSTEM, message, n, role="judge", temperature=self.temperature)
             for n in range(self.votes)
         ]
         part = f"{self.max_input} bytes of the input were shown"
-        notes = [f"only {part}, {shown}" if several else f"only the first {part}"] if shown else []
+        notes = [f"only {part}, {shown_part}" if several else f"only the first {part}"] if shown_part else []
         notes += [note for advice, _ in replies for note in advice.notes]
         votes, model = tuple(vote for _, vote in replies), replies[0][0].model
         opinion = Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes)), judge_input.cut)

@@ -125,13 +125,13 @@ class TrialGateway:
         if route is not None and route.kind == "completion":
             await refuse_websocket(self._context, exchange, path)
             return
-        named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
+        model_name = dict(parse_qsl(path.partition("?")[2])).get("model", "")
         method, trial, headers = exchange.head.method, self._context.trial.id, AgentHeaders(exchange.head.headers)
-        query = Query(provider, method, path, headers, b"", trial, {"model": named}, base_url=base_url)
+        query = Query(provider, method, path, headers, b"", trial, {"model": model_name}, base_url=base_url)
         socket = Websocket(self._context, exchange, query)
         self._sockets.add(socket)
         try:
-            await socket.run(self._gateway.router.get_source(provider, named), self._gateway.router.upstreams)
+            await socket.run(self._gateway.router.get_source(provider, model_name), self._gateway.router.upstreams)
         finally:
             self._sockets.discard(socket)
 

@@ -22,25 +22,25 @@ CAUSES, STEPS, SITES = 200, 50, 500
 
 def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
     """Return the entries of a hunt in the document of its run; they replace the score of its calm trials."""
-    found = convert(stored, HuntResult)
-    counts = [format_count(len(found.causes), "cause")] + (
-        [] if found.only_known else format_coverage(found).split("; ")
+    result = convert(stored, HuntResult)
+    counts = [format_count(len(result.causes), "cause")] + (
+        [] if result.only_known else format_coverage(result).split("; ")
     )
     return {
-        "verdict": format_exit_code(found.exit_code, is_shard=bool(found.shard)),
+        "verdict": format_exit_code(result.exit_code, is_shard=bool(result.shard)),
         "reasons": counts,
         "number": None,
         "judged": "",
         "has_matrix": False,
         "hunt": {
-            "causes": [_build_cause(cause, spec) for cause in found.causes[:CAUSES]],
-            "flaky": [_build_cause(cause, spec) for cause in found.flaky[:CAUSES]],
-            "gave_up": [format_faults(one.faults) for one in found.gave_up[:CAUSES]],
-            "fixed": found.fixed,
-            "notes": found.notes,
+            "causes": [_build_cause(cause, spec) for cause in result.causes[:CAUSES]],
+            "flaky": [_build_cause(cause, spec) for cause in result.flaky[:CAUSES]],
+            "gave_up": [format_faults(one.faults) for one in result.gave_up[:CAUSES]],
+            "fixed": result.fixed,
+            "notes": result.notes,
             "rows": [
                 {"site": format_site(row.plane, row.target, row.on_call), "states": row.states}
-                for row in found.matrix[:SITES]
+                for row in result.matrix[:SITES]
             ],
         },
     }
@@ -78,21 +78,21 @@ def build_map(stored: Mapping[str, Any], hunt: Mapping[str, Any] | None = None) 
 
     A `hunt` says itself what it covered: the states of its own points then count, and no others are shown.
     """
-    found = convert(stored, FaultMap)
+    fault_map = convert(stored, FaultMap)
     by_prompt: dict[str, list[MappedSite]] = {}
-    for site in found.sites:
+    for site in fault_map.sites:
         by_prompt.setdefault(site.prompt, []).append(site)
-    counts = _count_map(found.coverage.rows) if hunt is None else _count_hunt(convert(hunt, HuntResult).matrix)
+    counts = _count_map(fault_map.coverage.rows) if hunt is None else _count_hunt(convert(hunt, HuntResult).matrix)
     document = {"prompts": [_build_prompt(asked, sites, counts) for asked, sites in [*by_prompt.items()][:PROMPTS]]}
     if hunt is not None:
         return document
     return {
         **document,
-        "coverage": format_map_coverage(found.coverage),
-        "scores": [{"part": one.part, "run": one.run, "score": one.score} for one in found.scores],
+        "coverage": format_map_coverage(fault_map.coverage),
+        "scores": [{"part": one.part, "run": one.run, "score": one.score} for one in fault_map.scores],
         "rows": [
             {"site": _get_name(row), "states": {mode: one.state for mode, one in row.modes.items()}}
-            for row in found.coverage.rows[:ROWS]
+            for row in fault_map.coverage.rows[:ROWS]
         ],
     }
 
@@ -113,13 +113,15 @@ def _count_hunt(rows: Iterable[SiteRow]) -> SiteCounts:
 
 
 def _build_prompt(asked: str, sites: Sequence[MappedSite], counts: SiteCounts) -> dict[str, Any]:
-    shown = sites[:MAPPED_SITES]
+    visible_sites = sites[:MAPPED_SITES]
     return drop_empty(
         {
             "asked": make_encodable(asked),
-            "sites": [_build_site(site, counts.get((site.plane, site.target, site.on_call), {})) for site in shown],
-            "ends": list(_find_ends(shown)),
-            "left_out": len(sites) - len(shown),
+            "sites": [
+                _build_site(site, counts.get((site.plane, site.target, site.on_call), {})) for site in visible_sites
+            ],
+            "ends": list(_find_ends(visible_sites)),
+            "left_out": len(sites) - len(visible_sites),
         }
     )
 

@@ -191,15 +191,15 @@ def _shorten_text(text: str) -> str:
 
 def _render_map(document: Mapping[str, Any]) -> Markup | None:
     """Return the calls in order with what they feed, as text; scripts replace it by a picture."""
-    found = document.get("map")
-    if not found:
+    fault_map = document.get("map")
+    if not fault_map:
         return None
     lists = [
         (tag("p", f"asked: {one.get('asked', '')}"), _render_list("ol", map(_render_call, one.get("sites", ())), ""))
-        for one in found["prompts"]
+        for one in fault_map["prompts"]
     ]
     return tag(
-        "section", tag("h2", "Map"), tag("p", found.get("coverage", "")), *(part for pair in lists for part in pair)
+        "section", tag("h2", "Map"), tag("p", fault_map.get("coverage", "")), *(part for pair in lists for part in pair)
     )
 
 

@@ -71,8 +71,8 @@ def format_cause(cause: HuntedCause, spec: str) -> Iterator[str]:
     again = " · known" if cause.known else ""
     yield f"✘ {cause.id}  breaks {_format_broken(cause)}{again}"
     for number, prompt in enumerate(cause.prompts or filter(None, (cause.prompt,))):
-        asked = interpolate(prompt, cause.params) if cause.params else prompt
-        yield f"  {'' if number else 'asked':<9}  {to_one_line(asked)}"
+        prompt_text = interpolate(prompt, cause.params) if cause.params else prompt
+        yield f"  {'' if number else 'asked':<9}  {to_one_line(prompt_text)}"
     if cause.params:
         yield f"  params     {to_one_line(', '.join(f'{name}={value}' for name, value in cause.params.items()))}"
     yield f"  faults     {format_faults(cause.faults)}"

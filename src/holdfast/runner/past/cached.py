@@ -100,8 +100,8 @@ def _find_unreadable(spec: Spec) -> str:
     if not agent.launched:
         return "this agent is already running"
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
-    named = any(word and len(word) < 256 and os.path.isfile(root / word.strip("'\"")) for word in words)
-    return "" if named else "the agent's command names no file next to the spec"
+    has_file = any(word and len(word) < 256 and os.path.isfile(root / word.strip("'\"")) for word in words)
+    return "" if has_file else "the agent's command names no file next to the spec"
 
 
 def list_variables(job: Job) -> tuple[str, ...]:

@@ -119,5 +119,5 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     @property
     def code(self) -> tuple[ToolRef, ...]:
         """Every callable that the section names."""
-        named = [self.endpoint if self.is_python else "", self.tool_registry or "", self.reset_function or ""]
-        return (*(ToolRef(path) for path in named if path), *self.tools, *self.llm)
+        references = [self.endpoint if self.is_python else "", self.tool_registry or "", self.reset_function or ""]
+        return (*(ToolRef(path) for path in references if path), *self.tools, *self.llm)
