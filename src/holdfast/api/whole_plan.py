@@ -156,7 +156,8 @@ def _prepare_part(
             options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None
         )
         return prepare_hunt(
-            Path(spec.path), replace(hunt_options, hunt=HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False))
+            Path(spec.path),
+            replace(hunt_options, hunt=HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False)),
         )
     own, problems = load_part(Path(spec.path), options)
     own, made = build_part(own, os.environ)
