@@ -149,7 +149,7 @@ def suggest_scalar(base: type, node: Node) -> str:
 def suggest_list(element: Any, node: Node) -> str:
     """Return the hint for one value where a list is expected."""
     if node.kind == "null":
-        return "write [] for none"
+        return "write its entries below it, each after a dash"
     if node.kind == "map":
         return "start each entry with a dash: - key: value"
     hint = parse_hint(element)

@@ -105,10 +105,11 @@ def to_text(value: Any, prompt: str = "") -> str | None:
         return _join(value)
     if isinstance(value, dict | tuple | int | float):
         return _to_json(value)
+    name = f"an object of type {type(value).__name__}"
     if callable(getattr(value, "invoke", None)):
-        raise NoText(f"the agent returned a {type(value).__name__} and did not call it: name it in agent.endpoint")
+        raise NoText(f"the agent returned {name} and did not call it: name it in agent.endpoint")
     if not _has_own_text(type(value)):
-        raise NoText(f"the agent returned a {type(value).__name__}, which has no text")
+        raise NoText(f"the agent returned {name}, which has no text")
     return str(value)
 
 

@@ -148,7 +148,7 @@ def format_map(found: FaultMap, page: str = "") -> Iterator[str]:
     yield format_map_coverage(found.coverage)
     if found.scores:
         scores = ", ".join(f"{one.part} {one.score:.2f} (run {one.run})" for one in found.scores)
-        yield f"score {scores}: a score counts only the faults that were tried"
+        yield f"score {scores}: it says nothing about the faults that are still open"
     if page:
         yield f"picture: {page}"
 

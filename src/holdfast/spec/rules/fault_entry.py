@@ -134,7 +134,7 @@ def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntr
         entries = node.items
     else:
         expected = "a list or a map" if name == "context_attacks" else "a list"
-        hint = "write [] for none" if node.kind == "null" else ""
+        hint = "write its entries below it, each after a dash" if node.kind == "null" else ""
         return reader.report_type(node, expected, hint=hint)
     placed = [_read_fault(reader, FAMILIES[name], entry) for entry in entries]
     return tuple(p for p in placed if not isinstance(p, Bad))

@@ -38,7 +38,7 @@ def report_scenario_problems(reader: Reader, file: File, path: Path) -> None:
     """Report missing required keys, and that another command runs a contract."""
     if not file.at.has("task") and (file.contract is not None or file.golden_prompts):
         key = "contract" if file.contract is not None else "golden_prompts"
-        hint = f"type: holdfast contract run {quote(str(path))}"
+        hint = f"run it with: holdfast contract run {quote(str(path))}"
         message = "this file is a contract and has no task: holdfast run needs one"
         reader.report(file.at.get_key(key), message, hint=hint, code="missing-key")
         return
