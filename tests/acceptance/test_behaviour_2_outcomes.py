@@ -152,7 +152,7 @@ def test_2_a_harness_failure_turns_fails_into_error_and_lets_passes_stand(projec
     assert result.cells["passes", "cut"]["passes"] == 1
     # It stands, but the fault that would have proven something is ours, and broke.
     assert result.cells["passes", "cut"]["outcome"] == "error"
-    assert "fault truncated_response broke" in result.cells["passes", "cut"]["reason"]
+    assert "fault truncated_response failed" in result.cells["passes", "cut"]["reason"]
     assert result.code == 3
 
 

@@ -22,7 +22,7 @@ from plane_agents import ECHO, PYTHON, SCRIPTED, equip, ledger, quick, run, trac
 
 FLOOD = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
 RULES = [rule("echoes", value="you said")]
-HOLDS = "holding 127.0.0.1:"
+HOLDS = "serving at 127.0.0.1:"
 
 
 @contextmanager
@@ -384,7 +384,7 @@ def test_a_gateway_stands_at_the_address_that_was_chosen(project: MakeProject) -
     try:
         assert process.stderr is not None
         line = process.stderr.readline().decode()
-        assert line.startswith("holding 127.0.0.2:"), line
+        assert line.startswith("serving at 127.0.0.2:"), line
         found = json.loads(made.cli("gateway", "--print", "--json").out)
         at = urlsplit(found["OPENAI_BASE_URL"])
         assert (at.hostname, urlsplit(found["HTTPS_PROXY"]).hostname) == ("127.0.0.2", "127.0.0.2")

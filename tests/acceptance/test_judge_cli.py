@@ -89,7 +89,7 @@ def test_a_run_that_was_killed_before_its_verdicts_is_taken_up_without_another_c
         (Reply(429, '{"error": {"message": "slow down"}}'), "status 429: slow down"),
         (Reply(500, "broken"), "status 500"),
         (Reply(200, "<html>sign in</html>"), "not JSON"),
-        ("It is quite good.", "asked twice and gave no rating: its reply is not a JSON object"),
+        ("It is quite good.", "was called twice and returned no rating: its reply is not a JSON object"),
         (rating(9), "its score is not a number from 0 to 1"),
         (rating("0.9"), "its score is not a number from 0 to 1"),
     ],

@@ -107,7 +107,7 @@ def test_a_budget_of_trials_leaves_the_rest_unproven_and_can_be_taken_up(project
     assert sorted(result.outcomes.values()) == ["pass", "pass", "unproven"]
     assert result.part["unasked"] == 1
     shown = made.cli("report", "0001").out
-    assert "--max-trials 2: 2 trials asked, 1 of 3 " in shown
+    assert "--max-trials 2: 2 trials ran, 1 of 3 " in shown
     assert "--resume 0001" in shown
     more = made.run("--resume", "0001", "--max-trials", "3")
     assert set(more.outcomes.values()) == {"pass"}
@@ -167,5 +167,5 @@ def test_a_chaos_scenario_that_a_budget_left_out_is_not_proven(project: MakeProj
     assert made.run("--max-trials", "1", "--shard", "1/1").code == 0
     ended = made.cli("ci", "--max-trials", "1")
     assert ended.code == 5
-    assert "--max-trials 1: 1 trial asked, 1 of 2 " in ended.out
+    assert "--max-trials 1: 1 trial ran, 1 of 2 " in ended.out
     assert "stopped by" in made.cli("ci", "--max-trials", "1", "--json", "--no-report").json["notes"][0]

@@ -155,7 +155,7 @@ def test_a_rule_without_text_is_told_the_limit_that_ended_it(tmp_path):
     rules = {"says": {"description": "d", "check": {"type": "contains", "value": "x"}}}
     found = ran(tmp_path, spec_of("sleep 60", resources={"timeout": "2s"}, invariants=rules))
     (verdict,) = found.verdicts
-    assert "timeout: " in verdict.reason
+    assert "resources.timeout" in verdict.reason
     assert " 2 s (resources.timeout)" in verdict.reason
 
 

@@ -59,7 +59,7 @@ def test_a_program_that_waits_for_more_is_told(tmp_path):
 def test_a_program_that_ends_before_is_noted(tmp_path):
     found = asked(tmp_path, "print('already accepted')", WHOLE)
     assert (found.only.ending, found.text) == ("answered", "already accepted")
-    assert any("'accept? [y/N]' was never seen" in note for note in found.only.notes)
+    assert any("'accept? [y/N]' never appeared" in note for note in found.only.notes)
 
 
 def test_a_program_without_a_terminal_is_told_of_dialogues(tmp_path):

@@ -33,7 +33,7 @@ def test_a_client_started_from_the_rewritten_configuration_meets_the_trials_faul
             with address.serve_trial(context):
                 async with Client(server, read_timeout_seconds=15) as client:
                     got = await client.call_tool("price", {"item": "lamp"})
-            with pytest.raises((MCPError, BaseExceptionGroup)):  # no trial is under way
+            with pytest.raises((MCPError, BaseExceptionGroup)):  # no trial is running
                 async with Client(server, mode="legacy", read_timeout_seconds=15):
                     pass
         finally:

@@ -141,7 +141,7 @@ def test_no_trial_and_no_harness_are_said_in_one_line():
         return refused, relay.returncode, (await gone.communicate())[1], gone.returncode
 
     refused, first, gone, second = asyncio.run(run())
-    assert refused == b"holdfast mcp-proxy: echo: the harness refused it (503): no trial is under way\n"
+    assert refused == b"holdfast mcp-proxy: echo: Holdfast refused it (503): no trial is running\n"
     assert gone.startswith(b"holdfast mcp-proxy: echo: ")
     assert gone.count(b"\n") == 1
     assert (first, second) == (3, 3)

@@ -152,7 +152,7 @@ def test_trial_shows_words_calls_with_outputs_and_faults(desk: tuple[Path, str],
     page.click(".call.faulty summary")
     page.wait_for_selector(".call.faulty .call-body")
     call = page.inner_text(".call.faulty")
-    for wanted in ("tool invoice_api", "503 InjectedError", "◆ error", "failed: 503 Service Unavailable", '"A17"'):
+    for wanted in ("tool invoice_api", "503 InjectedError", "◆ error", "injected 503 Service Unavailable", '"A17"'):
         assert wanted in call
     assert page.locator(".call.faulty .fault-sign").count() == 1
     page.evaluate("document.activeElement.blur()")

@@ -229,7 +229,7 @@ def check_whole(project: Project, shown: str, files: dict[str, str]) -> None:
     signs = {name: SIGNS.get(sign) for sign, name in re.findall(r"^  (\S)  (\w+)", shown, re.MULTILINE)}
     in_words = {"PASS": "pass", "FAIL": "fail", "UNPROVEN": "unproven"}
     assert {name: signs[name] for name in parts} == {name: in_words.get(one, "error") for name, one in verdicts.items()}
-    assert (files["md"].splitlines()[0].split()[1], f"**Overall {score}" in files["md"]) == (f"{word}:", True)
+    assert (files["md"].splitlines()[0].split()[2], f"**Overall {score}" in files["md"]) == (f"{word}:", True)
     assert f"<title>{word} " in files["html"]
     assert junit(files["xml"])["verdict", "overall"] == {"PASS": "pass", "FAIL": "failure"}.get(word, "error")
     found = {run["properties"]["run"]: run["properties"] for run in json.loads(files["sarif"])["runs"]}

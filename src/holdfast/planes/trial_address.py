@@ -31,7 +31,7 @@ MCP_HOST = "holdfast.mcp:"
 
 PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
 """The path segments after the token: MCP servers, and the providers with a supported API."""
-NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}'
+NO_TRIAL = b'{"error": {"message": "no trial is running", "type": "holdfast"}}'
 
 
 EARLY = "the agent made calls at start-up, before its trial; Holdfast does not serve those"

@@ -120,7 +120,7 @@ def test_an_answer_file_is_read_and_stdout_becomes_output(tmp_path: Path) -> Non
 def test_an_old_answer_file_is_removed_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("of an earlier trial")
     seen = turn(tmp_path, "true", answer_file="out.txt")
-    assert (seen.text, seen.ending, seen.detail) == (None, "no_answer", "it wrote no out.txt")
+    assert (seen.text, seen.ending, seen.detail) == (None, "no_answer", "it did not write out.txt")
 
 
 @pytest.mark.parametrize("made", ["ln -s /etc/passwd out.txt", "mkfifo out.txt", "mkdir out.txt"])
