@@ -151,7 +151,7 @@ def test_lf_after_a_cell_that_failed_asks_its_case_again(tmp_path: Path) -> None
     assert (code, cases(report)) == (0, {"down": "pass"})
 
 
-@pytest.mark.parametrize(("part", "said"), [(("-k", "calm"), "fits -k 'calm'"), (("--scenario", "calm"), "selected")])
+@pytest.mark.parametrize(("part", "said"), [(("-k", "calm"), "-k 'calm'"), (("--scenario", "calm"), "selected")])
 def test_lf_of_what_did_not_fail_says_so(tmp_path: Path, part: tuple[str, ...], said: str) -> None:
     assert told(written(tmp_path))[0] == 1
     found = tell(tmp_path, "run", "--lf", *part)

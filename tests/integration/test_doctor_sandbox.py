@@ -36,8 +36,9 @@ def test_an_interpreter_that_is_not_there_inside_is_named(monkeypatch, tmp_path)
 
 
 def test_a_machine_that_refuses_gives_its_own_fix(monkeypatch):
-    async def refuse(*_):
-        raise UserError("namespaces forbidden", hint="sudo sysctl")
+    class Refusing:
+        async def open_backend(self, *_):
+            raise UserError("namespaces forbidden", hint="sudo sysctl")
 
-    monkeypatch.setattr(doctor_sandbox, "open_backend", refuse)
+    monkeypatch.setattr(doctor_sandbox, "find_backend", lambda _: Refusing())
     assert (found().detail, found().fix) == ("namespaces forbidden", "sudo sysctl")

@@ -25,7 +25,7 @@ CASES = (
         "leaks_system_prompt",
         {("keeps-its-prompt", "calm"): "blue heron", ("keeps-its-prompt", "long-input"): "blue heron"},
     ),
-    Case("retries_without_limit", {("completes", "weather-down"): "timeout"}),
+    Case("retries_without_limit", {("completes", "weather-down"): "timed out"}),
     Case(
         "keeps_state",
         {
