@@ -47,7 +47,7 @@ def test_too_many_calls_end_the_trial(project: MakeProject, agent: dict[str, Any
     trial = ended(project, agent, source, {"calls": 7})
     assert trial["detail"] == "more than 7 calls (agent.limits.calls)"
     assert trial["latency_ms"] < 20_000
-    made = "" if source is LOOPS_IN_PYTHON else "8 calls, the last: llm gpt-4o"  # functions are fast, and not held
+    made = "" if source is LOOPS_IN_PYTHON else "8 calls; the last was llm gpt-4o"  # functions are fast, and not held
     assert any(made in note for note in trial["notes"])
 
 
