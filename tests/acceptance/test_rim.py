@@ -107,7 +107,7 @@ def test_an_inline_agent_that_blocks_is_interrupted_at_once(folder: Path, number
     ("agent", "told"),
     [
         ("def ask():\n    return 'hi'\n", "cannot be called with the prompt alone: it takes ()"),
-        ("class Odd: pass\ndef ask(prompt):\n    return Odd()\n", "returned a Odd, which has no text"),
+        ("class Odd: pass\ndef ask(prompt):\n    return Odd()\n", "returned an object of type Odd, which has no text"),
     ],
 )
 def test_wiring_is_not_held_against_the_agent(folder: Path, agent: str, told: str) -> None:
