@@ -12,8 +12,9 @@ from types import FunctionType, TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
+from holdfast.planes.injection.faulted_call import FaultWaited, drive
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.open_call import FaultWaited, OpenCall, build_exception, drive, get_current_weather, get_open_calls
+from holdfast.planes.open_call import OpenCall, build_exception, get_current_weather, get_open_calls
 from holdfast.planes.swap import find_kind
 from holdfast.planes.traced_call import TracedCall
 from holdfast.protocols.fault import Call, Failed, Forward, Reply

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import cache
 from types import TracebackType
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from holdfast.errors import HarnessError, InjectedConnectionError, InjectedError
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Dropped, Failed, TimedOut
 
-T = TypeVar("T")
 CallKey: TypeAlias = tuple[str, str]
 """A plane and a target on it."""
 
@@ -77,20 +76,6 @@ class OpenCall:
     ) -> None:
         self._weather.in_flight.pop()
         _inside.reset(self._token)
-
-
-class FaultWaited(HarnessError):
-    """A fault awaited something other than its call or its clock."""
-
-
-def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that must finish without waiting, because a fault on a plain function cannot wait."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
-    coroutine.close()
-    raise FaultWaited("a fault may await only forward() and ctx.sleep()", code="fault-broken")
 
 
 def build_exception(failure: Failed) -> BaseException:

@@ -29,8 +29,9 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import format_exception
+from holdfast.planes.injection.faulted_call import drive
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.open_call import ActiveWeather, drive
+from holdfast.planes.open_call import ActiveWeather
 from holdfast.planes.traced_call import CallTrace, ReadValues
 from holdfast.processes.startable import build_trial_variables
 

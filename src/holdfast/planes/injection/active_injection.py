@@ -15,11 +15,21 @@ from msgspec import UNSET
 from holdfast import plugins
 from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.codec import encode_canonical
-from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.scenario import INPUT, Injection, Schedule
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import describe, format_exception, is_same_value
 from holdfast.planes.urls import is_origin, matches_origin, matches_url
-from holdfast.protocols.fault import Call, FaultTraits, Reply, Step, WatchingFault, read_traits
+from holdfast.protocols.fault import (
+    Call,
+    FaultContext,
+    FaultTraits,
+    Forward,
+    Reply,
+    Step,
+    TaskFault,
+    WatchingFault,
+    read_traits,
+)
 
 STEP = "service."
 """Prefix of the planes for a service's steps; in the ledger they are all the plane `service`."""
@@ -27,7 +37,6 @@ ANSWER = "(answer)"
 """The target of a simulated fault, which acts on the answer whatever the injection names."""
 _REJECTED_LISTED = 3
 """Number of calls that did not match whose arguments are reported."""
-LEDGER_LIMIT = 1000
 
 
 class ActiveInjection:
@@ -39,6 +48,8 @@ class ActiveInjection:
         self.fault = make_fault(injection)
         self.watches = isinstance(self.fault, WatchingFault)
         self.traits = read_traits(self.fault)
+        if injection.plane == "context" and injection.target == INPUT:
+            self.fault = TaskAttack(self.fault)
         self.offered = 0
         self.writes = 0
         """Of the calls that it was offered: those that change something."""
@@ -50,8 +61,8 @@ class ActiveInjection:
 
     def matches(self, arguments: Mapping[str, Any]) -> bool:
         """Return whether `match` accepts a call; keep the arguments of the first calls that it rejects."""
-        match = self.injection.schedule.match
-        if match is None or _matches_arguments(match, arguments):
+        match = self.injection.schedule.match or {}
+        if all(name in arguments and _matches_value(arguments[name], wanted) for name, wanted in match.items()):
             return True
         if len(self._rejected) < _REJECTED_LISTED:
             values = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
@@ -96,6 +107,19 @@ class ActiveInjection:
                 f"fault {self.injection.mode} failed: {format_exception(broken)}{format_error_place(broken)}",
                 code="fault-broken",
             ) from broken
+
+
+class TaskAttack:
+    """Applies an attack on the agent's input as a fault on a call, whose reply is the prompt."""
+
+    def __init__(self, attack: TaskFault) -> None:
+        self._attack = attack
+
+    async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        prompt = self._attack.rewrite((await forward(call)).value, ctx)
+        if not isinstance(prompt, str):
+            raise TypeError(f"rewrite returned {type(prompt).__name__}, not text")
+        return Reply(prompt)
 
 
 def make_fault(injection: Injection) -> Any:
@@ -162,10 +186,6 @@ def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
     if connecting and (target.startswith("https:") or step == "tls"):
         return False
     return matches_url(url, target)
-
-
-def _matches_arguments(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    return all(name in arguments and _matches_value(arguments[name], wanted) for name, wanted in match.items())
 
 
 def _matches_value(value: Any, wanted: Any) -> bool:

@@ -1,28 +1,30 @@
-"""A call, or a prompt, through the faults that fire on it, and the decision which of them were met.
+"""A call through the faults that fire on it, and the decision which of them were met.
 
 A fault is met if removing it alone would have changed what arrived. If one fault fired, comparing its reply with its
 input decides. If several fired, Holdfast leaves out each fault once and replays the others on the stored reply: the
-other side is never called a second time. Attacks on the agent's input each rewrite the prompt, and are decided alike.
+other side is never called a second time. An attack on the agent's input is a fault on a call whose reply is the prompt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from random import Random
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, format_error_place
-from holdfast.model.canary import find_canaries
+from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
-from holdfast.model.scenario import Injection
-from holdfast.planes.describe import describe, format_exception, render_value
-from holdfast.planes.injection.firing import Firing, FiringLedger
-from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, describe_change, read_end_text
-from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Receives, Reply, Sleep
+from holdfast.planes.describe import render_value
+from holdfast.planes.injection.firing import Firing
+from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, read_end_text
+from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
+
+if TYPE_CHECKING:
+    from holdfast.planes.injection.weather import Weather
+
+T = TypeVar("T")
 
 _ERASED = "another fault on this call removed its effect"
 _GIVEN_UP = "the call was given up"
@@ -35,12 +37,12 @@ class FaultedCall(Struct, eq=False):
     forward: Forward
     untouched: Forward
     sleep: Sleep
-    ledger: FiringLedger
-    retry: int
-    modes: dict[int, str] | None
+    weather: Weather
+    retry: int = 0
+    modes: dict[int, str] | None = None
     """The modes of the faults that were met, by index of the injection, for the caller."""
-    sent: Callable[[], None] | None
-    fits: Fits | None
+    sent: Callable[[], None] | None = None
+    fits: Fits | None = None
     receives: Receives | None = None
     needs_reply: bool = False
     """Whether a fault fired or watches, and must be able to read the reply."""
@@ -51,19 +53,13 @@ class FaultedCall(Struct, eq=False):
     witness: str = ""
     """The reply as text, before a fault could change it in place."""
 
-    def record(self, met: FaultMet) -> None:
-        """Record a firing."""
-        if self.modes is not None and met.effect == "met":
-            self.modes[met.index] = met.mode
-        self.ledger.record(met)
-
-    def amend(self, met: FaultMet) -> None:
-        """Record the outcome of a firing."""
+    def record(self, met: FaultMet, *, amends: bool = False) -> None:
+        """Record a firing, or with `amends` its outcome."""
         if self.modes is not None:
             self.modes.pop(met.index, None)
             if met.effect == "met":
                 self.modes[met.index] = met.mode
-        self.ledger.amend(met)
+        (self.weather.amend if amends else self.weather.record)(met)
 
     async def pass_on(self, call: Call) -> Reply:
         """Forward the call to the other side."""
@@ -81,16 +77,28 @@ class FaultedCall(Struct, eq=False):
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
-        """Decide, after the call has ended, which of several fired faults were met."""
+        """Decide, after the call has ended, which of the fired faults were met; the others do not count for `times`."""
+        if len(self.fired) > 1:
+            await self._compare_outcomes(arrived, call)
+        for firing in self.fired:
+            if firing.effect != "met":
+                self.weather.return_firing(firing.index)
+
+    async def _compare_outcomes(self, arrived: CallEnd, call: Call) -> None:
+        """Decide which of several fired faults were met."""
         # The agent gave up, or something broke that is not a fault: nothing of the faults arrived, except delays.
         if not isinstance(arrived, Reply | Failed) and arrived is not self.answer:
             if not isinstance(arrived, HarnessError):
                 self._mark_lost(_GIVEN_UP)
             return
-        # What arrived is what the other side replied: the faults cancelled each other out.
-        if self.answer is not None and self._is_calm(arrived, call):
-            self._mark_lost(_ERASED)
-            return
+        # What arrived is what the other side replied, and no fault changed that in place: the faults cancelled each
+        # other out.
+        answer = self.answer
+        if answer is not None:
+            in_place = isinstance(answer, Reply) and _render_reply(answer) != self.witness
+            if not in_place and are_alike(arrived, answer, call, self.receives):
+                self._mark_lost(_ERASED)
+                return
         # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
         # would have been another one without it.
         text = read_end_text(arrived, self.receives)
@@ -109,14 +117,6 @@ class FaultedCall(Struct, eq=False):
         for firing in self.fired:
             if firing not in met_firings and not firing.is_delayed:
                 firing.mark_erased(why)
-
-    def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
-        """Return whether the agent's side received what the other side replied."""
-        answer = self.answer
-        assert answer is not None
-        if isinstance(answer, Reply) and _render_reply(answer) != self.witness:
-            return False  # a fault changed the value in place
-        return are_alike(arrived, answer, call, self.receives)
 
     async def _is_met(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Return whether something else would have arrived without this fault."""
@@ -182,70 +182,15 @@ def _render_reply(reply: Reply) -> str:
     return "" if isinstance(reply.value, Completion) else render_value(reply.value)
 
 
-ERASED = "another attack on the input removed its effect"
+class FaultWaited(HarnessError):
+    """A fault awaited something other than its call or its clock."""
 
 
-class InputAttack(Struct, eq=False):
-    """One firing. It can be repeated with the same random state, number and memory."""
-
-    index: int
-    injection: Injection
-    fault: Any
-    create_rng: Callable[[], Random]
-    n: int
-    memory: dict[str, Any]
-    """The fault's memory as it was before it acted."""
-
-    def apply(self, text: str, memory: dict[str, Any] | None = None) -> str:
-        """Return the rewritten text; raise HarnessError if the attack is broken."""
-        mode = self.injection.mode
-        ctx = FaultContext(self.create_rng(), _refuse_sleep, self.n, dict(self.memory) if memory is None else memory)
-        try:
-            changed = self.fault.rewrite(text, ctx)
-        except Exception as broken:
-            raise HarnessError(
-                f"fault {mode} failed: {format_exception(broken)}{format_error_place(broken)}", code="fault-broken"
-            ) from broken
-        if not isinstance(changed, str):
-            raise HarnessError(
-                f"fault {mode} failed: it returned {type(changed).__name__}, not text", code="fault-broken"
-            )
-        return changed
-
-    def build_entry(self, text: str, changed: str, turn: int) -> FaultMet:
-        """Return its entry in the ledger."""
-        planted = tuple(word for word in find_canaries(changed) if word not in text)
-        what = (self.index, self.injection.plane, "input", self.injection.mode, turn)
-        effect: Any = "no_effect" if changed == text else "met"
-        nth = turn if self.injection.schedule.probability < 1.0 else 0
-        change = describe_change(text, changed)
-        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted, nth=nth, change=change)
-
-
-def decide_met(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
-    """Return the changed ledger entries of several attacks on one text, once the agent's text is known."""
-    # The same question as for calls: would the agent have read another prompt without this attack? An attack can be
-    # repeated at no cost, so each is left out once. If each alone explains the change, the last one counts.
-    met_attacks = [attack for attack in attacks if read != text and _rewrite_without(attack, attacks, text) != read]
-    acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
-    if not met_attacks and read != text:
-        met_attacks = acted[-1:]
-    now = []
-    for attack, entry in zip(attacks, entries, strict=True):
-        left = tuple(word for word in entry.canaries if word in read)
-        if entry.effect == "met" and attack not in met_attacks:
-            now.append(replace(entry, effect="erased", note=ERASED, canaries=()))
-        elif left != entry.canaries:
-            now.append(replace(entry, canaries=left))
-    return now
-
-
-def _rewrite_without(left_out: InputAttack, attacks: Sequence[InputAttack], text: str) -> str:
-    for attack in attacks:
-        if attack is not left_out:
-            text = attack.apply(text)
-    return text
-
-
-async def _refuse_sleep(ms: float) -> None:
-    raise HarnessError("an attack on the input cannot wait", code="fault-broken")
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that must finish without waiting, because a fault on a plain function cannot wait."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
+    coroutine.close()
+    raise FaultWaited("a fault may await only forward() and ctx.sleep()", code="fault-broken")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from random import Random
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
@@ -24,7 +24,10 @@ from holdfast.planes.injection.outcome_comparison import (
     has_arrived,
 )
 from holdfast.planes.recorded_value import write_reply
-from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
+from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply, Sleep
+
+if TYPE_CHECKING:
+    from holdfast.planes.injection.faulted_call import FaultedCall
 
 _UNSEEN = object()
 _OF_FUNCTIONS = ("tool", "llm")
@@ -35,27 +38,11 @@ _SHOWS = "its effect is visible in what arrived"
 _RAN = "the tool ran; only the result sent to the model was replaced"
 
 
-class FiringLedger(Protocol):
-    """Records a firing, and amends it once it is known what arrived."""
-
-    def record(self, met: FaultMet) -> None: ...
-
-    def amend(self, met: FaultMet) -> None: ...
-
-
 class Firing:
     """A firing in progress: what would have arrived, who raised an exception, whether the ledger has the firing."""
 
     def __init__(
-        self,
-        placed: ActiveInjection,
-        call: Call,
-        ledger: FiringLedger,
-        create_rng: Callable[[], Random],
-        fits: Fits | None,
-        *,
-        retry: int,
-        nth: int,
+        self, placed: ActiveInjection, call: Call, passing: FaultedCall, create_rng: Callable[[], Random], nth: int
     ) -> None:
         """`create_rng` returns the same random state each time."""
         self.index = placed.index
@@ -63,13 +50,11 @@ class Firing:
         self._placed = placed
         self._number = placed.fired
         self._create_rng = create_rng
-        self._fits = fits
         self._memory: dict[str, Any] = {}
         """The fault's memory as it was before it acted, if it may be replayed."""
-        self._retry = retry
         self._nth = nth if self.injection.schedule.probability < 1.0 else 0
         self._call = call
-        self._ledger = ledger
+        self._passing = passing
         self._expected = "the tool's result" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
         self._original: Reply | None = None
@@ -138,7 +123,7 @@ class Firing:
             delivery = reply.delivery
             return reply
 
-        ctx = self._create_context(_skip_wait, _copy_memory(self._memory))
+        ctx = self._create_context(skip_wait, _copy_memory(self._memory))
         try:
             reply = await self._placed.fault.apply(call, forward, ctx)
         except Failed as failed:
@@ -148,8 +133,8 @@ class Firing:
 
     def _create_context(self, wait: Sleep, memory: dict[str, Any]) -> FaultContext:
         ctx = FaultContext(self._create_rng(), wait, self._number, memory)
-        if self._fits is not None:
-            ctx.fits = self._fits
+        if self._passing.fits is not None:
+            ctx.fits = self._passing.fits
         return ctx
 
     def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
@@ -190,7 +175,7 @@ class Firing:
 
     def _amend_entry(self, entry: FaultMet) -> None:
         self._entry = entry
-        self._ledger.amend(entry)
+        self._passing.record(entry, amends=True)
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
         self.was_forwarded = True
@@ -273,9 +258,9 @@ class Firing:
         reply = self._reply if effect == "met" else ""
         got = describe(got)
         self._entry = FaultMet(
-            *what, effect, before, got, note, self._retry, canaries, ran, reply, self._nth, delayed, change
+            *what, effect, before, got, note, self._passing.retry, canaries, ran, reply, self._nth, delayed, change
         )
-        self._ledger.record(self._entry)
+        self._passing.record(self._entry)
 
 
 def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:
@@ -285,7 +270,7 @@ def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:
         return dict(memory)
 
 
-async def _skip_wait(ms: float) -> None:
+async def skip_wait(ms: float) -> None:
     """Do nothing: the caller already waited when the fault fired."""
 
 

@@ -26,9 +26,8 @@ from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, digest_arguments, shorten_target
 from holdfast.planes.injection.active_injection import STEP, ActiveInjection, Luck
-from holdfast.planes.injection.faulted_call import FaultedCall, InputAttack, decide_met
-from holdfast.planes.injection.firing import Firing
-from holdfast.planes.injection.outcome_comparison import CallEnd
+from holdfast.planes.injection.faulted_call import FaultedCall, drive
+from holdfast.planes.injection.firing import Firing, skip_wait
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Call, FaultTraits, Fits, Forward, Receives, Reply, Sleep
 
@@ -55,7 +54,7 @@ class Weather:
         trial: Trial,
         record: Record,
         amend: Record,
-        took: Callable[[RecordedUse], None] | None = None,
+        took: Callable[[RecordedUse], None] = lambda use: None,
     ) -> None:
         """`took` receives the recorded reply that each call of a replayed trial got."""
         self.trial = trial
@@ -64,7 +63,7 @@ class Weather:
         if trial.task.recording is not UNSET:
             from holdfast.planes.recorded_tools import RecordedTools
 
-            self.recorded = RecordedTools(trial.task.recording, took or _ignore_use)
+            self.recorded = RecordedTools(trial.task.recording, took)
         self.replays_functions = self.recorded is not None and self.recorded.can_answer("tool", "")
         self._record = record
         self._amend = amend
@@ -75,7 +74,7 @@ class Weather:
         """One entry per call in progress: a list can grow and shrink in several threads without a lock."""
         self.lock = Lock()
         """Guards the counters: calls may come from several threads."""
-        self.broke: Callable[[HarnessError], None] = _ignore_error
+        self.broke: Callable[[HarnessError], None] = lambda broken: None
         """Called with each harness error; the agent continues."""
         self.watch: CallTrace | None = None
         """Receives the calls of the agent's own functions."""
@@ -173,25 +172,19 @@ class Weather:
             if sent is not None:
                 sent()
             return await (untouched or forward)(call)
-        arrived = self._count_call(call, facing, retry)
         passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
+        return await self._apply_faults(call, facing, passing)
+
+    async def _apply_faults(self, call: Call, facing: Sequence[ActiveInjection], passing: FaultedCall) -> Reply:
+        arrived = self._count_call(call, facing, passing.retry)
         passing.needs_reply = any(placed.watches for placed, _, _ in arrived)
         try:
             reply = await self._run_chain(arrived, 0, call, passing)
         except BaseException as raised:
-            await self._settle(passing, raised, call)
+            await passing.settle(raised, call)
             raise
-        if passing.fired:
-            await self._settle(passing, reply, call)
+        await passing.settle(reply, call)
         return reply
-
-    async def _settle(self, passing: FaultedCall, arrived: CallEnd, call: Call) -> None:
-        """Settle the firings of a call that has ended: one that was not met does not count for `times`."""
-        if len(passing.fired) > 1:
-            await passing.settle(arrived, call)
-        for firing in passing.fired:
-            if firing.effect != "met":
-                self.return_firing(firing.index)
 
     def rewrite(self, text: str) -> str:
         """Return the prompt of a turn after the attacks on the agent's input."""
@@ -199,43 +192,31 @@ class Weather:
         if not facing:
             return text
 
-        attacks: list[InputAttack] = []
-        entries: list[FaultMet] = []
-        prompt = text
-        for placed in facing:
-            placed.offered += 1
-            key = f"input:{placed.offered}"
-            if self._decide_firing(placed, placed.offered, key):
-                create_rng = partial(self._luck.create_rng, placed.index, key)
-                attack = InputAttack(
-                    placed.index, placed.injection, placed.fault, create_rng, placed.fired, {**placed.memory}
-                )
-                before, text = text, attack.apply(text, placed.memory)
-                attacks.append(attack)
-                entries.append(attack.build_entry(before, text, placed.offered))
-                self.record(entries[-1])
-        now = {entry.index: entry for entry in entries}
-        for entry in decide_met(attacks, entries, prompt, text) if len(attacks) > 1 else ():
-            now[entry.index] = entry
-            self.amend(entry)
-        for entry in now.values():
-            if entry.effect != "met":
-                self.return_firing(entry.index)
-        return text
+        async def forward(call: Call) -> Reply:
+            return Reply(text)
+
+        # The first attack in the list rewrites first, so the last one is the outermost.
+        call = Call("context", "input", {}, facing[0].offered + 1)
+        reply = drive(self._apply_faults(call, facing[::-1], FaultedCall(forward, forward, skip_wait, self)))
+        return str(reply.value)
 
     def _count_call(
-        self, call: Call, facing: list[ActiveInjection], retry: int = 0
+        self, call: Call, facing: Sequence[ActiveInjection], retry: int
     ) -> list[tuple[ActiveInjection, int, str]]:
         """Count the call for every injection whose `match` accepts it; return (injection, nth, key of the random
         draw) for each."""
-        # Calls of models and services come in the order of one conversation or connection, so their number identifies
-        # them. Tools may be called concurrently: their draw depends on arguments and occurrence, which do not depend on
-        # the order.
-        numbered = call.plane == "llm" or call.plane.startswith("service")
-        what = f"{normalize_target(call.target)}:{call.n}" if numbered else self._build_draw_key(call)
+        # Calls of models and services, and turns, come in the order of one conversation or connection, so their number
+        # identifies them. Tools may be called concurrently: their draw depends on arguments and occurrence, which do
+        # not depend on the order.
+        numbered = call.plane in ("llm", "context") or call.plane.startswith("service")
+        key = f"{normalize_target(call.target)}:{call.n if numbered else digest_arguments(call.arguments)}"
         arrived = []
         with self.lock:
-            key = what if numbered else self._count_occurrence(what)
+            if not numbered:
+                occurrence = self._occurrences.get(key, 0) + 1
+                if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
+                    self._occurrences[key] = occurrence
+                key = f"{key}:{occurrence}"
             for placed in facing:
                 if placed.matches(call.arguments):
                     # A retry that comes first belongs to a call that was made before the fault was placed.
@@ -255,22 +236,10 @@ class Weather:
                     arrived.append((placed, nth, key))
         return arrived
 
-    def _build_draw_key(self, call: Call) -> str:
-        return f"{normalize_target(call.target)}:{digest_arguments(call.arguments)}"
-
-    def _count_occurrence(self, what: str) -> str:
-        """Return the key of a draw. Tools draw per target, arguments and occurrence; others per target and number."""
-        occurrence = self._occurrences.get(what, 0) + 1
-        if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
-            self._occurrences[what] = occurrence
-        return f"{what}:{occurrence}"
-
     def _decide_firing(self, placed: ActiveInjection, nth: int, key: str) -> bool:
         """Decide and count in one step, to enforce `times` when calls overlap."""
         with self.lock:
-            if not placed.is_due(nth):
-                return False
-            if not self._is_drawn(placed, nth, key):
+            if not placed.is_due(nth) or not self._is_drawn(placed, nth, key):
                 return False
             placed.fired += 1
             placed.spent += 1
@@ -302,7 +271,7 @@ class Weather:
         # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
         passing.needs_reply = True
         create_rng = partial(self._luck.create_rng, placed.index, key)
-        firing = Firing(placed, call, passing, create_rng, passing.fits, retry=passing.retry, nth=nth)
+        firing = Firing(placed, call, passing, create_rng, nth)
         passing.fired.append(firing)
         # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so
         # its memory is copied before the fault acts.
@@ -312,22 +281,14 @@ class Weather:
 
 
 def _is_write(call: Call) -> bool:
-    """Return whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is
-    unsafe.
+    """Return whether the call may change something, as the trace has it: a call of a tool, a turn, or a request with
+    an unsafe HTTP method.
     """
     if call.plane == "http":
         return call.arguments.get("method") not in READ_METHODS
-    return call.plane in ("tool", "tool_result", "mcp")
+    return call.plane in ("tool", "tool_result", "mcp", "context")
 
 
 def normalize_target(target: str) -> str:
     """Return a target as counters record it. Nearly all are short enough to be used as they are."""
     return target if len(target) <= TARGET_KEPT and target.isascii() else shorten_target(target)
-
-
-def _ignore_use(use: RecordedUse) -> None:
-    """Do nothing: the default of `took`."""
-
-
-def _ignore_error(ours: HarnessError) -> None:
-    """Do nothing: the default of `broke` until a plane sets it. The HarnessError itself is still raised."""
