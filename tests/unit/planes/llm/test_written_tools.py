@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.llm.codecs import openai_chat_request
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_chat_request import (
     extract_code,
     extract_output,
@@ -34,7 +34,7 @@ def conversation(*calls: Any, then: str = 'Observation:\n{"revenue": 4200}') -> 
 
 
 def test_a_written_result_is_the_result_of_the_call_before_it() -> None:
-    asked = openai_chat_request.read_request("/chat/completions", {"model": "m", "messages": conversation(CALL)})
+    asked = OPENAI_CHAT.read_request("/chat/completions", {"model": "m", "messages": conversation(CALL)})
     (result,) = asked.results
     assert (result.key, result.name, result.text) == ("call_1", "search", '{"revenue": 4200}')
     assert result.arguments == '{"query":"it\'s"}'
@@ -43,14 +43,21 @@ def test_a_written_result_is_the_result_of_the_call_before_it() -> None:
 
 def test_another_result_is_written_as_the_framework_writes_it() -> None:
     body = {"messages": conversation(CALL)}
-    changed = openai_chat_request.replace_results(body, {"call_1": "{}"}, frozenset())
+    changed = OPENAI_CHAT.replace_results(body, {"call_1": "{}"}, frozenset())
     assert changed["messages"] == conversation(CALL, then="Observation:\n{}")
-    assert openai_chat_request.replace_results(body, {}, frozenset()) == body
+    assert OPENAI_CHAT.replace_results(body, {}, frozenset()) == body
+
+
+@pytest.mark.parametrize("written", ["Observation:\n", "Observation:\nExecution logs:\n"])
+def test_a_written_result_without_output_gets_one(written: str) -> None:
+    body = {"messages": conversation(CALL, then=written)}
+    changed = OPENAI_CHAT.replace_results(body, {"call_1": "{}"}, frozenset())
+    assert changed["messages"] == conversation(CALL, then=written + "{}")
 
 
 def test_results_of_several_calls_cannot_be_distinguished_and_stay_text() -> None:
     body = {"messages": conversation(CALL, {**CALL, "id": "call_2"})}
-    asked = openai_chat_request.read_request("/chat/completions", body)
+    asked = OPENAI_CHAT.read_request("/chat/completions", body)
     assert asked.results == ()
     assert len(asked.messages[1].tool_calls) == 2
 
@@ -129,7 +136,7 @@ def test_the_one_tool_that_the_code_calls_is_the_call(code: str, name: str, argu
 
 
 def test_what_the_code_printed_is_the_tools_result() -> None:
-    (result,) = openai_chat_request.read_request("/chat/completions", BODY).results
+    (result,) = OPENAI_CHAT.read_request("/chat/completions", BODY).results
     assert (result.key, result.name, result.text, result.arguments) == (
         "call_1",
         "get_price",
@@ -143,6 +150,6 @@ def test_what_the_code_printed_is_the_tools_result() -> None:
 
 
 def test_another_result_stands_in_its_place() -> None:
-    changed = openai_chat_request.replace_results(BODY, {"call_1": "Error: 503"}, frozenset())
+    changed = OPENAI_CHAT.replace_results(BODY, {"call_1": "Error: 503"}, frozenset())
     text = changed["messages"][2]["content"][0]["text"]
     assert text == "Observation:\nExecution logs:\nError: 503\nLast output from code snippet:\nNone"

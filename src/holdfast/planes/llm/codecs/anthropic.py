@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
+from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import (
     Codec,
@@ -47,23 +47,21 @@ class Anthropic(Codec):
     provider = "anthropic"
 
     read_request = staticmethod(anthropic_request.read_request)
-    replace_results = staticmethod(anthropic_request.replace_results)
+    read_conversation = staticmethod(anthropic_request.read_conversation)
+    write_result = staticmethod(anthropic_request.write_result)
 
     def read_reply(self, data: Any) -> Completion:
-        fields = as_dict(data)
-        model = as_text(fields.get("model"))
+        fields, got = as_dict(data), StreamedReply()
+        got.model = as_text(fields.get("model"))
         if fields.get("type") == "error" or fields.get("error"):
-            return Completion((refusals.read_trouble(fields),), model)
-        deltas: list[Delta] = []
-        for block in as_list(fields.get("content")):
-            kind = _find_kind(block)
-            if kind == "call":
-                deltas.append(
-                    ToolCall(as_text(block.get("id")), as_text(block.get("name")), read_arguments(block.get("input")))
-                )
-            elif kind == "text" and (text := as_text(block.get("text"))):
-                deltas.append(Text(text))
-        return Completion((*deltas, *_read_finish(fields), *_read_usage(as_dict(fields.get("usage")))), model)
+            got.set_trouble(refusals.read_trouble(fields))
+            return got.build_completion()
+        for at, block in enumerate(as_list(fields.get("content"))):
+            _read_block_start(at, block, got)
+        _read_finish(fields, got)
+        if used := as_dict(fields.get("usage")):
+            got.set_usage(_read_usage(used))
+        return got.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _Events().read_event, keep=keep)
@@ -106,15 +104,15 @@ def _build_call_block(call: ToolCall, old: Any) -> dict[str, Any]:
 _BLOCKS = PartFormat(_find_kind, lambda text, old: {"type": "text", **as_dict(old), "text": text}, _build_call_block)
 
 
-def _read_finish(message: dict[str, Any]) -> tuple[Finish, ...]:
-    reason = as_text(message.get("stop_reason"))
-    return (Finish(_FINISH.get(reason, "stop")),) if reason else ()
+def _read_finish(message: dict[str, Any], got: StreamedReply) -> None:
+    if reason := as_text(message.get("stop_reason")):
+        got.set_finish(_FINISH.get(reason, "stop"))
 
 
-def _read_usage(used: dict[str, Any]) -> tuple[Usage, ...]:
+def _read_usage(used: dict[str, Any]) -> Usage:
     """Read the usage; this format counts cached input separately from other input."""
     plain, written, cached = (as_count(used.get(key)) for key in _INPUTS)
-    return (Usage(plain + written + cached, as_count(used.get("output_tokens")), cached, written),) if used else ()
+    return Usage(plain + written + cached, as_count(used.get("output_tokens")), cached, written)
 
 
 def _write_usage(usage: Usage) -> dict[str, Any]:
@@ -158,8 +156,7 @@ class _Events:
             case "content_block_delta":
                 _read_delta(as_count(event.get("index")), as_dict(event.get("delta")), got)
             case "message_delta":
-                for finish in _read_finish(as_dict(event.get("delta"))):
-                    got.set_finish(finish.reason)
+                _read_finish(as_dict(event.get("delta")), got)
                 self._add_usage(as_dict(event.get("usage")), got)
                 got.last = event
             case "ping":
@@ -194,8 +191,8 @@ class _Events:
 
     def _add_usage(self, used: dict[str, Any], got: StreamedReply) -> None:
         self._used |= {key: used[key] for key in (*_INPUTS, "output_tokens") if used.get(key) is not None}
-        for usage in _read_usage(self._used):
-            got.set_usage(usage)
+        if self._used:
+            got.set_usage(_read_usage(self._used))
 
 
 def _read_block_start(index: int, block: dict[str, Any], got: StreamedReply) -> None:
@@ -221,9 +218,8 @@ class _AnthropicWriter(ReplyWriter):
         self._message = dict(start) if "id" in start else _build_empty_reply(completion, request)
         if completion.model:
             self._message["model"] = completion.model
-        used = completion.usage
-        was = next(iter(_read_usage(as_dict(start.get("usage")))), None)
-        if used and (was is None or replace(was, output_tokens=used.output_tokens) != used):
+        used, was = completion.usage, as_dict(start.get("usage"))
+        if used and (not was or replace(_read_usage(was), output_tokens=used.output_tokens) != used):
             self._message["usage"] = _write_usage(replace(used, output_tokens=1))
         self._index = -1
         self._in_text = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.planes.llm.codecs.loose import (
@@ -15,7 +15,7 @@ from holdfast.planes.llm.codecs.loose import (
     read_text,
     replace_text,
 )
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclaration, replace_entries
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, ToolDeclaration
 
 _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 
@@ -26,7 +26,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     form = as_dict(as_dict(body.get("output_config")).get("format")) or as_dict(body.get("output_format"))
     return ModelRequest(
         as_text(body.get("model")),
-        _read_messages(body),
+        read_conversation(body).build_messages(),
         _read_tools(body),
         body.get("stream") is True,
         max_tokens=as_optional_count(body.get("max_tokens")),
@@ -37,30 +37,24 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     )
 
 
-def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Return the request with other texts in its tool results, and `is_error` on failed ones."""
-    return replace_entries(
-        body, "messages", _read_messages, lambda entry, keys: _replace_blocks(entry, keys, changed, failed)
-    )
-
-
-def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
+def read_conversation(body: Mapping[str, Any]) -> Conversation:
+    """Read the messages of a request."""
     conversation = Conversation()
     if system := read_text(body.get("system")):
         conversation.add_message("system", system)
     for entry in as_list(body.get("messages")):
         message = as_dict(entry)
         _read_message(as_text(message.get("role")), message.get("content"), conversation)
-    return conversation.build_messages()
+    return conversation
 
 
 def _read_message(role: str, content: Any, conversation: Conversation) -> None:
     """Read one message; results come before the text that is sent with them."""
     blocks = [as_dict(block) for block in as_list(content)]
-    results = [block for block in blocks if _is_result(block)]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
         text, failed = read_text(block.get("content")), block.get("is_error") is True
-        conversation.add_result(as_text(block.get("tool_use_id")), "", text, failed)
+        conversation.add_result(block, as_text(block.get("tool_use_id")), "", text, failed)
     own_text = content if isinstance(content, str) else read_text([b for b in blocks if b.get("type") == "text"])
     if own_text or not results:
         conversation.add_message(
@@ -72,24 +66,11 @@ def _read_message(role: str, content: Any, conversation: Conversation) -> None:
             conversation.add_call(as_text(block.get("id")), as_text(block.get("name")), arguments)
 
 
-def _is_result(block: Any) -> bool:
-    return as_dict(block).get("type") == "tool_result"
-
-
-def _replace_blocks(message: Any, keys: Iterator[str], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-    content = as_dict(message).get("content")
-    if not any(_is_result(block) for block in as_list(content)):
-        return message
-    blocks = [_change_block(b, next(keys), changed, failed) if _is_result(b) else b for b in as_list(content)]
-    return {**message, "content": blocks}
-
-
-def _change_block(
-    block: dict[str, Any], key: str, changed: Mapping[str, str], failed: frozenset[str]
-) -> dict[str, Any]:
-    if key in changed:
-        block = {**block, "content": replace_text(block.get("content"), changed[key])}
-    return {**block, "is_error": True} if key in failed else block
+def write_result(block: dict[str, Any], text: str, failed: bool) -> None:
+    """Write another text into a result, and `is_error` if it failed."""
+    block["content"] = replace_text(block.get("content"), text)
+    if failed:
+        block["is_error"] = True
 
 
 def _read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:

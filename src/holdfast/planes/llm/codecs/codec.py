@@ -5,7 +5,7 @@ A reply is written as a stream, or by editing a provider's own parts as little a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -13,9 +13,9 @@ from msgspec import Struct
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall
 from holdfast.planes.llm.codecs import refusals, sse
-from holdfast.planes.llm.codecs.loose import as_dict, dump_json
+from holdfast.planes.llm.codecs.loose import as_dict, dump_json, parse_json
 from holdfast.planes.llm.codecs.refusals import Refusal
-from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, FormatReader, OriginalStream
 from holdfast.protocols.fault import Failed
@@ -161,10 +161,13 @@ class Codec(ABC):
         """Read a request. `path` is the part after the base URL, with its query. Never raises for malformed bodies."""
 
     @abstractmethod
-    def replace_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        """Return a copy of the request with other texts in its tool results, by key; `failed` ones are marked as
-        failed.
-        """
+    def read_conversation(self, body: Mapping[str, Any]) -> Conversation:
+        """Read the messages of a request."""
+
+    @abstractmethod
+    def write_result(self, node: dict[str, Any], text: str, failed: bool, /) -> None:
+        """Write another text into the part of a request that holds a tool result; mark it as failed if the format
+        can."""
 
     @abstractmethod
     def read_reply(self, data: Any) -> Completion:
@@ -184,6 +187,18 @@ class Codec(ABC):
         """Return the writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept
         it.
         """
+
+    def replace_results(
+        self, body: Mapping[str, Any], changed: Mapping[str, str], failed: Container[str]
+    ) -> dict[str, Any]:
+        """Return a copy of the request with other texts in its tool results, by key; `failed` ones are marked as
+        failed.
+        """
+        copied: dict[str, Any] = parse_json(dump_json(body))
+        for key, node in self.read_conversation(copied).result_nodes.items():
+            if key in changed:
+                self.write_result(node, changed[key], key in failed)
+        return copied
 
     def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
         """Return the plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, ErrorChunk, Finish, FinishReason, ToolCall, Usage
+from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec, PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, read_arguments
@@ -40,7 +40,8 @@ class Gemini(Codec):
     name = "gemini"
     provider = "google"
     read_request = staticmethod(gemini_request.read_request)
-    replace_results = staticmethod(gemini_request.replace_results)
+    read_conversation = staticmethod(gemini_request.read_conversation)
+    write_result = staticmethod(gemini_request.write_result)
 
     def __init__(self, *, array: bool = False) -> None:
         self._array = array
@@ -101,8 +102,11 @@ def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
         if got.keep:
             _keep_part(kind, as_dict(part), got)
     _read_other_candidates(candidates[1:], got)
-    for finish in _read_finish(data, candidate, got.has_calls):
-        got.set_finish(finish.reason)
+    finish = as_text(candidate.get("finishReason"))
+    if finish in _FILTERED or as_dict(data.get("promptFeedback")).get("blockReason"):
+        got.set_finish("content_filter")
+    elif finish:
+        got.set_finish("length" if finish == "MAX_TOKENS" else "tool_calls" if got.has_calls else "stop")
     if used := as_dict(data.get("usageMetadata")):
         read = [as_count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
         wrote = [as_count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
@@ -138,15 +142,6 @@ def _build_part(call: ToolCall, old: Any) -> dict[str, Any]:
 
 
 _PARTS = PartFormat(_find_kind, lambda text, old: {**as_dict(old), "text": text}, _build_part)
-
-
-def _read_finish(data: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    finish = as_text(candidate.get("finishReason"))
-    if finish in _FILTERED or as_dict(data.get("promptFeedback")).get("blockReason"):
-        return (Finish("content_filter"),)
-    if finish == "MAX_TOKENS":
-        return (Finish("length"),)
-    return (Finish("tool_calls" if called else "stop"),) if finish else ()
 
 
 def _write_usage(usage: Usage) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +17,7 @@ from holdfast.planes.llm.codecs.loose import (
     read_text,
     to_json_text,
 )
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclaration, replace_entries
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, ToolDeclaration
 
 _WRAPPERS = ("result", "output", "content", "error")
 """Keys under which a result that is not an object is sent."""
@@ -36,7 +36,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     )
     return ModelRequest(
         model.rpartition("/")[2],
-        _read_messages(body),
+        read_conversation(body).build_messages(),
         _read_tools(body),
         method.startswith("stream"),
         max_tokens=as_optional_count(settings.get("maxOutputTokens", settings.get("max_output_tokens"))),
@@ -68,18 +68,12 @@ def _read_schema(settings: dict[str, Any]) -> dict[str, Any] | None:
     return plain or lower_types(_get_either(settings, "responseSchema", "response_schema")) or None
 
 
-def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Return the request with other texts in its tool results; failed ones become `error`."""
-    return replace_entries(
-        body, "contents", _read_messages, lambda entry, keys: _replace_parts(entry, keys, changed, failed)
-    )
-
-
 def _get_either(body: Mapping[str, Any], camel: str, snake: str) -> dict[str, Any]:
     return as_dict(body.get(camel, body.get(snake)))
 
 
-def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
+def read_conversation(body: Mapping[str, Any]) -> Conversation:
+    """Read the messages of a request."""
     conversation = Conversation()
     system = body.get("systemInstruction", body.get("system_instruction"))
     if text := system if isinstance(system, str) else read_text(as_dict(system).get("parts")):
@@ -87,7 +81,7 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
     contents = body.get("contents")
     for content in as_list(contents) if isinstance(contents, list) else [contents]:
         _read_message(content, conversation)
-    return conversation.build_messages()
+    return conversation
 
 
 def _read_message(content: Any, conversation: Conversation) -> None:
@@ -101,7 +95,8 @@ def _read_message(content: Any, conversation: Conversation) -> None:
             answered = True
             wrapper, value = _unwrap_result(result)
             failed = wrapper == "error"
-            conversation.add_result(as_text(result.get("id")), as_text(result.get("name")), to_json_text(value), failed)
+            id, name = as_text(result.get("id")), as_text(result.get("name"))
+            conversation.add_result(result, id, name, to_json_text(value), failed)
     text = read_text([part for part in parts if not part.get("thought")])
     if parts and (text or not answered):
         conversation.add_message("assistant" if as_dict(content).get("role") == "model" else "user", text)
@@ -119,38 +114,13 @@ def _unwrap_result(result: dict[str, Any]) -> tuple[str, Any]:
     return (sole, response[sole]) if sole in _WRAPPERS else ("", response)
 
 
-def _replace_parts(content: Any, keys: Iterator[str], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-    parts = as_list(as_dict(content).get("parts"))
-    if not any(_find_response_key(part) for part in parts):
-        return content
-    return {**content, "parts": [_change_part(part, keys, changed, failed) for part in parts]}
-
-
-def _find_response_key(part: Any) -> str:
-    return next((key for key in ("functionResponse", "function_response") if as_dict(as_dict(part).get(key))), "")
-
-
-def _change_part(part: Any, keys: Iterator[str], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-    where = _find_response_key(part)
-    if not where:
-        return part
-    key = next(keys)
-    if key not in changed and key not in failed:
-        return part
-    result = part[where]
+def write_result(result: dict[str, Any], text: str, failed: bool) -> None:
+    """Write another text into a result, in the shape of the original as far as the text allows; a failed one becomes
+    `error`."""
     wrapper, value = _unwrap_result(result)
-    text = changed.get(key, to_json_text(value))
-    return {**part, where: {**result, "response": _write_response(text, wrapper, value, key in failed)}}
-
-
-def _write_response(text: str, wrapper: str, value: Any, failed: bool) -> dict[str, Any]:
-    """Return a result in the shape of the original, as far as the new text allows."""
-    if failed:
-        return {"error": text}
-    new = text if isinstance(value, str) else parse_json(text, text)
-    if wrapper:
-        return {wrapper: new}
-    return new if isinstance(new, dict) else {"result": new}
+    new = text if failed or isinstance(value, str) else parse_json(text, text)
+    key = "error" if failed else wrapper or ("" if isinstance(new, dict) else "result")
+    result["response"] = {key: new} if key else new
 
 
 def _read_choice(config: dict[str, Any]) -> str | None:

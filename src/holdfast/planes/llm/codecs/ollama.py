@@ -23,7 +23,7 @@ from holdfast.planes.llm.codecs.loose import (
     read_text,
 )
 from holdfast.planes.llm.codecs.openai_chat_request import read_tools
-from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role, replace_entries
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role
 from holdfast.planes.llm.codecs.sse import StreamLines
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
@@ -42,7 +42,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
     return ModelRequest(
         as_text(body.get("model")),
-        _read_messages(body),
+        read_conversation(body).build_messages(),
         read_tools(body),
         body.get("stream") is not False,
         max_tokens=as_optional_count(options.get("num_predict")),
@@ -53,12 +53,8 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     )
 
 
-def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
-    return replace_entries(body, "messages", _read_messages, lambda entry, keys: _change_message(entry, keys, changed))
-
-
-def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
+def read_conversation(body: Mapping[str, Any]) -> Conversation:
+    """Read the messages of a request."""
     conversation = Conversation()
     if system := as_text(body.get("system")):
         conversation.add_message("system", system)
@@ -69,21 +65,19 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
         role, text = as_text(message.get("role")), read_text(message.get("content"))
         if role == "tool":
             name = as_text(message.get("tool_name")) or as_text(message.get("name"))
-            conversation.add_result(as_text(message.get("tool_call_id")), name, text)
+            conversation.add_result(message, as_text(message.get("tool_call_id")), name, text)
             continue
         conversation.add_message(_ROLES.get(role, "user"), text)
         for call in map(as_dict, as_list(message.get("tool_calls"))):
             function = as_dict(call.get("function"))
             arguments = read_arguments(function.get("arguments"))
             conversation.add_call(as_text(call.get("id")), as_text(function.get("name")), arguments)
-    return conversation.build_messages()
+    return conversation
 
 
-def _change_message(message: Any, keys: Iterator[str], changed: Mapping[str, str]) -> Any:
-    if as_dict(message).get("role") != "tool":
-        return message
-    key = next(keys)
-    return {**message, "content": changed[key]} if key in changed else message
+def write_result(message: dict[str, Any], text: str, failed: bool) -> None:
+    """Write another text into a result. This format cannot mark a failed tool."""
+    message["content"] = text
 
 
 class Ollama(Codec):
@@ -92,7 +86,8 @@ class Ollama(Codec):
     provider = "ollama"
     stream_type = "application/x-ndjson"
     read_request = staticmethod(read_request)
-    replace_results = staticmethod(replace_results)
+    read_conversation = staticmethod(read_conversation)
+    write_result = staticmethod(write_result)
 
     def __init__(self, *, chat: bool) -> None:
         self.name = "ollama_chat" if chat else "ollama_generate"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
-from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
+from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import CREATED, Codec, ReplyWriter, derive_id, split_pieces
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, read_arguments
@@ -32,27 +32,18 @@ class OpenAIChat(Codec):
     provider = "openai"
 
     read_request = staticmethod(openai_chat_request.read_request)
-    replace_results = staticmethod(openai_chat_request.replace_results)
+    read_conversation = staticmethod(openai_chat_request.read_conversation)
+    write_result = staticmethod(openai_chat_request.write_result)
 
     def read_reply(self, data: Any) -> Completion:
-        fields = as_dict(data)
-        model = as_text(fields.get("model"))
-        if fields.get("error"):
-            return Completion((refusals.read_trouble(fields),), model)
-        usage = _read_usage(fields)
-        if fields.get("choices") == []:
-            return Completion(usage, model, "choices")
+        fields, got = as_dict(data), StreamedReply()
         choices = as_list(fields.get("choices"))
-        choice = as_dict(choices[0]) if choices else {}
-        message = as_dict(choice.get("message"))
-        deltas: list[Delta] = [Text(text)] if (text := as_text(message.get("content"))) else []
-        if "tool_calls" in message:
-            deltas += [_read_call(call) for call in as_list(message["tool_calls"]) if _is_function(call)]
-        deltas += _read_finish(choice)
-        lacking = not message and "message" in choice and choice["message"] is None
-        lacks: Literal["", "message"] = "message" if lacking else ""
-        others = _read_other_calls(choices) if len(choices) > 1 or "function_call" in message else ()
-        return Completion((*deltas, *usage), model, lacks, other_calls=others)
+        _read_chunk({**fields, "choices": [_to_stream(n, choice) for n, choice in enumerate(choices)] or None}, got)
+        if fields.get("choices") == [] and not fields.get("error"):
+            got.lacks = "choices"
+        elif choices and as_dict(choices[0]).get("message", ()) is None:
+            got.lacks = "message"
+        return got.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _read_chunk, keep=keep)
@@ -83,35 +74,22 @@ def _read_call(call: Any) -> ToolCall:
     return ToolCall(as_text(call.get("id")), as_text(function.get("name")), arguments)
 
 
-def _read_other_calls(choices: list[Any]) -> tuple[ToolCall, ...]:
-    """Return the calls of further choices, and calls in the older `function_call` field."""
-    messages = [as_dict(as_dict(choice).get("message")) for choice in choices]
-    further = [
-        _read_call(call)
-        for message in messages[1:]
-        for call in as_list(message.get("tool_calls"))
-        if _is_function(call)
-    ]
-    old = [
-        _read_call({"function": message["function_call"]})
-        for message in messages
-        if as_dict(message.get("function_call"))
-    ]
-    return (*further, *old)
+def _to_stream(n: int, choice: Any) -> dict[str, Any]:
+    """Return a choice of a plain reply as a stream would send it."""
+    fields = as_dict(choice)
+    message = as_dict(fields.get("message"))
+    calls = filter(_is_function, as_list(message.get("tool_calls")))
+    return {
+        **fields,
+        "index": n,
+        "delta": {**message, "tool_calls": [{**c, "index": at} for at, c in enumerate(calls)]},
+    }
 
 
-def _read_finish(choice: dict[str, Any]) -> tuple[Finish, ...]:
-    reason = as_text(choice.get("finish_reason"))
-    return (Finish(_FINISH.get(reason, "stop")),) if reason else ()
-
-
-def _read_usage(data: dict[str, Any]) -> tuple[Usage, ...]:
-    used = as_dict(data.get("usage"))
-    if not used:
-        return ()
+def _read_usage(used: dict[str, Any]) -> Usage:
     details = as_dict(used.get("prompt_tokens_details"))
     cache = [as_count(details.get(key)) for key in _CACHE] if details else ()
-    return (Usage(as_count(used.get("prompt_tokens")), as_count(used.get("completion_tokens")), *cache),)
+    return Usage(as_count(used.get("prompt_tokens")), as_count(used.get("completion_tokens")), *cache)
 
 
 def _write_usage(usage: Usage) -> dict[str, Any]:
@@ -175,12 +153,11 @@ def _write_call(call: ToolCall, old: dict[str, Any]) -> dict[str, Any]:
 
 def _read_chunk(chunk: dict[str, Any], got: StreamedReply) -> None:
     """Read one chunk of a stream."""
+    got.model = got.model or as_text(chunk.get("model"))
     if chunk.get("error"):
         return got.set_trouble(refusals.read_trouble(chunk))
-    got.model = got.model or as_text(chunk.get("model"))
-    usage = _read_usage(chunk)
-    if usage:
-        got.set_usage(usage[0])
+    if used := as_dict(chunk.get("usage")):
+        got.set_usage(_read_usage(used))
         got.last = chunk
     elif chunk.get("choices") == []:
         got.add_empty()
@@ -216,12 +193,12 @@ def _read_choice(choice: dict[str, Any], got: StreamedReply) -> None:
         index = call.get("index")
         made = _read_call(call)
         got.add_call(index if isinstance(index, int) else at, made.id, made.name, made.arguments)
-    for finish in _read_finish(choice):
-        got.set_finish(finish.reason)
+    if reason := as_text(choice.get("finish_reason")):
+        got.set_finish(_FINISH.get(reason, "stop"))
 
 
 def _read_others(choice: dict[str, Any], got: StreamedReply) -> None:
-    """Read the same calls as `_read_other_calls`, from one chunk."""
+    """Read the calls of further choices, and calls in the older `function_call` field."""
     n, delta = choice.get("index") or 0, as_dict(choice.get("delta"))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")) if n else [])):
         made = _read_call(call)

@@ -21,7 +21,7 @@ from holdfast.planes.llm.codecs.loose import (
     replace_text,
     to_json_text,
 )
-from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclaration, replace_entries
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclaration
 
 INTERPRETER = "python_interpreter"
 """The framework's name for running code; used as the tool's name if the code calls several tools, or none."""
@@ -185,7 +185,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     wanted = (("logprobs", body.get("logprobs") is True), ("audio", "audio" in modes))
     return ModelRequest(
         model or path.partition("/deployments/")[2].partition("/")[0],
-        _read_messages(body),
+        read_conversation(body).build_messages(),
         read_tools(body),
         body.get("stream") is True,
         options.get("include_usage") is True,
@@ -211,14 +211,6 @@ def read_strict_schema(form: Any) -> dict[str, Any] | None:
     return as_dict(fields.get("schema")) or None if fields.get("strict") is not False else None
 
 
-def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
-    views = iter(read_written_calls(as_list(body.get("messages"))))
-    return replace_entries(
-        body, "messages", _read_messages, lambda entry, keys: _change_message(entry, next(views), keys, changed)
-    )
-
-
 def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
     """Return the functions among the tools, in the form that Ollama uses, too."""
     if "tools" not in body and "functions" not in body:
@@ -235,14 +227,15 @@ def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
     )
 
 
-def _read_messages(body: Mapping[str, Any]) -> Any:
+def read_conversation(body: Mapping[str, Any]) -> Conversation:
+    """Read the messages of a request."""
     conversation = Conversation()
     (sent,) = read_fields(body, messages=[])
-    for message in read_written_calls(sent):
+    for node, message in zip(sent, read_written_calls(sent), strict=True):
         role, content = message.get("role"), message.get("content")
         text = content if isinstance(content, str) else read_text(content)
         if role in _RESULTS:
-            conversation.add_result(as_text(message.get("tool_call_id")), as_text(message.get("name")), text)
+            conversation.add_result(node, as_text(message.get("tool_call_id")), as_text(message.get("name")), text)
             continue
         conversation.add_message(_ROLES.get(str(role), "user"), text)
         if role == "assistant":
@@ -252,25 +245,18 @@ def _read_messages(body: Mapping[str, Any]) -> Any:
                     conversation.add_call(as_text(call.get("id")), as_text(function.get("name")), arguments)
             if function := as_dict(message.get("function_call")):
                 conversation.add_call("", as_text(function.get("name")), to_json_text(function.get("arguments", "{}")))
-    return conversation.build_messages()
+    return conversation
 
 
-def _change_message(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> Any:
-    if as_text(as_dict(view).get("role")) not in _RESULTS:
-        return message
-    key = next(keys)
-    if key not in changed:
-        return message
-    content, text = message.get("content"), changed[key]
-    if view is not message:
-        text = _replace_result(read_text(content), view["content"], text)
-    return {**message, "content": replace_text(content, text)}
-
-
-def _replace_result(written: str, result: str, text: str) -> str:
-    """Return a result inside a text, replaced by another text; the framework's words around it stay."""
-    start, separator, end = written.removeprefix(RESULT).partition(result)
-    return f"{RESULT}{start}{text}{end}" if separator else RESULT + text
+def write_result(message: dict[str, Any], text: str, failed: bool) -> None:
+    """Write another text into a result. This format cannot mark a failed tool."""
+    content = message.get("content")
+    if message.get("role") not in _RESULTS:  # written into a text: the framework's words around it stay
+        written = read_text(content).removeprefix(RESULT)
+        output = extract_output(written)
+        start, _, end = written.partition(output) if output else (written, "", "")
+        text = f"{RESULT}{start}{text}{end}"
+    message["content"] = replace_text(content, text)
 
 
 def _read_choice(choice: Any) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.model.completion import Completion, Delta, ErrorChunk, FinishReason, Text, ToolCall, Usage
+from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_responses_read, refusals, sse
 from holdfast.planes.llm.codecs.codec import (
     CREATED,
@@ -21,14 +21,10 @@ from holdfast.planes.llm.codecs.openai_responses_read import (
     CACHE,
     ResponseEvents,
     find_kind,
-    read_call,
-    read_custom_calls,
-    read_finish,
-    read_item_text,
-    read_usage,
+    read_response,
 )
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),
@@ -50,23 +46,17 @@ class OpenAIResponses(Codec):
     provider = "openai"
 
     read_request = staticmethod(openai_responses_read.read_request)
-    replace_results = staticmethod(openai_responses_read.replace_results)
+    read_conversation = staticmethod(openai_responses_read.read_conversation)
+    write_result = staticmethod(openai_responses_read.write_result)
 
     def read_reply(self, data: Any) -> Completion:
-        fields = as_dict(data)
+        fields, got = as_dict(data), StreamedReply()
+        got.model = as_text(fields.get("model"))
         if fields.get("error"):
-            return Completion((refusals.read_trouble(fields),), as_text(fields.get("model")))
-        deltas: list[Delta] = []
-        for item in as_list(fields.get("output")):
-            kind = find_kind(item)
-            if kind == "call":
-                deltas.append(read_call(item))
-            elif kind == "text" and (text := read_item_text(item)):
-                deltas.append(Text(text))
-        called = any(isinstance(delta, ToolCall) for delta in deltas)
-        deltas += [*read_finish(fields, called), *read_usage(fields)]
-        others = read_custom_calls(as_list(fields.get("output")))
-        return Completion(tuple(deltas), as_text(fields.get("model")), other_calls=others)
+            got.set_trouble(refusals.read_trouble(fields))
+        else:
+            read_response(fields, got)
+        return got.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), ResponseEvents().read_event, keep=keep)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from holdfast.model.completion import Finish, ToolCall, Usage
+from holdfast.model.completion import Usage
 from holdfast.planes.llm.codecs import refusals
 from holdfast.planes.llm.codecs.codec import PartKind
 from holdfast.planes.llm.codecs.loose import (
@@ -21,18 +21,10 @@ from holdfast.planes.llm.codecs.loose import (
     to_json_text,
 )
 from holdfast.planes.llm.codecs.openai_chat_request import CUSTOM, echo_service_tier, read_strict_schema
-from holdfast.planes.llm.codecs.request import (
-    ChatMessage,
-    Conversation,
-    ModelRequest,
-    Role,
-    ToolDeclaration,
-    replace_entries,
-)
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclaration
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
-_RESULTS = ("function_call_output", "custom_tool_call_output")
 _ECHOED = (
     "background", "instructions", "max_tool_calls", "metadata", "parallel_tool_calls", "previous_response_id", "prompt",
     "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier", "store", "tool_choice", "tools",
@@ -48,7 +40,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     )
     return ModelRequest(
         as_text(body.get("model")),
-        _read_messages(body),
+        read_conversation(body).build_messages(),
         _read_tools(body),
         body.get("stream") is True,
         max_tokens=as_optional_count(body.get("max_output_tokens")),
@@ -69,12 +61,8 @@ def _build_echo(body: Mapping[str, Any]) -> dict[str, Any]:
     return echoed | {"text": {"format": {"type": "text"}, **as_dict(body.get("text"))}}
 
 
-def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """Return the request with other texts in its tool results. This format cannot mark a failed tool."""
-    return replace_entries(body, "input", _read_messages, lambda entry, keys: _change_item(entry, keys, changed))
-
-
-def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
+def read_conversation(body: Mapping[str, Any]) -> Conversation:
+    """Read the messages of a request."""
     conversation = Conversation()
     if instructions := as_text(body.get("instructions")):
         conversation.add_message("system", instructions)
@@ -82,15 +70,15 @@ def _read_messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
     if isinstance(input, str):
         conversation.add_message("user", input)
     for item in as_list(input):
-        _read_item(as_dict(item), conversation)
-    return conversation.build_messages()
+        _read_entry(as_dict(item), conversation)
+    return conversation
 
 
-def _read_item(item: dict[str, Any], conversation: Conversation) -> None:
+def _read_entry(item: dict[str, Any], conversation: Conversation) -> None:
     kind = as_text(item.get("type"))
     id, name = as_text(item.get("call_id")), as_text(item.get("name"))
-    if kind in _RESULTS:
-        conversation.add_result(id, name, read_text(item.get("output")))
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        conversation.add_result(item, id, name, read_text(item.get("output")))
     elif kind == "function_call":
         conversation.add_call(id, name, to_json_text(item.get("arguments") or "{}"))
     elif kind == "custom_tool_call":
@@ -99,11 +87,9 @@ def _read_item(item: dict[str, Any], conversation: Conversation) -> None:
         conversation.add_message(_ROLES.get(as_text(item.get("role")), "user"), read_text(item.get("content")))
 
 
-def _change_item(item: Any, keys: Iterator[str], changed: Mapping[str, str]) -> Any:
-    if as_text(as_dict(item).get("type")) not in _RESULTS:
-        return item
-    key = next(keys)
-    return {**item, "output": replace_text(item.get("output"), changed[key], "input_text")} if key in changed else item
+def write_result(item: dict[str, Any], text: str, failed: bool) -> None:
+    """Write another text into a result. This format cannot mark a failed tool."""
+    item["output"] = replace_text(item.get("output"), text, "input_text")
 
 
 def _read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
@@ -132,39 +118,6 @@ def find_kind(item: Any) -> PartKind:
     return "call" if kind == "function_call" else "other"
 
 
-def read_item_text(item: dict[str, Any]) -> str:
-    return "".join(
-        [as_text(p.get("text")) for p in map(as_dict, as_list(item.get("content"))) if p.get("type") == "output_text"]
-    )
-
-
-def read_call(item: dict[str, Any]) -> ToolCall:
-    arguments = read_arguments(item.get("arguments"), "")
-    return ToolCall(as_text(item.get("call_id")), as_text(item.get("name")), arguments)
-
-
-def read_custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:
-    """Return the calls with plain-text input, which faults do not change."""
-    known = [as_dict(item) for item in output if as_dict(item).get("type") == "custom_tool_call"]
-    return tuple([ToolCall(as_text(i.get("call_id")), as_text(i.get("name")), as_text(i.get("input"))) for i in known])
-
-
-def read_finish(response: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    status = response.get("status")
-    if status == "completed":
-        return (Finish("tool_calls" if called else "stop"),)
-    if status != "incomplete":
-        return ()
-    filtered = as_dict(response.get("incomplete_details")).get("reason") == "content_filter"
-    return (Finish("content_filter" if filtered else "length"),)
-
-
-def read_usage(response: dict[str, Any]) -> tuple[Usage, ...]:
-    used = as_dict(response.get("usage"))
-    cache = [as_count(as_dict(used.get("input_tokens_details")).get(key)) for key in CACHE]
-    return (Usage(as_count(used.get("input_tokens")), as_count(used.get("output_tokens")), *cache),) if used else ()
-
-
 class ResponseEvents:
     """Reads the events of a stream."""
 
@@ -181,14 +134,13 @@ class ResponseEvents:
             case "response.output_text.delta":
                 got.add_text(as_text(event.get("delta")))
             case "response.output_item.added" | "response.output_item.done":
-                if find_kind(item := as_dict(event.get("item"))) == "call":
-                    _read_call_item(at, item, got)
-                elif event["type"].endswith(".done"):
-                    _read_custom_item(at, item, got)
+                item = as_dict(event.get("item"))
+                if find_kind(item) == "call" or event["type"].endswith(".done"):
+                    _read_item(at, item, got)
             case "response.function_call_arguments.delta":
                 got.add_arguments(at, as_text(event.get("delta")))
             case "response.completed" | "response.incomplete":
-                _read_end(as_dict(event.get("response")), got)
+                read_response(as_dict(event.get("response")), got)
             case "response.failed":
                 got.set_trouble(refusals.read_trouble(as_dict(event.get("response"))))
             case "error":
@@ -217,28 +169,31 @@ class ResponseEvents:
             self._open[at].append(event)
 
 
-def _read_call_item(at: int, item: dict[str, Any], got: StreamedReply) -> None:
-    call = read_call(item)
-    got.add_call(at, call.id, call.name, otherwise=call.arguments)
-    got.add_call_fields(at, {name: value for name, value in item.items() if name not in _KNOWN_OF_CALL})
+def _read_item(at: int, item: dict[str, Any], got: StreamedReply) -> None:
+    """Read a call. The text of a custom tool's call is not an object, so faults do not change it."""
+    id, name, kind = as_text(item.get("call_id")), as_text(item.get("name")), item.get("type")
+    if kind == "function_call":
+        got.add_call(at, id, name, otherwise=read_arguments(item.get("arguments"), ""))
+        got.add_call_fields(at, {name: value for name, value in item.items() if name not in _KNOWN_OF_CALL})
+    elif kind == "custom_tool_call":
+        got.add_other_call(at, id, name, as_text(item.get("input")))
 
 
-def _read_custom_item(at: int, item: Any, got: StreamedReply) -> None:
-    for call in read_custom_calls([item]):
-        got.add_other_call(at, call.id, call.name, call.arguments)
-
-
-def _read_end(response: dict[str, Any], got: StreamedReply) -> None:
+def read_response(response: dict[str, Any], got: StreamedReply) -> None:
+    """Read a complete reply, or the end of a stream."""
     got.model = got.model or as_text(response.get("model"))
     got.last = response
     if got.is_empty and not got.others:  # some servers send the complete text only here
-        for at, item in enumerate(as_list(response.get("output"))):
-            if find_kind(item) == "call":
-                _read_call_item(at, item, got)
-            elif find_kind(item) == "text":
-                got.add_text(read_item_text(item))
-            _read_custom_item(at, item, got)
-    for finish in read_finish(response, got.has_calls):
-        got.set_finish(finish.reason)
-    for usage in read_usage(response):
-        got.set_usage(usage)
+        for at, item in enumerate(map(as_dict, as_list(response.get("output")))):
+            _read_item(at, item, got)
+            if find_kind(item) == "text":
+                parts = map(as_dict, as_list(item.get("content")))
+                got.add_text("".join([as_text(p.get("text")) for p in parts if p.get("type") == "output_text"]))
+    if response.get("status") == "completed":
+        got.set_finish("tool_calls" if got.has_calls else "stop")
+    elif response.get("status") == "incomplete":
+        filtered = as_dict(response.get("incomplete_details")).get("reason") == "content_filter"
+        got.set_finish("content_filter" if filtered else "length")
+    if used := as_dict(response.get("usage")):
+        cache = [as_count(as_dict(used.get("input_tokens_details")).get(key)) for key in CACHE]
+        got.set_usage(Usage(as_count(used.get("input_tokens")), as_count(used.get("output_tokens")), *cache))

@@ -5,7 +5,6 @@ A Conversation collects its messages and links each tool result to its call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -112,7 +111,8 @@ class Conversation:
         """By id on the wire: the call that a result with that id answers."""
         self._open: list[ToolCall] = []
         """Calls without a result so far."""
-        self._answered: set[str] = set()
+        self.result_nodes: dict[str, dict[str, Any]] = {}
+        """The part of the request that holds each result, by the result's key."""
 
     def add_message(self, role: Role, text: str) -> None:
         self._messages.append(ChatMessage(role, text))
@@ -129,13 +129,14 @@ class Conversation:
         self._open.append(made)
         self._get_last("assistant").calls.append(made)
 
-    def add_result(self, id: str, name: str, text: str, failed: bool = False) -> None:
-        """Add a result to the last message if that holds results, otherwise to a new one."""
+    def add_result(self, node: dict[str, Any], id: str, name: str, text: str, failed: bool = False) -> None:
+        """Add the result that a part of the request holds: to the last message if that has results, otherwise to a new
+        one."""
         call = self._find_call(id, name)
         key = call.id if call else id or f"{name}#{self._count(f'result {name}')}"
-        if key in self._answered:  # one call with two results
+        if key in self.result_nodes:  # one call with two results
             key = f"{key}+{self._count(f'again {key}')}"
-        self._answered.add(key)
+        self.result_nodes[key] = node
         if call:
             made = ToolResult(key, call.name or name, text, call.arguments, failed)
         else:
@@ -166,20 +167,3 @@ class Conversation:
     def _count(self, of: str) -> int:
         self._numbers[of] = n = self._numbers.get(of, 0) + 1
         return n
-
-
-def replace_entries(
-    body: Mapping[str, Any],
-    name: str,
-    read: Callable[[Mapping[str, Any]], Iterable[ChatMessage]],
-    change: Callable[[Any, Iterator[str]], Any],
-) -> dict[str, Any]:
-    """Return a request with the entries of its conversation as `change` leaves them.
-
-    `change` also gets the keys of the tool results, and takes one for each result in its entry.
-    """
-    entries = body.get(name)
-    if not isinstance(entries, list):
-        return dict(body)
-    keys = iter([result.key for message in read(body) for result in message.results])
-    return {**body, name: [change(entry, keys) for entry in entries]}
