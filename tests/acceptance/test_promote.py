@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from cli import CALM, MakeProject, Project, Serve, contract, rule, rundir, unseal
 from plane_agents import SCRIPTED, command, equip
 from test_mcp_cli import SERVERS, SHOP, USES
@@ -300,6 +301,22 @@ def test_a_promoted_trial_fails_on_the_broken_agent_and_passes_on_its_twin(
     assert passed["status"] == "pass", passed
     refused = made.cli("promote", trial["id"], "0001", "--force")
     assert (refused.code, refused.out) == (4, "")
+
+
+def test_a_promoted_session_needs_the_rules_that_its_trial_failed(project: MakeProject) -> None:
+    one = twins("")["an exception of the agent's own"]
+    says = rule("says", value="I cannot see it")
+    spec = contract([*one.rules, says], [{"name": "storm", **one.storm}], agent=one.agent, prompts=(one.prompt,))
+    made = project(spec, one.broken)
+    (trial,) = failed_trials(made).values()
+    assert made.cli("promote", trial["id"]).code == 0
+    (made.folder / "agent.py").write_text(one.fixed)
+    assert made.cli("replay", "run", "--no-report").code == 0
+    promoted = yaml.safe_load(made.read("holdfast.yaml"))
+    promoted["contract"]["invariants"].pop()
+    made.write(promoted)
+    without = made.cli("replay", "run", "--no-report")
+    assert (without.code, "failed rule says" in without.err) == (4, True), without.err
 
 
 # -- services of the trial's world -------------------------------------------------------------------

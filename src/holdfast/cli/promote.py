@@ -72,7 +72,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     """
     found, trial = _find_run(trial, run)
     session = replace(_find_session(found, trial), contract="")
-    refused = _replay_once(found, session)
+    refused = _replay_once(found, replace(session, failed_rules=()))
     if refused:
         raise UsageError(
             f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint, code="session-unusable"

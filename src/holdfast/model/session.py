@@ -24,6 +24,8 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
     responses: tuple[RecordedResponse, ...] = ()
     expected_failure: str = ""
     """What went wrong in production. It is shown and decides nothing."""
+    failed_rules: tuple[str, ...] = ()
+    """For a trial that became a session: the rules that it failed. Without them, the session would guard nothing."""
     contract: str = ""
     """A name or a path; empty: the spec's own contract."""
     scenario: Scenario | None = None

@@ -12,12 +12,20 @@ from msgspec import Struct
 from holdfast.mutate.bundled import read_common_words, read_quantities
 
 _PROGRAMS = (
-    "ansible|apt|apt-get|awk|bash|brew|cd|chmod|chown|cmake|conda|cp|crontab|curl|dd|df|dnf|docker|du|ffmpeg|gcc|gh|git|grep"
-    "|gzip|helm|journalctl|jq|kubectl|ln|ls|mkdir|mv|mysql|npm|npx|openssl|pip|pip3|pkill|pnpm|poetry|psql|pwd|pytest"
-    "|rm|rmdir|rsync|scp|sed|ssh|sudo|systemctl|tar|terraform|tmux|uv|uvx|vim|wget|xargs|zip"
+    "ansible|apt|apt-get|awk|bash|brew|cd|chgrp|chmod|chown|cmake|conda|cp|crontab|curl|dd|df|dnf|docker|du|ffmpeg|gcc|gh"
+    "|git|grep|gzip|helm|iptables|journalctl|jq|killall|kubectl|ln|ls|mkdir|mkfs|mv|mvn|mypy|mysql|nginx|npm|npx|nslookup"
+    "|openssl|pip|pip3|pkill|pnpm|podman|poetry|psql|pwd|pytest|rm|rmdir|rsync|rustc|scp|sed|ssh|sudo|systemctl|tar"
+    "|terraform|tmux|umount|useradd|uv|uvx|vim|wget|xargs|zip"
 )
 """Programs whose names are not ordinary words: their arguments follow up to a function word."""
-_PROGRAMS_AFTER_RUN = "cargo|cat|echo|find|go|head|java|kill|make|node|php|python3?|ruby|sh|sort|tail|touch|yarn"
+_WORDY_PROGRAMS = (
+    "bun|cargo|cat|cut|date|dig|dir|echo|find|go|head|history|java|kill|less|make|man|mount|node|passwd|php|ping|ps|python3?"
+    "|reboot|ruby|screen|sh|shutdown|sort|split|tail|tee|time|top|touch|uniq|who|yarn"
+)
+"""Programs whose names are ordinary words: only a word next to them shows what is meant."""
+_INVOCATIONS = "|".join(
+    rf"(?<=\b(?i:{verb})[ ])" for verb in ("call", "enter", "execute", "invoke", "run", "type", "use", "using")
+)
 _STOP = (
     "about|an?|and|are|as|at|but|by|can|could|did|do|does|for|from|how|i|if|in|into|is|it|me|my|now|of|on|or|please|should|so"
     "|that|the|then|this|to|was|we|what|when|where|which|why|will|with|would|you|your"
@@ -26,11 +34,15 @@ _ARGUMENTS = rf"(?:(?<![.?!])[^\S\n]+(?!(?i:{_STOP})\b)[^\s,;?!]+)*"
 _EXACT = re.compile(
     rf"""
       ```(?s:.{{1,4000}}?)```
-    | (?<![\w./-])(?:{_PROGRAMS}|(?<=[Rr]un[ ])(?:{_PROGRAMS_AFTER_RUN}))(?![\w'’-]){_ARGUMENTS}  # a command
+    | (?<![\w./-])(?:{_PROGRAMS}|(?:{_INVOCATIONS})(?:{_WORDY_PROGRAMS}))(?![\w'’-]){_ARGUMENTS}  # a command
+    | (?<![\w./-])(?:{_WORDY_PROGRAMS})(?=[ ](?:command|program|tool|utility)\b)
+    | (?<![\w-])[a-z]\w{{0,30}}[ ]/[A-Za-z?](?!\w){_ARGUMENTS}  # a command of Windows that has an option
     # any other command that has an option, possibly behind a path
     | (?<![\w-])[a-z][\w.+-]{{0,30}}(?:[ ][^\sA-Za-z-]\S{{0,60}})?[ ]--?[A-Za-z][\w-]{{0,30}}(?![\w]){_ARGUMENTS}
     | [\w.~/-]{{1,60}}[ ](?:\|\|?|&&|>>?)[ ][\w.~/-]{{1,60}}{_ARGUMENTS}  # a pipe
     | \b(?:SELECT|FROM|WHERE|INTO|JOIN|TABLE|UPDATE|SET|BY)[ ]+[a-z_][\w.]{{0,60}}  # SQL
+    | \b(?:(?:alter|create|drop|truncate)[ ]+(?:database|index|schema|table|view)|delete[ ]+from|insert[ ]+into)
+      [ ]+[\w.]{{1,60}}
     | "[^"\n]{{1,200}}" | “[^”\n]{{1,200}}” | „[^“”\n]{{1,200}}[“”] | «[^»\n]{{1,200}}» | 「[^」\n]{{1,200}}」
     | `[^`\n]{{1,200}}` | (?<!\w)'[^'\n]{{1,200}}'(?!\w)
     | \{{\{{[^{{}}\n]{{1,100}}\}}\}}                             # a parameter of the matrix
@@ -48,13 +60,14 @@ _EXACT = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _UNITS = re.compile(
-    "[µm]g|mcg|kg|[mcd]l|mL|[kcmn]m|oz|lbs?|[mk]ph|[kKMGT]i?B|[kMG]b|[mkMG]W|[kM]?Wh|[mk]V|mAh?|[kMG]?Hz|[hk]Pa|psi|mmol|dB|px|[rp]pm"
+    "[µm]g|mcg|kg|[mcd]l|mL|[kcmn]m|oz|lbs?|[mk]ph|[kKMGT]i?B|[kMG]b|[mkMG]W|[kM]?Wh|[mk]V|mAh?|[kMG]?Hz|[hk]Pa|psi|mmol|dB|px"
+    "|[rp]pm|[kmg]wh?|[kmg]?hz|[kmgt]b|[kmg]bps|usd|eur|gbp|jpy|chf|inr|cad|aud"
 )
 """Units that are not ordinary words."""
 _UNIT_WORDS = re.compile(
     "(?:kilo|centi|milli)?(?:met(?:er|re)s?|grams?|lit(?:er|re)s?|watts?)|kilos?|miles?|inch(?:es)?|f(?:oo|ee)t|yards?|pounds?"
     "|ounces?|gallons?|tons?|tonnes?|acres?|degrees?|(?:nano|micro|milli)?seconds?|minutes?|hours?|days?|weeks?|months?|years?"
-    "|dollars?|euros?|cents?|(?:kilo|mega|giga|tera)?(?:bits?|bytes?)|volts?|amps?"
+    "|celsius|fahrenheit|kelvin|cups?|(?:tea|table)spoons?|tb?sp|pints?|quarts?|slices?|percent|dollars?|euros?|cents?|(?:kilo|mega|giga|tera)?(?:bits?|bytes?)|volts?|amps?"
     "|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|meter|gramm|heures?|jours?|semaines?|mois|an(?:née)?s"
     "|horas?|minutos?|días?|semanas?|mes(?:es)?|años?|metros?|gramos?|litros?",
     re.IGNORECASE,
@@ -116,7 +129,7 @@ def find_free_words(text: str, least: int = 1) -> list[Word]:
     # A wrong number, name, unit or "not" would make it another prompt with another right answer. A capital marks a
     # name, unless a common word starts a sentence with it or the complete text is in capitals.
     shouted = len(words) > _FEW and all(word.text.isupper() for word in words)
-    fixed = [not shouted and (_may_be_name(word, text) or _is_quantity(word, text)) for word in words]
+    fixed = [(not shouted and _may_be_name(word, text)) or _is_quantity(word, text) for word in words]
     return [
         word
         for n, word in enumerate(words)

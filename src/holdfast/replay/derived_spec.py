@@ -69,7 +69,9 @@ def build_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -
     A rule with probes sends its own prompts, so it judges no session.
     """
     check_distinct(sessions)
-    rules = tuple(_build_rules(group_by_contract(spec, sessions)))
+    groups = group_by_contract(spec, sessions)
+    _check_failed_rules(spec, groups)
+    rules = tuple(_build_rules(groups))
     tasks = (build_task(one, live=live) for one in sessions)
     return replace(
         spec,
@@ -114,6 +116,26 @@ def check_distinct(sessions: Iterable[RecordedSession]) -> None:
                 f"two sessions have the id {session.id!r}: {places}",
                 hint="give each an id of its own",
                 code="session-unusable",
+            )
+
+
+def _check_failed_rules(spec: Spec, groups: Iterable[HeldSessions]) -> None:
+    """Raise UserError if a rule that a session failed when it was recorded does not judge it."""
+    # The other rules may all pass: a session whose rule was removed or renamed would pass whatever the agent does.
+    forbidden = {f"forbidden {rule}" for rule in spec.world.forbidden.rules} if spec.world is not None else set()
+    for group in groups:
+        for session in group.sessions:
+            judging = forbidden.union(rule.id for rule in group.rules if not rule.probes and _applies(rule, session))
+            missing = next((rule for rule in session.failed_rules if rule not in judging), None)
+            if missing is None:
+                continue
+            close = find_near_name(missing, judging)
+            meant = f"did you mean {close}? " if close else ""
+            raise UserError(
+                f"{_format_place(session)}: session {session.id} failed rule {missing} when it was recorded, "
+                "but no such rule judges it now: it would pass whatever the agent does",
+                hint=f"{meant}restore the rule, or correct the session's failed_rules",
+                code="session-rule-missing",
             )
 
 

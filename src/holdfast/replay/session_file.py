@@ -120,6 +120,7 @@ def _build_map(session: RecordedSession) -> dict[str, Any]:
         "fired": session.fired and [{"fault": one.fault, "call": one.call} for one in session.fired],
         "tool_responses": [_build_response(one) for one in session.responses],
         "expected_failure": session.expected_failure,
+        "failed_rules": list(session.failed_rules),
         "contract": session.contract,
     }
     plain: dict[str, Any] = _mask({key: value for key, value in made.items() if value or value in (0, ())})

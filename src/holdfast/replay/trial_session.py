@@ -87,6 +87,7 @@ def build_session(
         context=task.context if task.context is not UNSET else (),
         responses=responses,
         expected_failure="; ".join(list_failures(traced))[:1000],
+        failed_rules=tuple(list_failed_rules(traced)),
         contract=contract,
         scenario=replace(scenario, profile=None, left_out=(), left_out_why=(), position=None),
         seed=compute_trial_seed(trial),

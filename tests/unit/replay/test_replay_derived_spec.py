@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 from replay_kit import answered, session
 
 from error_code import has_code
@@ -15,6 +16,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Spec
 from holdfast.model.task import DialogueMessage, Recording
+from holdfast.model.world import Forbidden, WorldSpec
 from holdfast.plan import build_plan
 from holdfast.replay.derived_spec import build_spec, derive_spec, list_unjudged
 from holdfast.replay.session_list import ListedSessions
@@ -68,6 +70,20 @@ def test_a_recorded_failure_is_a_tool_fault(spec: Spec) -> None:
     assert judged_by(derived, "calm") == ["always", "calm"]
     assert judged_by(derived, "failed") == ["always", "faults", "chaos"]
     assert {rule.when for rule in derived.invariants} == {"always"}
+
+
+@pytest.mark.parametrize("rule", ["gone", "calm", "probing", "forbidden http_except"])
+def test_a_session_needs_the_rules_that_it_failed(spec: Spec, rule: str) -> None:
+    one = session("a", responses=(FAILED,), failed_rules=("always", rule))
+    with pytest.raises(UserError, check=has_code("session-rule-missing")) as refused:
+        build_spec(spec, [one], live=False)
+    assert f"failed rule {rule} " in str(refused.value)
+
+
+def test_a_session_has_the_rules_that_it_failed(spec: Spec) -> None:
+    forbidding = replace(spec, world=WorldSpec(forbidden=Forbidden(http_except=())))
+    one = session("a", responses=(FAILED,), failed_rules=("always", "faults", "forbidden http_except"))
+    assert len(build_spec(forbidding, [one], live=False).tasks) == 1
 
 
 def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) -> None:

@@ -48,13 +48,20 @@ def test_what_is_read_is_what_was_written(
 ) -> None:
     responses = (RecordedResponse("search", encode(value).decode(), 503, 1.5), RecordedResponse("other"))
     made = RecordedSession(
-        id, tuple(turns), context=tuple(context), responses=responses, expected_failure=failure, name="a: name"
+        id,
+        tuple(turns),
+        context=tuple(context),
+        responses=responses,
+        expected_failure=failure,
+        failed_rules=(failure,) if failure else (),
+        name="a: name",
     )
     path = tmp_path_factory.mktemp("sessions") / "one.yaml"
     path.write_bytes(dump_session(made).encode())
     (read,) = read_sessions(path)
     assert (read.id, read.turns, read.context) == (made.id, made.turns, made.context)
     assert (read.responses, read.expected_failure, read.name) == (made.responses, failure, "a: name")
+    assert read.failed_rules == made.failed_rules
 
 
 @given(st.text(min_size=1))

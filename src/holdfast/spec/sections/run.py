@@ -188,6 +188,9 @@ class ReplaySession(Struct, frozen=True, kw_only=True):
     context: Annotated[PriorTurns, about("The earlier turns.")] = ()
     tool_responses: Annotated[tuple[ToolResponse, ...], about("The responses of its tools.")] = ()
     expected_failure: Annotated[str | None, about("What went wrong when it was recorded.")] = None
+    failed_rules: Annotated[
+        tuple[str, ...], about("The rules that failed when it was recorded; each must judge the session.")
+    ] = ()
     contract: Annotated[str | None, about("The contract to apply: its name in this file, or a path.")] = None
     scenario: Annotated[MatrixEntry | None, about("The faults that act on it, as in a chaos matrix.")] = None
     seed: Annotated[int | None, about("The random seed of its faults.", ge=0, le=2**63 - 1)] = None
