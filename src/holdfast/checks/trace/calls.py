@@ -36,7 +36,7 @@ _WRITES = ("tool", "context", "mcp", "http")
 _CALLS = (*_WRITES, "llm", "service")
 _METHOD = 60
 """Room for the method: a truncated target is at most this much shorter than the limit."""
-_OF_TOOLS = ("tool_call", "mcp_call")
+OF_TOOLS = ("tool_call", "mcp_call")
 _NEAREST = ("tool", "mcp", "tool_result")
 """Planes that may see the same tool call, the most detailed first."""
 
@@ -48,7 +48,7 @@ def find_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     # most detailed plane that saw it counts; declared calls are matched with made ones below.
     nearest: dict[str, int] = {}
     for event in events:
-        if event.event_type in _OF_TOOLS and event.phase != "declared":
+        if event.event_type in OF_TOOLS and event.phase != "declared":
             nearest[event.tool] = min(nearest.get(event.tool, len(_NEAREST)), _rank(event))
     answered = Counter(e.tool for e in events if e.plane == _NEAREST[-1] and e.phase != "declared")
     return _drop_matched([e for e in events if e.tool not in nearest or _is_nearest(e, nearest[e.tool])], answered)
@@ -194,7 +194,7 @@ def _has_origin(globs: Iterable[str], url: str) -> bool:
 def is_match(event: TraceEvent, glob: str) -> bool:
     """Whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`."""
     if "://" not in glob:
-        return event.event_type in _OF_TOOLS and fnmatchcase(event.tool, glob)
+        return event.event_type in OF_TOOLS and fnmatchcase(event.tool, glob)
     if event.event_type != "http_call":
         return False
     method, _, wanted = glob.rpartition(" ")
@@ -273,7 +273,7 @@ def format_count(count: int, noun: str = "time") -> str:
 
 
 def _is_nearest(event: TraceEvent, rank: int) -> bool:
-    return event.event_type not in _OF_TOOLS or event.phase == "declared" or _rank(event) == rank
+    return event.event_type not in OF_TOOLS or event.phase == "declared" or _rank(event) == rank
 
 
 def _rank(event: TraceEvent) -> int:

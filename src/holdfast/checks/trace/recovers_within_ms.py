@@ -8,7 +8,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.checks.trace.call_content import reports_error
 from holdfast.checks.trace.calls import (
+    OF_TOOLS,
     Glob,
     add_call_traits,
     describe_requested,
@@ -58,7 +60,11 @@ class RecoversWithinMs:
             return Finding(None, "no call met a fault to recover from", "no-fault-met")
         slowest = 0.0
         for target, bad in last.items():
-            good = next((e for e in made if e.ts > bad.ts and _get_target(e) == target and _is_good(e)), None)
+            later = [e for e in made if e.ts > bad.ts and _get_target(e) == target]
+            good = next((e for e in later if _is_good(e)), None)
+            if good is None and any(_is_good(e) is None for e in later):
+                why = f"the only results of {get_call_name(bad)} after the fault have content and report an error, too"
+                return Finding(None, why, "calls-unseen")
             if good is None and any(e.ts > bad.ts and _get_target(e) == target for e in requested):
                 return Finding(
                     None,
@@ -84,8 +90,12 @@ def _is_faulty(event: TraceEvent) -> bool:
     return bool(event.fault) and (event.failed or event.phase == "unfinished" or not is_harmless(event))
 
 
-def _is_good(event: TraceEvent) -> bool:
-    return event.phase == "done" and not event.failed and not _is_faulty(event)
+def _is_good(event: TraceEvent) -> bool | None:
+    """Return whether the call succeeded; None if its result both has content and reports an error."""
+    if event.phase != "done" or event.failed or _is_faulty(event):
+        return False
+    error = reports_error(event) if event.event_type in OF_TOOLS else False
+    return None if error is None else not error
 
 
 def _get_end_ms(event: TraceEvent) -> float:

@@ -76,9 +76,11 @@ def test_a_result_reports_an_error_or_not(output: str, wanted: bool | None) -> N
 @pytest.mark.parametrize(("output", "wanted"), TABLE)
 def test_the_agent_is_blamed_only_if_the_result_is_clear(output: str, wanted: bool | None) -> None:
     passes = {True: False, False: True, None: None}[wanted]
+    hit = tool("lookup_order", -1.0, fault="error", error_type="ToolError", duration_ms=10.0)
     lookup = tool("lookup_order", input='{"order":7}', output=output)
     order = found("only_after", lookup, tool("refund", 9.0), tool="refund", requires="lookup_order")
     assert order.passed is passes
+    assert found("recovers_within_ms", hit, lookup, max_ms=5000).passed is passes
     claim = Claim(says="found", did={"type": "tool_call", "tool": "lookup_order"})
     turn = Turn("?", "I found it.", ending="answered")
     exhibit = Exhibit("I found it.", turn, Observation("t", (turn,), trace=(lookup,)))
