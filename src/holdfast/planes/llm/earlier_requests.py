@@ -27,54 +27,45 @@ _STAINLESS = "x-stainless-lang"
 """A header of all their versions; early ones do not send a count."""
 
 
-class _Failures(Struct, frozen=True):
-    """One request: how often it failed in a row since the agent's own call, and whether the last reply was lost."""
-
-    count: int
-    lost: bool
-
-
 class Attempts:
     """The failed requests of one trial that may be retried."""
 
     def __init__(self) -> None:
-        self._failed: dict[str, _Failures] = {}
+        self._failed: dict[str, tuple[int, bool]] = {}
+        """By request: how often it failed in a row since the agent's own call, and whether the last reply was lost."""
 
     def find_retry_number(self, header: Get, key: str) -> int:
-        """Return the retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
-        before = self._failed.get(key)
-        return 0 if before is None else _count_retry(header, before)
+        """Return the retry number of a request: 0 is a call by the agent itself. Retries share the `key`.
+
+        A header cannot claim more retries than there were failures.
+        """
+        failures, is_lost = self._failed.get(key, (0, False))
+        if not failures:
+            return 0
+        # Three libraries, three kinds of evidence. A header counts the retries; versions without that header retry
+        # blindly, so any repetition after a failure is theirs; Google's library repeats once, and only if no reply
+        # arrived at all.
+        count = header(_COUNT)
+        if count is not None and count.isdecimal():
+            return min(int(count[:9]), failures)
+        if count is None and header(_STAINLESS) is not None:
+            return failures
+        return int(is_lost and failures == 1 and "google-genai-sdk" in (header("x-goog-api-client") or ""))
 
     def has_failed(self, key: str) -> bool:
         """Return whether the same request was made before and failed."""
         return key in self._failed
 
-    def record_end(self, key: str, retry: int, *, well: bool, lost: bool) -> None:
+    def record_end(self, key: str, retry: int, *, failed: bool, lost: bool) -> None:
         """Record how the client saw the attempt; `lost`: no reply arrived at all."""
-        if well:
-            self._failed.pop(key, None)
-            return
         # A success ends the series: the same request made later is a new decision of the agent. Only failures in a row
         # are kept.
-        self._failed[key] = _Failures(retry + 1, lost)
+        if not failed:
+            self._failed.pop(key, None)
+            return
+        self._failed[key] = (retry + 1, lost)
         if len(self._failed) > KEPT:
             del self._failed[next(iter(self._failed))]
-
-
-def _count_retry(header: Get, before: _Failures) -> int:
-    """Return the possible retry number after these failures.
-
-    A header cannot claim more retries than there were failures.
-    """
-    # Three libraries, three kinds of evidence. A header counts the retries; versions without that header retry blindly,
-    # so any repetition after a failure is theirs; Google's library repeats once, and only if no reply arrived at all.
-    count = header(_COUNT)
-    if count is not None and count.isdecimal():
-        return min(int(count[:9]), before.count)
-    if count is None and header(_STAINLESS) is not None:
-        return before.count
-    once = before.lost and before.count == 1
-    return 1 if once and "google-genai-sdk" in (header("x-goog-api-client") or "") else 0
 
 
 CALLS_KEPT = 200
@@ -116,15 +107,14 @@ class EarlierCalls:
             return request
         system = [message for message in request.messages if message.role == "system"]
         before = [message for message in known.messages if not system or message.role != "system"]
-        own = [self._add_call_names(message) for message in request.messages if message.role != "system"]
+        own = [
+            replace(message, results=tuple(map(self._name_result, message.results)))
+            for message in request.messages
+            if message.role != "system"
+        ]
         return replace(request, messages=(*system, *before, *own))
 
-    def _add_call_names(self, message: ChatMessage) -> ChatMessage:
-        return (
-            replace(message, results=tuple(map(self._add_call_name, message.results))) if message.results else message
-        )
-
-    def _add_call_name(self, result: ToolResult) -> ToolResult:
+    def _name_result(self, result: ToolResult) -> ToolResult:
         known = self._known.get(result.key)
         if known is None:
             return result

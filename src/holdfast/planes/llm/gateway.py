@@ -164,7 +164,7 @@ class TrialGateway:
             left = not self._under_way.pop(model_call)
         if not left:
             record = model_call.record
-            self._attempts.record_end(key, retry, well=not record.trouble, lost=record.status is None)
+            self._attempts.record_end(key, retry, failed=bool(record.trouble), lost=record.status is None)
         self._note_read(model_call)
         self._record_calls(model_call)
         self._declared.discard(model_call)
@@ -221,7 +221,7 @@ class TrialGateway:
         """Treat an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
         for model_call, other in self._under_way.items():
             if other == key and model_call.is_gone:
-                self._attempts.record_end(key, model_call.record.retry, well=False, lost=True)
+                self._attempts.record_end(key, model_call.record.retry, failed=True, lost=True)
                 self._under_way[model_call] = ""
 
     async def _settle_results(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
@@ -41,16 +40,12 @@ from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, ReceivedReply, Reply
 from holdfast.protocols.trial import TrialContext
 
-KEPT = 1_000
-"""More than any agent has; the oldest are reported early."""
+UNMATCHED_KEPT = 1_000
+"""Limit on results without a known call: more than any agent has. The oldest are reported early."""
 PLANE = "tool_result"
 _NO_TIME = "a result in model traffic has no time of its own: a fault cannot wait there"
 OPEN_KEPT = 1_000
 """Limit on calls without a result: more than any agent has in progress."""
-
-
-def _do_nothing() -> None:
-    """Do nothing: the default of `late`, if no reply is in progress."""
 
 
 class ToolResults:
@@ -62,7 +57,11 @@ class ToolResults:
         """Names of tools that another plane handles: their results pass here."""
         self._faulty = faulty
         self._settled = KnownResults()
-        self._unmatched = UnmatchedResults(self._report_unmatched)
+        self._unmatched: dict[tuple[bytes, str, str], tuple[str, str, float]] = {}
+        """Results without a known call: the tool, arguments and time of the call that may have been made. They are
+        reported at the end of the trial, because a later reply may resolve them."""
+        self._missed = False
+        """Whether a reply passed unread: any result that the model has not read may belong to a call in it."""
         self._open: deque[OpenToolCall] = deque()
         self._calls_by_id: dict[str, ToolCall] = {}
         """Calls that a model requested, by id: a request may answer a call without repeating it."""
@@ -89,10 +88,10 @@ class ToolResults:
 
     def record_missed(self) -> None:
         """Record that a reply passed which could not be read: its calls are unknown."""
-        self._unmatched.missed = True
+        self._missed = True
 
     async def settle(
-        self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] = _do_nothing
+        self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] | None = None
     ) -> dict[str, KnownResult]:
         """Return the results that differ from the tools' own, by key. `again`: a retry of a failed request.
 
@@ -105,7 +104,7 @@ class ToolResults:
         met = self._match_results(positions, again=again)
         # An agent may send its next request as soon as it has read the last event of a reply, before Holdfast has seen
         # the end of that reply. Its calls are then recorded now, and the results are matched once more.
-        if any(settled is None and call is None for _, settled, call in met):
+        if late is not None and any(settled is None and call is None for _, settled, call in met):
             late()
             met = self._match_results(positions, again=again)
         for _, _, call in met:
@@ -113,7 +112,7 @@ class ToolResults:
                 self._open.remove(call)
         for at, settled, call in met:
             if settled is None and call is None:
-                self._unmatched.add(at, request.tools, self._context.sink.now())
+                self._add_unmatched(at, request.tools)
             settled = await self._settle_result(at, settled, call)
             if settled.text is not None:
                 changed[at.result.key] = settled
@@ -147,8 +146,8 @@ class ToolResults:
     ) -> KnownResult:
         if call is None and known is not None:
             return known
-        if call is not None:
-            self._unmatched.drop(at)
+        if call is not None:  # it may have looked unmatched before
+            self._unmatched.pop((at.before, at.result.key, at.result.name), None)
         settled = PASSES if call is None else await self._apply_to_result(at.result, call)
         self._settled.keep(at, settled)
         return settled
@@ -165,7 +164,8 @@ class ToolResults:
         """End the trial: reports the calls that the model requested but Holdfast did not see."""
         while self._open:
             self._report_open(self._open.popleft())
-        self._unmatched.close()
+        while self._unmatched:
+            self._report_oldest_unmatched()
         self._mark_undelivered(len(self._unread))
 
     def _mark_undelivered(self, number: int) -> None:
@@ -178,13 +178,24 @@ class ToolResults:
         if one.sure and one.call.name not in self._elsewhere():
             self._context.sink.add(_build_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
 
-    def _report_unmatched(self, one: UnmatchedResult) -> None:
-        if one.name not in self._elsewhere():
-            what = (
-                f"a result of {one.name or 'a tool'} went to a model, but no reply that Holdfast read had requested it"
-            )
+    def _add_unmatched(self, at: ResultPosition, tools: Sequence[ToolDeclaration]) -> None:
+        """Record a result without a known call. A result before a new prompt belongs to an example or an old
+        conversation; one that names no tool may belong to any of the request's `tools`."""
+        if at.again or not (at.last or (at.fresh and self._missed)):
+            return
+        names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
+        for name in names:
+            call = (name, at.result.arguments, self._context.sink.now())
+            self._unmatched[at.before, at.result.key, name] = call
+            if len(self._unmatched) > UNMATCHED_KEPT:
+                self._report_oldest_unmatched()
+
+    def _report_oldest_unmatched(self) -> None:
+        name, arguments, ts = self._unmatched.pop(next(iter(self._unmatched)))
+        if name not in self._elsewhere():
+            what = f"a result of {name or 'a tool'} went to a model, but no reply that Holdfast read had requested it"
             self._context.sink.note(f"{what}: whether it is a call of this trial is not known")
-            self._context.sink.add(_build_event(one.name, one.arguments, one.ts, phase="declared"))
+            self._context.sink.add(_build_event(name, arguments, ts, phase="declared"))
 
     async def _apply_to_result(self, result: ToolResult, call: OpenToolCall) -> KnownResult:
         heard = (call.first, call.last)
@@ -254,7 +265,7 @@ def _decode_text(text: str) -> Any:
     """Return data if the text is a JSON object or list; otherwise the text."""
     if text[:1] not in ("{", "["):
         return text
-    try:
+    try:  # strictly: NaN differs from itself, so a value with it would look changed
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text
@@ -267,42 +278,3 @@ def _render_for_model(reply: Reply) -> ReceivedReply:
 
 def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-class UnmatchedResult(Struct, frozen=True):
-    """A call that may have been made."""
-
-    name: str
-    arguments: str
-    ts: float
-
-
-class UnmatchedResults:
-    """The possible calls of one trial. They are reported at its end, because a later reply may resolve them."""
-
-    def __init__(self, tell: Callable[[UnmatchedResult], None]) -> None:
-        self._tell = tell
-        self._results_by_place: dict[tuple[bytes, str, str], UnmatchedResult] = {}
-        self.missed = False
-        """A reply passed unread: any result that the model has not read may belong to a call in it."""
-
-    def add(self, at: ResultPosition, tools: Sequence[ToolDeclaration], ts: float) -> None:
-        """Record a result without a known call. A result before a new prompt belongs to an example or an old
-        conversation; one that names no tool may belong to any of the request's `tools`."""
-        if at.again or not (at.last or (at.fresh and self.missed)):
-            return
-        names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
-        for name in names:
-            self._results_by_place[at.before, at.result.key, name] = UnmatchedResult(name, at.result.arguments, ts)
-            if len(self._results_by_place) > KEPT:
-                self._tell(self._results_by_place.pop(next(iter(self._results_by_place))))
-
-    def drop(self, at: ResultPosition) -> None:
-        """Drop a result that turned out to answer a known call."""
-        self._results_by_place.pop((at.before, at.result.key, at.result.name), None)
-
-    def close(self) -> None:
-        """Report the remaining results at the end of the trial."""
-        for unmatched in self._results_by_place.values():
-            self._tell(unmatched)
-        self._results_by_place.clear()

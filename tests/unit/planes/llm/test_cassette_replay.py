@@ -20,12 +20,12 @@ from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
 from holdfast.planes.llm.sources.cassette import (
     Cassette,
     NotRecorded,
-    PrefixReplay,
+    PrefixSource,
     compute_key,
     decode_chunks,
     mask_chunks,
 )
-from holdfast.planes.llm.sources.router import Recorder
+from holdfast.planes.llm.sources.router import RecordedSource, Recorder
 from holdfast.planes.llm.sources.source import ModelSource, PassedReply, Query, SourceReply, StoredReply, UpstreamDown
 
 SECRET = "sk-live-0123456789"
@@ -65,7 +65,7 @@ def record(file: Path, source: ModelSource, *asked: Query, note: Any = print) ->
 
     async def run() -> list[list[bytes]]:
         recorder = Recorder(file, mask, note)
-        recorded = recorder.record_source(source)
+        recorded = RecordedSource(source, recorder)
         passed = []
         for one in asked:
             answered = await recorded.answer(one)
@@ -161,7 +161,7 @@ def test_cassette_keeps_no_failure_of_a_provider(tmp_path: Path) -> None:
 def test_cassette_keeps_no_reply_that_the_agent_left_half_read(tmp_path: Path) -> None:
     async def run() -> None:
         recorder = Recorder(tmp_path / "c.jsonl", mask, print)
-        answered = await recorder.record_source(Echo("hello")).answer(chat("hi", stream=True))
+        answered = await RecordedSource(Echo("hello"), recorder).answer(chat("hi", stream=True))
         assert isinstance(answered, PassedReply)
         chunks = answered.wire.stream_body()
         await anext(chunks)
@@ -221,13 +221,12 @@ def test_cassette_chunks_hold_every_byte(body: bytes, cuts: list[int]) -> None:
     asked = query(None, path="/v1/models", method="GET")
     stored = mask_chunks(asked, StoredReply(200, (), ()), chunks, mask)
     assert stored is not None
-    assert b"".join(decode_chunks(stored.chunks, stored.binary)) == body
+    assert b"".join(decode_chunks(*stored)) == body
 
 
 def test_a_trial_that_leaves_the_recording_is_asked_live_from_there_on(tmp_path: Path) -> None:
     record(tmp_path / "c.jsonl", Echo("one", "two"), chat("hi"), chat("more"))
-    prefix = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask))
-    source = prefix.wrap_source(Echo("live 1", "live 2"))
+    source = PrefixSource(Cassette(tmp_path / "c.jsonl", mask), Echo("live 1", "live 2"), {})
 
     async def run() -> list[str]:
         asked = (chat("hi"), chat("something else"), chat("more"))
@@ -246,7 +245,7 @@ class Down:
 
 def test_a_model_that_is_down_is_reported_with_the_request_that_the_recording_lacks(tmp_path: Path) -> None:
     record(tmp_path / "c.jsonl", Echo("one"), chat("hi"))
-    source = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask)).wrap_source(Down())
+    source = PrefixSource(Cassette(tmp_path / "c.jsonl", mask), Down(), {})
 
     async def run() -> None:
         for _ in range(2):  # the second request of the trial is reported like the first

@@ -124,7 +124,7 @@ def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
 
 
 def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_results, "KEPT", 2)
+    monkeypatch.setattr(tool_results, "UNMATCHED_KEPT", 2)
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many?")
     for n in range(3):

@@ -31,7 +31,7 @@ def attempt(
     headers = {**(by or {}), **({} if told is None else {"x-stainless-retry-count": told})}
     key = digest(body)
     retry = attempts.find_retry_number(headers.get, key)
-    attempts.record_end(key, retry, well=ends == "well", lost=ends == "lost")
+    attempts.record_end(key, retry, failed=ends != "well", lost=ends == "lost")
     return retry
 
 

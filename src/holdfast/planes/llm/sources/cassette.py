@@ -23,7 +23,7 @@ from holdfast.model.codec import (
     make_encodable,
     make_storable,
 )
-from holdfast.model.completion import Completion, Delta, ToolCall
+from holdfast.model.completion import Completion, ToolCall
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import parse_json
 from holdfast.planes.llm.codecs.refusals import Headers
@@ -68,8 +68,7 @@ class RecordedReply(Struct, frozen=True):
     """Text; base64 if `binary`."""
     binary: bool = False
     ms: float = 0.0
-    format: int = 1
-    """A line without a number, from an older version, counts as the first."""
+    format: int = RECORDING
 
 
 class Cassette:
@@ -151,40 +150,25 @@ class Cassette:
         return f"{self._origin} has no reply to this request of {what}{known}"
 
 
-class PrefixReplay:
+class PrefixSource(Struct, frozen=True):
     """Answers the first requests of a trial from a recording. From the first that the recording does not have on, the
     trial has left what was recorded, so everything is asked of the model itself."""
 
-    def __init__(self, cassette: Cassette) -> None:
-        self._cassette = cassette
-        self._left: dict[str, str] = {}
-        """By trial that has left the recording: which request it did not have."""
-
-    def wrap_source(self, live: ModelSource) -> ModelSource:
-        """Return a source that asks `live` for what the recording does not have."""
-        return _PrefixSource(self, live)
-
-    def forget(self, trial: str) -> None:
-        self._left.pop(trial, None)
-
-    async def answer(self, query: Query, live: ModelSource) -> SourceReply:
-        if query.trial not in self._left:
-            try:
-                return await self._cassette.answer(query)
-            except NotRecorded as missing:
-                self._left[query.trial] = str(missing)
-        try:
-            return await live.answer(query)
-        except UpstreamDown as down:  # without the recording's part, nobody would know why the model was asked
-            raise NotRecorded(f"{self._left[query.trial]}, so the model was asked: {down}", kind=down.kind) from down
-
-
-class _PrefixSource(Struct, frozen=True):
-    replay: PrefixReplay
+    cassette: Cassette
     live: ModelSource
+    missing: dict[str, str]
+    """By trial that has left the recording: the request that it does not have."""
 
     async def answer(self, query: Query) -> SourceReply:
-        return await self.replay.answer(query, self.live)
+        if query.trial not in self.missing:
+            try:
+                return await self.cassette.answer(query)
+            except NotRecorded as unknown:
+                self.missing[query.trial] = str(unknown)
+        try:
+            return await self.live.answer(query)
+        except UpstreamDown as down:  # without the recording's part, nobody would know why the model was asked
+            raise NotRecorded(f"{self.missing[query.trial]}, so the model was asked: {down}", kind=down.kind) from down
 
 
 _decoder = msgspec.json.Decoder(RecordedReply)
@@ -209,13 +193,6 @@ _DATA = frozenset({"input", "args", "arguments", "response", "parameters", "inpu
 """Maps that belong to the tools: an `id` in them is an ordinary value."""
 
 
-class Texts(Struct, frozen=True):
-    """A reply's chunks."""
-
-    chunks: tuple[str, ...]
-    binary: bool = False
-
-
 def compute_key(query: Query, mask: Mask) -> str:
     """Return the key of a request: equal in every run that makes the same request."""
     path = query.path.partition("?")[0]
@@ -235,37 +212,35 @@ def _normalize_body(query: Query, mask: Mask) -> bytes:
         return query.body
 
 
-def _normalize_ids(value: Any, ids: dict[str, str]) -> Any:
-    if isinstance(value, list):
-        return [_normalize_ids(item, ids) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {name: _normalize_field(name, inner, ids) for name, inner in value.items()}
-
-
-def _normalize_field(name: str, value: Any, ids: dict[str, str]) -> Any:
+def _normalize_ids(value: Any, ids: dict[str, str], name: str = "") -> Any:
+    """Return the value, which is in the field of that name, with its ids numbered."""
     if name in _IDS and isinstance(value, str):
         return ids.setdefault(value, f"#{len(ids)}")
-    return value if name in _DATA and isinstance(value, dict) else _normalize_ids(value, ids)
+    if isinstance(value, list):
+        return [_normalize_ids(item, ids) for item in value]
+    if not isinstance(value, dict) or name in _DATA:
+        return value
+    return {key: _normalize_ids(inner, ids, key) for key, inner in value.items()}
 
 
-def mask_chunks(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts | None:
-    """Return the chunks as they may be stored; None if they contain a secret that cannot be masked."""
+def mask_chunks(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> tuple[tuple[str, ...], bool] | None:
+    """Return the chunks as they may be stored, and whether they are base64; None if they contain a secret that cannot
+    be masked."""
     try:
         text = b"".join(chunks).decode()
     except UnicodeDecodeError:
         blurred = b"".join(chunks).decode("latin-1")
-        return (
-            None
-            if mask(blurred) != blurred
-            else Texts(tuple([base64.b64encode(chunk).decode() for chunk in chunks]), binary=True)
-        )
+        if mask(blurred) != blurred:
+            return None
+        return tuple([base64.b64encode(chunk).decode() for chunk in chunks]), True
     masked = _mask_completion(_read_completion(query, wire, text), mask)
     if masked is not None:
-        return Texts(tuple([c.decode() for c in write_reply(query, masked).parts]))
+        return tuple([c.decode() for c in write_reply(query, masked).parts]), False
     if mask(text) != text:
-        return Texts((mask(text),))
-    return Texts(_decode_texts(chunks))
+        return (mask(text),), False
+    # A character that is split over two chunks belongs to the second.
+    decoder = getincrementaldecoder("utf-8")()
+    return tuple([make_encodable(piece) for chunk in chunks if (piece := decoder.decode(chunk))]), False
 
 
 def write_reply(query: Query, completion: Completion) -> StoredReply:
@@ -300,16 +275,11 @@ def _mask_completion(completion: Completion | None, mask: Mask) -> Completion | 
     """Return the reply with its secrets masked; None if it has none."""
     if completion is None:
         return None
-    deltas: list[Delta] = []
-    for delta in completion.deltas:
-        deltas.append(replace(delta, arguments=mask(delta.arguments)) if isinstance(delta, ToolCall) else delta)
+    deltas = [
+        replace(delta, arguments=mask(delta.arguments)) if isinstance(delta, ToolCall) else delta
+        for delta in completion.deltas
+    ]
     masked = replace(completion, deltas=tuple(deltas))
     if mask(completion.text) != completion.text:
         masked = masked.with_text(mask(completion.text))
     return None if masked == completion else masked
-
-
-def _decode_texts(chunks: list[bytes]) -> tuple[str, ...]:
-    """Return each chunk as text; a character that is split over two belongs to the second."""
-    decoder = getincrementaldecoder("utf-8")()
-    return tuple([make_encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])

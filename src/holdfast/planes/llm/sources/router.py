@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.http1.client import Upstreams
-from holdfast.model.codec import RECORDING, encode, make_storable
+from holdfast.model.codec import encode, make_storable
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.assigned import AssignedServer
 from holdfast.planes.llm.sources.cassette import (
     Cassette,
     Mask,
-    PrefixReplay,
+    PrefixSource,
     RecordedReply,
     RecordingUnusable,
     compute_key,
@@ -76,7 +76,9 @@ class Router:
         self.upstreams = upstreams
         self._policy = policy
         self._cassette = Cassette(replay, mask) if replay is not None else None
-        self._prefix = PrefixReplay(self._cassette) if prefix and self._cassette else None
+        self._prefix = prefix
+        self._missing: dict[str, str] = {}
+        """With `prefix`, by trial that has left the recording: the request that it does not have."""
         self._scripts = {} if self._cassette and not prefix else _load_scripts(models, root)
         self._recorder = Recorder(record, mask, note) if record is not None else None
         self._sources: dict[tuple[str, str], ModelSource] = {}
@@ -85,14 +87,14 @@ class Router:
     def get_source(self, provider: str, model: str) -> ModelSource:
         """Return the source for a model: the recording if there is one; otherwise by exact name, first matching glob
         or provider."""
-        if self._cassette is not None and self._prefix is None:
+        if self._cassette is not None and not self._prefix:
             return self._cassette
         known = self._by_model.get((provider, model))
         if known is None:
             known = self._find_source(provider, model)
             if len(self._by_model) < NAMES_KEPT:
                 self._by_model[provider, model] = known
-        return known if self._prefix is None else self._prefix.wrap_source(known)
+        return known if self._cassette is None else PrefixSource(self._cassette, known, self._missing)
 
     def _find_source(self, provider: str, model: str) -> ModelSource:
         name = find_entry(self._models, model) or (None if model else self._find_any_entry(provider))
@@ -104,7 +106,8 @@ class Router:
 
     def forget(self, trial: str) -> None:
         """Drop the counts of a trial that is over."""
-        for keeper in (*self._scripts.values(), self._cassette, self._prefix, self._recorder):
+        self._missing.pop(trial, None)
+        for keeper in (*self._scripts.values(), self._cassette, self._recorder):
             if keeper is not None:
                 keeper.forget(trial)
 
@@ -125,7 +128,7 @@ class Router:
             source = self._scripts[script]
         else:
             source = AssignedServer(self._models[name], self.upstreams, self._environ)
-        return self._recorder.record_source(source) if self._recorder is not None else source
+        return RecordedSource(source, self._recorder) if self._recorder is not None else source
 
 
 def _load_scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
@@ -147,7 +150,7 @@ class Recorder:
 
     def __init__(self, path: Path, mask: Mask, note: Callable[[str], None]) -> None:
         self._mask = mask
-        self._note = note
+        self.note = note
         self._requests = Occurrences()
         self.forget = self._requests.forget
         try:
@@ -155,16 +158,13 @@ class Recorder:
         except OSError as broken:
             raise RecordingUnusable(f"{path}: nothing can be recorded there: {broken.strerror}") from broken
 
-    def record_source(self, source: ModelSource) -> ModelSource:
-        """Return the same source, recorded."""
-        return _RecordedSource(source, self)
-
     def store_reply(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
         """Store a reply."""
-        texts = mask_chunks(query, wire, chunks, self._mask)
-        if texts is None:
-            self._note("a reply that holds a secret in a form that cannot be masked was not recorded")
+        stored = mask_chunks(query, wire, chunks, self._mask)
+        if stored is None:
+            self.note("a reply that holds a secret in a form that cannot be masked was not recorded")
             return
+        texts, binary = stored
         key = compute_key(query, self._mask)
         recorded = RecordedReply(
             key=key,
@@ -175,21 +175,19 @@ class Recorder:
             n=self._requests.count_next(query.trial, key),
             status=wire.status,
             headers=tuple([(name, self._mask(value)) for name in _HEADERS if (value := wire.get(name))]),
-            chunks=texts.chunks,
-            binary=texts.binary,
+            chunks=texts,
+            binary=binary,
             ms=round((perf_counter() - started) * 1000, 1),
-            format=RECORDING,
         )
         os.write(self._file, encode(make_storable(recorded)) + b"\n")
-
-    def note_too_long(self) -> None:
-        self._note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")
 
     def close(self) -> None:
         os.close(self._file)
 
 
-class _RecordedSource(Struct, frozen=True):
+class RecordedSource(Struct, frozen=True):
+    """A source whose replies are recorded."""
+
     source: ModelSource
     recorder: Recorder
 
@@ -233,7 +231,7 @@ class _Tape(RawReply):
         finally:
             self._wire.abort()  # nothing, if all of it has arrived
         if size > READ_LIMIT:
-            self._recorder.note_too_long()
+            self._recorder.note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")
         else:
             self._recorder.store_reply(self._query, self._wire, passed, self._started)
 
