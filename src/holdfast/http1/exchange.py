@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from holdfast.http1.heads import (
     BadRequest,
@@ -17,6 +17,9 @@ from holdfast.http1.heads import (
 )
 from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import UPGRADE, BodyBuffer
+
+if TYPE_CHECKING:
+    from holdfast.http1.request_loop import RequestLoop
 
 
 class Tunnel:
@@ -75,25 +78,13 @@ SPARE = 262_144
 _UNSENT, _OPEN, _DONE = range(3)
 
 
-class Framing(Protocol):
-    """Reads a connection's bytes as requests, and learns how a request that offers to leave HTTP is answered."""
-
-    def stay_in_http(self, exchange: Exchange) -> None:
-        """Answer the exchange in HTTP although it offered another protocol."""
-        ...
-
-    def hand_over(self) -> bytes:
-        """End HTTP here; return what the client has sent after its request. Nothing more is read until requested."""
-        ...
-
-
 class Exchange:
     """One request, to be answered once: by `respond`, or by `start`, `write` and `finish`; or broken by `cut`."""
 
     def __init__(
         self,
         connection: ClientConnection,
-        framing: Framing,
+        requests: RequestLoop,
         head: RequestHead,
         *,
         version: str,
@@ -101,7 +92,7 @@ class Exchange:
         upgrade: bool,
     ) -> None:
         self.connection = connection
-        self._framing = framing
+        self._requests = requests
         self.head = head
         self.inflow = BodyBuffer(connection)
         self.keep_alive = keep_alive
@@ -256,7 +247,7 @@ class Exchange:
         self._flush()
         self._phase = _DONE
         self.has_left_http = True
-        return Tunnel(self.connection, self._framing.hand_over())
+        return Tunnel(self.connection, self._requests.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
@@ -301,4 +292,4 @@ class Exchange:
     def _stay_in_http(self) -> None:
         """Stay with HTTP if the request offered another protocol."""
         self.upgrade = False
-        self._framing.stay_in_http(self)
+        self._requests.stay_in_http(self)

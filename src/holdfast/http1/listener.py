@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Container
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.http1.heads import BadRequest
 from holdfast.streams.socket_stream import SocketStream
@@ -15,42 +15,15 @@ from holdfast.streams.sockets import has_left
 if TYPE_CHECKING:
     import ssl
 
+    from holdfast.http1.request_loop import RequestLoop
+
 CLOSING_S = 5.0
 """How long a closing listener waits for its handlers."""
 WATCH_S = 0.02
 """How often to check for a client that leaves without a signal: too fast for a person to notice."""
 
 
-class Requests(Protocol):
-    """The requests of a client on one connection, and their handler."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it is between two requests."""
-        ...
-
-    @property
-    def has_due_reply(self) -> bool:
-        """Whether a request is complete and its reply is not yet sent."""
-        ...
-
-    @property
-    def has_left_http(self) -> bool:
-        """Whether HTTP has ended here, but the connection has not."""
-        ...
-
-    def feed(self, data: bytes) -> None: ...
-
-    def on_disconnect(self) -> None:
-        """Handle a client that sends no more."""
-        ...
-
-    async def run(self) -> None:
-        """Answer one request after another, then end the connection."""
-        ...
-
-
-MakeRequests: TypeAlias = "Callable[[ClientConnection], Requests]"
+MakeRequests: TypeAlias = "Callable[[ClientConnection], RequestLoop]"
 
 
 class ClientConnection(SocketStream):
@@ -72,11 +45,6 @@ class ClientConnection(SocketStream):
         """Whether the client sends no more requests, but still reads."""
         self._is_plain = True
         """Whether the connection has no TLS, which does not support half-open connections. A closed one cannot tell."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it is between two requests."""
-        return self.requests.is_idle
 
     @property
     def root(self) -> ClientConnection:
@@ -142,17 +110,14 @@ class ClientConnection(SocketStream):
         # After an end of data a client may have closed, or only ended its own direction while it waits for the reply,
         # as some tools do. The kernel can tell for clients on this machine; everywhere else the end is taken for a
         # close.
-        if not self._half and not self._expects_reply():
-            return super().eof_received()
         if not self._half:
+            expects_reply = self.requests.has_due_reply and self.other is None and self._is_plain and not self.has_left
+            if not expects_reply:
+                return super().eof_received()
             self._half = True
             self.requests.on_disconnect()
             self.loop.call_later(WATCH_S, self._watch_client)
         return True
-
-    def _expects_reply(self) -> bool:
-        """Return whether a request is complete, its reply is due, and the client's end is open."""
-        return self.requests.has_due_reply and self.other is None and self._is_plain and not self.has_left
 
     def _watch_client(self) -> None:
         """Watch the socket, because nothing is read any more that would show when the client leaves."""
@@ -204,7 +169,7 @@ class Listener:
         """
         for connection in list(self.connections):
             if connections is None or connection.root in connections:
-                if connection.is_idle and connection.outer is None:
+                if connection.requests.is_idle and connection.outer is None:
                     connection.close()
                 else:
                     self._abort_connection(connection)

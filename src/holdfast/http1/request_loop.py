@@ -1,4 +1,4 @@
-"""The requests of one connection, answered one after another by one task."""
+"""The requests of one connection: parsed as their bytes arrive, and answered one after another by one task."""
 
 from __future__ import annotations
 
@@ -26,36 +26,51 @@ LINGER_S = 1.0
 
 
 class RequestLoop:
-    """The requests of a client on one connection, and `serve`, which answers them."""
+    """The requests of a client on one connection, and `serve`, which answers them.
+
+    `feed` never raises: unparsable input becomes a BadRequest.
+    """
 
     def __init__(self, serve: Serve, connection: ClientConnection) -> None:
+        self.has_left_http = False
+        """Whether HTTP has ended here, but the connection has not."""
         self._serve = serve
         self._connection = connection
-        self._parser = RequestParser(connection)
         self._busy = False
-        self.feed = self._parser.feed
-        self.on_disconnect = self._parser.on_disconnect
+        """Whether a request is being answered."""
+        self._queue: deque[Exchange | BadRequest] = deque()
+        self._arrived = asyncio.Event()
+        self._receiving: Exchange | None = None
+        self._replaying = False
+        self._paused = False
+        """Whether reading is paused because of waiting requests."""
+        self._refused = False
+        self._over = False
+        self._rest = b""
+        self._reset_parser()
+
+    def _reset_parser(self) -> None:
+        self._parser: HttpRequestParser | None = HttpRequestParser(self)
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._unseen = 0  # bytes since the last parsed event: an incomplete head, or a trailer
 
     @property
     def is_idle(self) -> bool:
         """Whether it is between two requests."""
-        return not self._busy and not self.has_left_http and self._parser.is_idle
+        return not (self._busy or self.has_left_http or self._queue or self._receiving or self._unseen)
 
     @property
     def has_due_reply(self) -> bool:
         """Whether a request is complete and its reply is not yet sent."""
-        return not self.is_idle and not self.has_left_http and not self._parser.is_partial
+        return not (self.is_idle or self.has_left_http or self._receiving or self._unseen)
 
-    @property
-    def has_left_http(self) -> bool:
-        """Whether HTTP has ended here, but the connection has not."""
-        return self._parser.has_left_http
-
+    # -- answering ------------------------------------------------------------------------------
     async def run(self) -> None:
         """Answer until the client sends no more, then end the connection, unless it has become a tunnel."""
         clean = False
         try:
-            while (entry := await self._parser.receive_request()) is not None:
+            while (entry := await self._receive_request()) is not None:
                 self._busy = True
                 if not await self._answer(entry):
                     break
@@ -64,6 +79,18 @@ class RequestLoop:
         finally:
             if not self.has_left_http:
                 self._connection.close() if clean else self._connection.abort()
+
+    async def _receive_request(self) -> Exchange | BadRequest | None:
+        """Return the next request; None when the client has disconnected."""
+        while not self._queue:
+            if self._over:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        if self._paused and len(self._queue) == 1:
+            self._paused = False
+            self._connection.release(PIPELINE)
+        return self._queue.popleft()
 
     async def _answer(self, entry: Exchange | BadRequest) -> bool:
         """Answer a request; return whether the connection can serve another."""
@@ -85,32 +112,10 @@ class RequestLoop:
             return False
         if entry.has_left_http or connection.is_gone:
             return False
-        return (
-            entry.inflow.ended or await self._drain_request(entry)
-            if entry.keep_alive
-            else await self._finish_last(entry)
-        )
-
-    async def _finish_last(self, exchange: Exchange) -> bool:
-        """Make sure that the last reply arrives; return False, because no request follows it."""
-        if not exchange.inflow.ended:
+        if entry.keep_alive and (entry.inflow.ended or await _drain_request(entry)):
+            return True
+        if not entry.inflow.ended:  # otherwise closing could destroy the answer in transit
             await self._linger()
-        return False
-
-    async def _drain_request(self, exchange: Exchange) -> bool:
-        """Read the unread rest of a request; return whether it was short and arrived soon."""
-        spent = 0
-        try:
-            async with asyncio.timeout(LINGER_S):
-                while data := await exchange.inflow.get():
-                    spent += len(data)
-                    if spent > SPARE:
-                        break
-                else:
-                    return True
-        except (TimeoutError, BadRequest, ConnectionResetError):
-            pass
-        await self._linger()
         return False
 
     async def _reject(self, refused: BadRequest, exchange: Exchange | None = None) -> None:
@@ -140,53 +145,7 @@ class RequestLoop:
         except TimeoutError:
             connection.abort()
 
-
-class RequestParser:
-    """The requests of a client on one connection. `feed` never raises: unparsable input becomes a BadRequest."""
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self.has_left_http = False
-        """HTTP has ended here."""
-        self._connection = connection
-        self._queue: deque[Exchange | BadRequest] = deque()
-        self._waiter: asyncio.Future[None] | None = None
-        self._receiving: Exchange | None = None
-        self._replaying = False
-        self._paused = False
-        """Whether reading is paused because of waiting requests."""
-        self._refused = False
-        self._over = False
-        self._rest = b""
-        self._reset_parser()
-
-    def _reset_parser(self) -> None:
-        self._parser: HttpRequestParser | None = HttpRequestParser(self)
-        self._target = b""
-        self._fields: list[tuple[bytes, bytes]] = []
-        self._unseen = 0  # bytes since the last parsed event: an incomplete head, or a trailer
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is waiting and no request is incomplete."""
-        return not (self._queue or self._receiving or self._unseen)
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a request is incomplete, or may continue."""
-        return self._receiving is not None or self._unseen > 0
-
-    async def receive_request(self) -> Exchange | BadRequest | None:
-        """Return the next request; None when the client has disconnected."""
-        while not self._queue:
-            if self._over:
-                return None
-            self._waiter = self._connection.loop.create_future()
-            await self._waiter
-        if self._paused and len(self._queue) == 1:
-            self._paused = False
-            self._connection.release(PIPELINE)
-        return self._queue.popleft()
-
+    # -- parsing --------------------------------------------------------------------------------
     def on_disconnect(self) -> None:
         """Handle the end of the client: its incomplete request fails.
 
@@ -196,7 +155,7 @@ class RequestParser:
         self._parser = None  # the two refer to each other
         if self._receiving is not None:
             self._receiving.inflow.fail(ConnectionResetError("the client disconnected in the middle of its request"))
-        self._wake()
+        self._arrived.set()
 
     def feed(self, data: bytes) -> None:
         if self._parser is None or self._refused:
@@ -275,7 +234,7 @@ class RequestParser:
                 self._paused = True
                 self._connection.hold(PIPELINE)
             self._queue.append(exchange)
-            self._wake()
+            self._arrived.set()
 
     def on_body(self, data: bytes) -> None:
         self._unseen = 0
@@ -289,16 +248,24 @@ class RequestParser:
             self._receiving = None
             exchange.inflow.end()
 
-    # -- inside ---------------------------------------------------------------------------------
     def _refuse(self, status: int, message: str) -> None:
         self._refused = True
         refused = BadRequest(status, message)
         if self._receiving is not None:
             self._receiving.inflow.fail(refused)
         self._queue.append(refused)
-        self._wake()
+        self._arrived.set()
 
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+
+async def _drain_request(exchange: Exchange) -> bool:
+    """Read the unread rest of a request; return whether it was short and arrived soon."""
+    spent = 0
+    try:
+        async with asyncio.timeout(LINGER_S):
+            while data := await exchange.inflow.get():
+                spent += len(data)
+                if spent > SPARE:
+                    return False
+    except (TimeoutError, BadRequest, ConnectionResetError):
+        return False
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ from holdfast.streams.sockets import UpstreamFailed
 if TYPE_CHECKING:
     import ssl
 
+    from holdfast.http1.client import Upstreams
+
 
 ConnectionKey: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
 """Scheme, host, port, address and TLS context: requests share a connection only if all of these are equal."""
@@ -25,36 +27,10 @@ _JOINED = 65_536
 """Maximum size of a body that is sent together with the head; a longer one is not copied for that."""
 
 
-class ConnectionPool(Protocol):
-    """Keeps connections between requests."""
-
-    @property
-    def idle_s(self) -> float:
-        """How long an idle connection is kept."""
-        ...
-
-    @property
-    def lenient(self) -> bool:
-        """Whether replies may violate HTTP's syntax."""
-        ...
-
-    def give_back(self, connection: UpstreamConnection) -> None:
-        """Put a free connection back into the pool."""
-        ...
-
-    def remove_idle(self, connection: UpstreamConnection) -> None:
-        """Remove a connection that cannot be reused."""
-        ...
-
-    def forget(self, connection: UpstreamConnection) -> None:
-        """Forget a connection that is closed."""
-        ...
-
-
 class UpstreamConnection(SocketStream):
     """A connection to an upstream server."""
 
-    def __init__(self, pool: ConnectionPool, key: ConnectionKey) -> None:
+    def __init__(self, pool: Upstreams, key: ConnectionKey) -> None:
         super().__init__()
         self.key = key
         self.has_received = False
@@ -123,7 +99,7 @@ class UpstreamConnection(SocketStream):
     # -- called by the parser of replies --------------------------------------------------------
     def on_reply_head(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         answer, self._answer = self._answer, None
-        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length, self._on_abort)
+        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length, self._abandon)
         self._incoming = incoming
         if answer is not None and not answer.done():
             answer.set_result(incoming)
@@ -170,7 +146,7 @@ class UpstreamConnection(SocketStream):
             self._deadline = self.loop.time() + self._read_s
         self._replies.feed(data)
 
-    def _on_abort(self, incoming: UpstreamReply) -> None:
+    def _abandon(self, incoming: UpstreamReply) -> None:
         if incoming is self._incoming:
             self.give_up()
 

@@ -247,7 +247,7 @@ def test_connections_remember_the_epoch_and_older_ones_are_dropped() -> None:
             idle.send(b"GET /quick HTTP/1.1\r\n\r\n")
             await idle.reply()
             busy.send(b"GET /busy HTTP/1.1\r\n\r\n")
-            await until(lambda: sum(not c.is_idle for c in listener.connections) == 1)
+            await until(lambda: sum(not c.requests.is_idle for c in listener.connections) == 1)
             listener.epoch = 5
             async with raw(listener.port) as newer:
                 newer.send(b"GET /quick HTTP/1.1\r\n\r\n")

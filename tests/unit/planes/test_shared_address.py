@@ -103,7 +103,7 @@ async def test_the_end_of_a_trial_stops_whoever_answers_its_process():
     with shared_address.serve_trial(FakeContext()) as begun:
         begun(asking.pid)
         asking.stdin.write(b"go\n")
-        while not any(not one.is_idle for one in shared_address.listener.connections):
+        while not any(not one.requests.is_idle for one in shared_address.listener.connections):
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)
     await asyncio.sleep(0.05)
