@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.planes.http.trust import Authority
+from holdfast.planes.http.authority import Authority
 from http_proxy_kit import Bench, Server, served
 
 

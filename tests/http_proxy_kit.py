@@ -22,9 +22,9 @@ from holdfast.http1.server import Exchange, serve
 from holdfast.model.scenario import Injection
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http import trust
+from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.proxy import Proxy
 from holdfast.planes.http.proxy_rules import Connector, ProxyRules
-from holdfast.planes.http.trust import Authority
 from planes_kit import ASKED, FakeContext
 
 ROWS = {"rows": [{"id": 1, "price": 189.3, "name": "first one"}, {"id": 2, "price": 250.0, "name": "second one"}]}

@@ -177,13 +177,8 @@ def to_plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
         return [to_plain(item, (*above, value)) for item in value]
     if is_record(value):
         return {str(key): to_plain(part, (*above, value)) for key, part in list_fields(value)}
-    return _format_value(value)
-
-
-def _format_value(value: Any) -> str:
     text = str(value)
-    # An address in memory differs between runs.
-    return f"<{type(value).__name__}>" if " at 0x" in text else text
+    return f"<{type(value).__name__}>" if " at 0x" in text else text  # an address in memory differs between runs
 
 
 def copy_value(value: Any) -> Any:

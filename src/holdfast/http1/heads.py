@@ -124,14 +124,6 @@ def read_body_framing(fields: Iterable[tuple[bytes, bytes]]) -> BodyFraming:
     return BodyFraming(None if coded else length, chunked, awaited)
 
 
-def read_content_length(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """Return the declared length of the body.
-
-    None if there is none, or if it does not determine the end of the body.
-    """
-    return read_body_framing(fields).length
-
-
 class RequestHead(Struct, frozen=True, gc=False):
     """The head of a request."""
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Container
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.http1.heads import BadRequest
 from holdfast.streams.socket_stream import SocketStream
@@ -154,11 +154,9 @@ class Listener:
         self, host: str, port: int, sock: socket.socket | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         """Open the socket, or use the given one; `port` 0 lets the system choose."""
+        where: dict[str, Any] = {"host": host, "port": port} if sock is None else {"sock": sock}
         loop = asyncio.get_running_loop()
-        if sock is not None:
-            self._server = await loop.create_server(self._new_connection, sock=sock, backlog=1024, ssl=tls)
-        else:
-            self._server = await loop.create_server(self._new_connection, host, port, backlog=1024, ssl=tls)
+        self._server = await loop.create_server(self._new_connection, **where, backlog=1024, ssl=tls)
         name = self._server.sockets[0].getsockname()
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 

@@ -15,6 +15,7 @@ _DROPPED = HOP_BY_HOP | {b"content-length", b"expect"}
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+_LENGTH = ("content-length", b"content-length")
 _LINE = b"\r\n"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -92,7 +93,8 @@ def build_request(
         if data or method in _WITH_BODY:
             return OutgoingRequest(method, b"%bContent-Length: %d\r\n\r\n" % (start, len(data)), data)
         return OutgoingRequest(method, start + _LINE, b"")
-    length = _read_declared_length(headers)
+    declared = (int(value) for name, value in headers if name.lower() in _LENGTH and value.isdigit())
+    length = next(declared, None)
     framing = b"Transfer-Encoding: chunked\r\n\r\n" if length is None else b"Content-Length: %d\r\n\r\n" % length
     return OutgoingRequest(method, start + framing, b"", body, length)
 
@@ -109,12 +111,3 @@ def _build_head(method: str, place: Endpoint, headers: Fields) -> bytes:
 
 
 _build_head_cached = lru_cache(256)(_build_head)
-
-
-def _read_declared_length(fields: Fields) -> int | None:
-    """Return the caller's length for a stream."""
-    for name, value in fields:
-        key = name.lower()
-        if key in ("content-length", b"content-length") and value.isdigit():
-            return int(value)
-    return None

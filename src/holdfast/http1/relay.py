@@ -78,10 +78,12 @@ def is_upgrade_request(head: RequestHead) -> bool:
 async def forward_upgrade(exchange: Exchange, head: RequestHead, wire: SocketStream) -> NoReturn:
     """Forward the request over `wire`, with the given head, then copy bytes in both directions until they end.
 
-    Raises Upgraded at the end, to keep faults from treating it as a reply that they could change.
+    Raises ConnectionUpgraded at the end, to keep faults from treating it as a reply that they could change.
     """
     try:
-        status, fields, data = await _perform_handshake(wire, _write_head(head))
+        lines, _ = format_header_lines(head.headers, _OURS)
+        request = join_head(f"{head.method} {head.target} HTTP/1.1".encode("latin-1"), lines)
+        status, fields, data = await _perform_handshake(wire, request)
         if status == 101:
             await exchange.respond(101, fields)
             tunnel = await exchange.take_over()
@@ -95,14 +97,8 @@ async def forward_upgrade(exchange: Exchange, head: RequestHead, wire: SocketStr
     raise ConnectionUpgraded(status)
 
 
-def _write_head(head: RequestHead) -> bytes:
-    return join_head(
-        f"{head.method} {head.target} HTTP/1.1".encode("latin-1"), format_header_lines(head.headers, _OURS)[0]
-    )
-
-
 async def _perform_handshake(wire: SocketStream, request: bytes) -> tuple[int, RawFields, bytes]:
-    """Status and headers of the reply; the rest is the beginning of the websocket, or the body of a rejection."""
+    """Return status and headers of the reply, then the beginning of the websocket or the body of a rejection."""
     inflow = BodyBuffer(wire)
     wire.on_data, wire.on_lost = inflow.feed, inflow.end
     wire.release(UPGRADE)

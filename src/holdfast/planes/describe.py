@@ -76,7 +76,12 @@ def is_same_value(one: Any, other: Any) -> bool:
     if equal:  # 1, 1.0 and True are equal but look different
         return _print_value(one) == _print_value(other)
     by_identity: Any = type(one).__eq__
-    return by_identity is object.__eq__ and _print_value(one) == _print_value(other) and _have_equal_fields(one, other)
+    if by_identity is not object.__eq__ or _print_value(one) != _print_value(other):
+        return False
+    try:
+        return is_same_value(vars(one), vars(other))
+    except TypeError:  # no fields to compare
+        return True
 
 
 def digest_arguments(arguments: Mapping[str, Any]) -> str:
@@ -95,14 +100,6 @@ def format_exception(raised: BaseException) -> str:
     except Exception:
         text = "(its message cannot be read)"
     return make_encodable(f"{type(raised).__name__}: {text}" if text else type(raised).__name__)
-
-
-def _have_equal_fields(one: Any, other: Any) -> bool:
-    """Return whether two objects that compare by identity have equal fields."""
-    try:
-        return is_same_value(vars(one), vars(other))
-    except TypeError:  # no fields to compare
-        return True
 
 
 def _print_value(value: Any) -> str:

@@ -74,7 +74,10 @@ class Policy:
     @property
     def has_loopback_target(self) -> bool:
         """Whether a declared target is on this machine, judged by its name."""
-        return any(host == "localhost" or _is_local(host) for host, _ in self._declared)
+        return any(
+            host == "localhost" or (_is_address(host) and _explain_denial(_unwrap_ipv4(ip_address(host))) is not None)
+            for host, _ in self._declared
+        )
 
     def ensure_permitted(self, host: str, port: int) -> None:
         """Raise NotPermitted if the egress rules deny the request. Called for every request."""
@@ -104,17 +107,19 @@ class Policy:
             return resolved
         # A name may resolve to good and bad addresses. Only good ones are used; if there is none, the reason names the
         # first bad one, and says whether a loopback address was meant.
-        reasons = {address: self._find_objection(address, port) for address in resolved}
-        good = [address for address, why in reasons.items() if why is None]
+        good, denials, loopback = [], [], False
+        for text in dict.fromkeys(resolved):
+            address = _unwrap_ipv4(ip_address(text.partition("%")[0]))
+            loopback = loopback or address.is_loopback
+            denial = None if (str(address), port) in self._declared else _explain_denial(address)
+            if denial is None:
+                good.append(text)
+            else:
+                denials.append(denial)
         if not good:
-            why = next((why for why in reasons.values() if why), "no address")
-            loopback = any(_unwrap_ipv4(ip_address(address.partition("%")[0])).is_loopback for address in resolved)
+            why = denials[0] if denials else "no address"
             raise NotPermitted(f"{host}:{port} is {why}, and the spec does not name it", loopback=loopback)
         return good
-
-    def _find_objection(self, text: str, port: int) -> str | None:
-        address = _unwrap_ipv4(ip_address(text.partition("%")[0]))
-        return None if (str(address), port) in self._declared else _explain_denial(address)
 
 
 def _parse_places(url: str) -> Iterable[tuple[str, int]]:
@@ -149,10 +154,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_local(host: str) -> bool:
-    return _is_address(host) and _explain_denial(_unwrap_ipv4(ip_address(host))) is not None
 
 
 def _unwrap_ipv4(address: Address) -> Address:

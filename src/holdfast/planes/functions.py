@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import AsyncIterator, Coroutine, Generator, Iterator
-from types import FunctionType, TracebackType
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import nullcontext
+from types import FunctionType
+from typing import Any, TypeAlias
 
 from holdfast.errors import HarnessError
 from holdfast.planes.injection.faulted_call import FaultWaited, drive
@@ -17,9 +18,8 @@ from holdfast.planes.injection.weather import Weather
 from holdfast.planes.open_call import OpenCall, build_exception, get_current_weather, get_open_calls
 from holdfast.planes.swap import find_kind
 from holdfast.planes.traced_call import TracedCall
-from holdfast.protocols.fault import Call, Failed, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, Forward, Reply, Sleep
 
-T = TypeVar("T")
 Args: TypeAlias = tuple[Any, ...]
 Kwargs: TypeAlias = dict[str, Any]
 
@@ -39,7 +39,11 @@ class Hook:
         self._kind = find_kind(original)
         self._wraps_coroutine = self._kind == "plain" and inspect.iscoroutinefunction(inspect.unwrap(original))
         self._signature: inspect.Signature | None = None
-        self._names = _list_plain_names(original, skip=self._method)
+        self._names: tuple[str, ...] | None = None
+        """The parameters that the trampoline passes by position; None if only the signature can name them."""
+        code, wrapped = original.__code__, hasattr(original, "__wrapped__") or hasattr(original, "__signature__")
+        if not (wrapped or code.co_flags & inspect.CO_VARARGS or (self._method and not code.co_argcount)):
+            self._names = code.co_varnames[: code.co_argcount]
 
     def __call__(self, args: Args, kwargs: Kwargs) -> Any:
         weather = get_current_weather()
@@ -60,34 +64,31 @@ class Hook:
         return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
 
     def _call_plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
-        n, faced, traced = self._begin(weather, args, kwargs)
-        with OpenCall(weather, self.key), _TracedBody(traced) as body:
-            value = self._call_blocking(weather, n, args, kwargs, traced) if faced else self.original(*args, **kwargs)
-            body.record_value(value)
-        return value
-
-    def _call_blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, traced: TracedCall | None) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(self._call_original(args, kwargs))
 
-        try:
-            return self._drive_faults(
-                weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, traced)
-            )
-        except _CarriedStop as stopped:
-            raise stopped.stop from None
+        n, faced, traced = self._begin(weather, args, kwargs)
+        with OpenCall(weather, self.key), traced or nullcontext():
+            if faced:
+                value = self._drive_faults(weather, n, args, kwargs, forward, traced)
+            else:
+                value = self.original(*args, **kwargs)
+            if traced is not None:
+                traced.record_value(value)
+        return value
 
     async def _call_coroutine(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
         n, faced, traced = self._begin(weather, args, kwargs)
-        with OpenCall(weather, self.key), _TracedBody(traced) as body:
+        with OpenCall(weather, self.key), traced or nullcontext():
             if faced:
                 value = await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, traced)
             else:
                 value = await self.original(*args, **kwargs)
-            body.record_value(value)
+            if traced is not None:
+                traced.record_value(value)
         return value
 
     def _call_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
@@ -98,13 +99,10 @@ class Hook:
         if not faced:
             items = iter(self.original(*args, **kwargs))
             return items if traced is None else _trace_items(traced, items)
-        with OpenCall(weather, self.key), _TracedBody(traced) as body:
-            values = _to_list(
-                self._drive_faults(
-                    weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, traced)
-                )
-            )
-            body.record_value(values)
+        with OpenCall(weather, self.key), traced or nullcontext():
+            values = _to_list(self._drive_faults(weather, n, args, kwargs, forward, traced))
+            if traced is not None:
+                traced.record_value(values)
         return iter(values)
 
     async def _call_async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
@@ -113,16 +111,28 @@ class Hook:
 
         n, faced, traced = self._begin(weather, args, kwargs)
         if not faced:
-            with _TracedBody(traced) as body:
+            with traced or nullcontext():
                 async for item in self.original(*args, **kwargs):
                     yield item
-                body.record_stream()
             return
-        with OpenCall(weather, self.key), _TracedBody(traced) as body:
+        with OpenCall(weather, self.key), traced or nullcontext():
             items = _to_list(await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, traced))
-            body.record_value(items)
+            if traced is not None:
+                traced.record_value(items)
         for item in items:
             yield item
+
+    def _drive_faults(
+        self, weather: Weather, n: int, args: Args, kwargs: Kwargs, forward: Forward, traced: TracedCall | None
+    ) -> Any:
+        """Return the value of a function that is not async, after its faults."""
+        try:
+            return drive(self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, traced))
+        except _CarriedStop as stopped:
+            raise stopped.stop from None
+        except FaultWaited as waited:
+            weather.broke(waited)
+            raise
 
     async def _apply_faults(
         self,
@@ -131,15 +141,14 @@ class Hook:
         args: Args,
         kwargs: Kwargs,
         forward: Forward,
-        sleep: Any,
+        sleep: Sleep,
         traced: TracedCall | None,
     ) -> Any:
         call = Call(*self.key, self._bind_arguments(args, kwargs), n)
         try:
             if traced is None:
                 return (await weather.inject(call, forward, sleep)).value
-            modes: dict[int, str] = {}
-            traced.expect_faults(modes)
+            modes = traced.expect_faults()
             return (await weather.inject(call, forward, sleep, modes=modes, sent=traced.mark_sent)).value
         except Failed as failure:
             raised = build_exception(failure)
@@ -149,17 +158,13 @@ class Hook:
             raise
 
     def _begin(self, weather: Weather, args: Args, kwargs: Kwargs) -> tuple[int, bool, TracedCall | None]:
-        """Count a call; return its number, whether something may act on it, and its trace."""
+        """Count a call; return its number, whether something may act on it, and its trace if something observes it."""
         n = weather.count(*self.key)
         faced = bool(weather.find_facing(*self.key)) or (self._is_tool and weather.replays_functions)
-        return n, faced, self._start_trace(weather, n, args, kwargs)
-
-    def _start_trace(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
-        """Return the call as the trace will record it; None if nothing observes it."""
         watch = weather.watch
         number = 0 if watch is None else watch.take_number()
         if watch is None or not number:
-            return None
+            return n, faced, None
         names = self._names
         if names is None:
             arguments = self._bind_arguments(args, kwargs)
@@ -169,15 +174,7 @@ class Hook:
                 arguments.update(kwargs)
             if self._method:
                 del arguments[names[0]]
-        plane, name = self.key
-        return TracedCall(watch, number, plane, name, n, arguments)
-
-    def _drive_faults(self, weather: Weather, coroutine: Coroutine[Any, Any, T]) -> T:
-        try:
-            return drive(coroutine)
-        except FaultWaited as waited:
-            weather.broke(waited)
-            raise
+        return n, faced, TracedCall(watch, number, *self.key, n, arguments)
 
     def _call_original(self, args: Args, kwargs: Kwargs) -> Any:
         """Return the value of a plain function, in a form that can leave a coroutine."""
@@ -213,36 +210,6 @@ class Hook:
         return arguments_by_name
 
 
-class _TracedBody:
-    """Reports the end of the body to the trace, unless the body did so itself. A generator left early counts as
-    finished.
-    """
-
-    def __init__(self, traced: TracedCall | None) -> None:
-        self._traced = traced
-
-    def record_value(self, value: Any) -> None:
-        if self._traced is not None:
-            self._traced.record_value(value)
-            self._traced = None
-
-    def record_stream(self) -> None:
-        if self._traced is not None:
-            self._traced.record_stream()
-            self._traced = None
-
-    def __enter__(self) -> _TracedBody:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if raised is None or isinstance(raised, GeneratorExit):
-            self.record_stream()
-        elif self._traced is not None:
-            self._traced.record_exception(raised)
-
-
 class _CarriedStop(Exception):
     """Carries a tool's StopIteration out of a coroutine."""
 
@@ -253,16 +220,8 @@ class _CarriedStop(Exception):
 
 def _trace_items(traced: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
     """Yield the same items, pass on sent values, and report the end to the trace."""
-    with _TracedBody(traced):
+    with traced:
         return (yield from items)
-
-
-def _list_plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | None:
-    """Return the parameters that the trampoline passes by position; None if only the signature can name them."""
-    code = function.__code__
-    if code.co_flags & inspect.CO_VARARGS or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
-        return None
-    return None if skip and not code.co_argcount else code.co_varnames[: code.co_argcount]
 
 
 def _is_loop_running() -> bool:

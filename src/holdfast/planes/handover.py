@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import socket
-import sys
+import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,31 +52,22 @@ class HandedSocket(Struct, frozen=True):
 def load_address(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
     """Return the gateway's address, chosen at its first start. Another port or host makes a new address."""
     path = folder / "gateway.json"
-    known = _read_address(path)
-    if known is not None and port in (None, known.port) and host in (None, known.host):
-        return known
-    new = GatewayAddress(port or _find_free_port(), secrets.token_urlsafe(18), host or LOOPBACK)
+    if path.exists():
+        try:
+            stored = msgspec.json.decode(path.read_bytes(), type=GatewayAddress)
+        except (msgspec.MsgspecError, ValueError) as broken:
+            hint = "remove it: the next start creates a new one; then restart the agent"
+            raise UserError(f"{path}: not a gateway address: {broken}", code="gateway-missing", hint=hint) from broken
+        if port in (None, stored.port) and host in (None, stored.host):
+            return stored
+    if not port:
+        with socket.create_server((LOOPBACK, 0)) as probe:  # a free one
+            port = probe.getsockname()[1]
+    new = GatewayAddress(port, secrets.token_urlsafe(18), host or LOOPBACK)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(new))
     return new
-
-
-def _read_address(path: Path) -> GatewayAddress | None:
-    if not path.exists():
-        return None
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=GatewayAddress)
-    except (msgspec.MsgspecError, ValueError) as broken:
-        hint = "remove it: the next start creates a new one; then restart the agent"
-        raise UserError(f"{path}: not a gateway address: {broken}", code="gateway-missing", hint=hint) from broken
-
-
-def _find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def build_variables(
@@ -93,28 +84,22 @@ def build_variables(
 
     url = f"http://{place.host}:{place.port}/{place.token}"
     proxy = f"http://holdfast:{place.token}@{place.host}:{place.port}"
-    certificates = (str(folder / "gateway/ca-bundle.pem"), str(folder / "gateway/holdfast-ca.pem"))
     own = folder / "gateway"
+    proxy_variables = trust.build_proxy_variables(
+        proxy, settings is not None and Policy(settings.urls).has_loopback_target
+    )
+    if place.host != LOOPBACK:  # calls to the gateway's own address bypass the proxy
+        bypassing = ",".join(filter(None, (proxy_variables["NO_PROXY"], place.host)))
+        proxy_variables |= {"NO_PROXY": bypassing, "no_proxy": bypassing}
     return {
         **build_model_variables(url),
         **build_placeholder_keys(environ),
         **build_mcp_variables(
             settings.agent if settings else None, settings.root if settings else folder, own / "mcp.json", url, proxy
         ),
-        **_build_proxy_variables(
-            proxy, place.host, loopback_declared=settings is not None and Policy(settings.urls).has_loopback_target
-        ),
-        **trust.build_trust_variables(*certificates, environ),
+        **proxy_variables,
+        **trust.build_trust_variables(str(own / "ca-bundle.pem"), str(own / "holdfast-ca.pem"), environ),
     }
-
-
-def _build_proxy_variables(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
-    """Return the proxy variables. Calls to the gateway's own address bypass the proxy."""
-    from holdfast.planes.http import trust
-
-    variables = trust.build_proxy_variables(proxy, loopback_declared)
-    past = ",".join(dict.fromkeys(filter(None, (variables["NO_PROXY"], "" if host == LOOPBACK else host))))
-    return variables | {"NO_PROXY": past, "no_proxy": past}
 
 
 class Standby:
@@ -125,7 +110,7 @@ class Standby:
     """
 
     def __init__(self, folder: Path, place: GatewayAddress, tell: Callable[[str], None] = lambda _: None) -> None:
-        from holdfast.planes.http.trust import Authority
+        from holdfast.planes.http.authority import Authority
 
         self._tell = tell
         self._socket = _bind_socket(place.host, place.port)
@@ -175,14 +160,13 @@ class Standby:
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Lend the socket to one run at a time; it returns when the run's connection closes."""
         connection: socket.socket = writer.get_extra_info("socket")
-        peer = _read_peer(connection)
-        if self._listener is None or (peer is not None and peer.uid != os.getuid()):
-            self._tell(
-                f"refused to {_describe_peer(peer)}: {'it is in use' if self._listener is None else 'another user'}"
-            )
+        pid, uid = _read_peer(connection)
+        if self._listener is None or uid != os.getuid():
+            why = "it is in use" if self._listener is None else "another user"
+            self._tell(f"refused to {_describe_process(pid)}: {why}")
             writer.close()
             return
-        self._tell(f"taken by {_describe_peer(peer)}")
+        self._tell(f"taken by {_describe_process(pid)}")
         listener, self._listener = self._listener, None
         self._handing = asyncio.current_task()
         try:
@@ -264,32 +248,25 @@ def _bind_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-class Peer(Struct, frozen=True):
-    """The process at the other end of a Unix socket."""
+def _read_peer(connection: socket.socket) -> tuple[int, int]:
+    """Return the process and the user at the other end of a Unix socket.
 
-    pid: int
-    uid: int
-
-
-def _read_peer(connection: socket.socket) -> Peer | None:
-    """Return the peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the
-    only guard."""
+    If the system cannot tell, the process is 0 and the user is the own one: then the file mode is the only guard.
+    """
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return None
-    credentials = connection.getsockopt(socket.SOL_SOCKET, option, 12)
-    return Peer(int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder))
+        return 0, os.getuid()
+    pid, uid, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, option, 12))
+    return pid, uid
 
 
-def _describe_peer(peer: Peer | None) -> str:
-    if peer is None:
-        return "a process"
+def _describe_process(pid: int) -> str:
     try:
         # its arguments may contain secrets
-        name = Path(f"/proc/{peer.pid}/comm").read_bytes().decode("utf-8", "replace").strip()
+        name = Path(f"/proc/{pid}/comm").read_bytes().decode("utf-8", "replace").strip()
     except OSError:
-        return f"process {peer.pid}"
-    return f"process {peer.pid} ({name})"
+        return f"process {pid}" if pid else "a process"
+    return f"process {pid} ({name})"
 
 
 def format_exports(variables: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.functions import Hook
 from holdfast.planes.registry import ToolUnusable
-from holdfast.planes.swap import CallableHome, DeclaredCallable, put_back, replace_code, replace_references, restore
+from holdfast.planes.swap import CallableHome, DeclaredCallable, put_back, replace_code, replace_references
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
 """The methods in which a tool object does its work, innermost first: only the first family that exists is wrapped."""
@@ -34,7 +34,7 @@ class InstalledHooks:
         names = self.tools if declared.plane == "tool" else self.llm
         # A Python function is wrapped in place, by exchanging its code, and every reference to it follows. Anything
         # else must be replaced wherever it is referenced, which is possible only if all places are known.
-        pieces = list(_find_functions(declared.target))
+        pieces = _find_functions(declared.target)
         fresh = [piece for piece in pieces if not self._is_wrapped(piece, declared.name)]
         if pieces and not fresh:
             return
@@ -71,7 +71,7 @@ class InstalledHooks:
 
         twin = replace_code(function, hook)
         self._wrapped[id(function), id(owner)] = declared.name
-        self._undo.append(lambda: restore(function, twin))
+        self._undo.append(lambda: setattr(function, "__code__", twin.__code__))
 
 
 def install(agent: AgentSpec) -> InstalledHooks:
@@ -141,30 +141,22 @@ def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCall
     return list(groups.values())
 
 
-def _find_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
-    """Yield the Python functions behind a callable, each with the object it must be called on."""
+def _find_functions(target: Any) -> list[tuple[FunctionType, object | None]]:
+    """Return the Python functions behind a callable, each with the object it must be called on."""
     if isinstance(target, FunctionType):
-        yield target, None
-    elif isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
-        yield target.__func__, target.__self__
-    elif not isinstance(target, type) and type(target).__module__ != "functools":
-        yield from _find_object_functions(target)  # the function of a partial may serve other tools, too
-
-
-def _find_object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
-    parts = [getattr(target, name, None) for name in ("func", "coroutine")]
+        return [(target, None)]
+    if isinstance(target, MethodType):
+        return [(target.__func__, target.__self__)] if isinstance(target.__func__, FunctionType) else []
+    if isinstance(target, type) or type(target).__module__ == "functools":
+        return []  # the function of a partial may serve other tools, too
+    parts = (getattr(target, name, None) for name in ("func", "coroutine"))
     functions = [
-        piece for part in parts if isinstance(part, FunctionType | MethodType) for piece in _find_functions(part)
+        found for part in parts if isinstance(part, FunctionType | MethodType) for found in _find_functions(part)
     ]
-    if functions:
-        yield from functions
-        return
-    for family in _FAMILIES:
-        methods = [inspect.getattr_static(type(target), name, None) for name in family]
-        python_functions = [method for method in methods if isinstance(method, FunctionType)]
-        if python_functions:
-            yield from ((method, target) for method in python_functions)
-            return
+    for family in _FAMILIES if not functions else ():
+        methods = (inspect.getattr_static(type(target), name, None) for name in family)
+        functions = functions or [(method, target) for method in methods if isinstance(method, FunctionType)]
+    return functions
 
 
 def resolve(path: str) -> tuple[Any, Any, str]:
@@ -182,18 +174,10 @@ def resolve(path: str) -> tuple[Any, Any, str]:
         try:
             target = getattr(target, key)
         except AttributeError:
-            raise ToolUnusable(
-                f"{path!r}: {_describe_holder(holder)} has no attribute {key!r}", hint=_suggest_name(key, holder)
-            ) from None
+            from difflib import get_close_matches
+
+            what = f"module {holder.__name__}" if isinstance(holder, ModuleType) else f"a {type(holder).__name__}"
+            near = get_close_matches(key, dir(holder), 1)
+            hint = f"did you mean {near[0]}?" if near else ""
+            raise ToolUnusable(f"{path!r}: {what} has no attribute {key!r}", hint=hint) from None
     return target, holder, key
-
-
-def _describe_holder(place: Any) -> str:
-    return f"module {place.__name__}" if isinstance(place, ModuleType) else f"a {type(place).__name__}"
-
-
-def _suggest_name(key: str, holder: Any) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, dir(holder), 1)
-    return f"did you mean {near[0]}?" if near else ""

@@ -32,15 +32,15 @@ class PacedDelivery:
 
     def split_pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
         """Yield the next bytes in pieces, each with the wait before it in ms."""
-        limit = self._delivery.limit
+        limit, slices, rate = self._delivery.limit, self._delivery.slices, self._delivery.rate
         if limit is not None:
             data = data[: max(0, limit - self.sent)]
         at = 0
         while at < len(data):
             piece = data[at : at + self.choose_size()]
-            wait = self._compute_wait(len(piece))
             at += len(piece)
-            yield wait, piece
+            pause_ms = slices.delay_ms if slices and self.sent else 0.0
+            yield pause_ms + (len(piece) / rate * 1000 if rate else 0.0), piece
             self.sent += len(piece)
 
     def choose_size(self) -> int:
@@ -52,11 +52,6 @@ class PacedDelivery:
             return size
         varied = slices.average + self._rng.randint(-slices.variation, slices.variation)
         return min(size, max(1, varied))
-
-    def _compute_wait(self, size: int) -> float:
-        slices, rate = self._delivery.slices, self._delivery.rate
-        between = slices.delay_ms if slices and self.sent else 0.0
-        return between + (size / rate * 1000 if rate else 0.0)
 
 
 def drop_ineffective(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:

@@ -81,15 +81,11 @@ class SharedAddress(LoopbackAddress):
         for _ in range(10):
             pid = find_owner(connection.peer, self.port, list(self._served))
             if pid is not None:
-                self._forget_closed()
+                alive = {one.root for one in self.listener.connections}
+                self._of = {one: owner for one, owner in self._of.items() if one in alive}
                 self._of[connection] = (pid, self._served[pid])
                 return self._served[pid]
             await asyncio.sleep(WAIT_S / 10)
         # The process belongs to no trial. A process that inherits the connection later does not change that.
         self._of[connection] = (0, None)
         return None
-
-    def _forget_closed(self) -> None:
-        alive = {one.root for one in self.listener.connections}
-        for connection in [one for one in self._of if one not in alive]:
-            del self._of[connection]

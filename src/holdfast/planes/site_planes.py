@@ -6,6 +6,7 @@ TrialPlanes: the planes of one trial, behind one address.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -19,7 +20,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Network
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.trust import build_proxy_variables, build_trust_variables
+from holdfast.planes.http.trust import build_proxy_variables, build_trust_variables, create_trusted_context
 from holdfast.planes.llm.codecs.formats import find_provider, is_model_call
 from holdfast.planes.llm.gateway import Gateway, TrialGateway, end_over_limit
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public
@@ -41,10 +42,9 @@ from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from socket import socket
-    from ssl import SSLContext
 
+    from holdfast.planes.http.authority import Authority
     from holdfast.planes.http.proxy import Proxy
-    from holdfast.planes.http.trust import Authority
 
 
 _HTTPS = 443
@@ -94,8 +94,10 @@ class SitePlanes:
         """Tools that are wrapped in the agent's process."""
         self.folder = scratch.make("planes")
         self.environ = {**settings.environ, **settings.agent.env}
-        self.upstreams = Upstreams(self._create_trust)
-        self.policy = _build_policy(settings)
+        # upstream servers are trusted as the agent itself would trust them
+        self.upstreams = Upstreams(partial(create_trusted_context, self.environ))
+        network = settings.network
+        self.policy = Policy(default=network.egress, allow=network.allow) if network else Policy(settings.urls)
         self.urls = settings.urls
         self.authority: Authority | None = None
         self._served: WeakSet[TrialPlanes] = WeakSet()
@@ -108,7 +110,10 @@ class SitePlanes:
     def _open(self, authority: bytes | None) -> None:
         settings, agent = self.settings, self.settings.agent
         self._config = _read_mcp_config(agent, settings.root)
-        servers = _read_servers(self._config, self.environ) if self._config else {}
+        servers: Mapping[str, Target] = {}
+        if self._config:  # HTTP servers, which Holdfast itself connects to, with the agent's environment filled in
+            fill = create_filler(self.environ)
+            _, servers = rewrite_config(self._config, relay=(), environ={}, base_url="", fill=fill)
         self.mcp = McpPlane(servers, self.upstreams)
         self.router = Router(
             settings.models,
@@ -127,15 +132,9 @@ class SitePlanes:
             self.router, settings.models, on_calls=not own_functions, on_results=settings.tool_results
         )
         if settings.web:
-            from holdfast.planes.http.trust import Authority
+            from holdfast.planes.http.authority import Authority
 
             self.authority = Authority(self.folder, authority, self.environ)
-
-    def _create_trust(self) -> SSLContext:
-        """Return the certificates that the agent itself would trust."""
-        from holdfast.planes.http.trust import create_trusted_context
-
-        return create_trusted_context(self.environ)
 
     async def open_address(self, *, sock: socket | None = None, token: str | None = None) -> TrialAddress:
         """Open an address for one instance of the agent."""
@@ -176,13 +175,6 @@ class SitePlanes:
         return variables
 
 
-def _build_policy(settings: PlaneSettings) -> Policy:
-    network = settings.network
-    if network is None:
-        return Policy(settings.urls)
-    return Policy(default=network.egress, allow=network.allow)
-
-
 def build_model_variables(url: str) -> dict[str, str]:
     """Return the variables from which the providers' libraries read the API address."""
     return {
@@ -214,14 +206,6 @@ def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
     return keys
 
 
-def _read_servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
-    """Return the HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's
-    environment.
-    """
-    _, servers = rewrite_config(config, relay=(), environ={}, base_url="", fill=create_filler(environ))
-    return servers
-
-
 def _read_mcp_config(agent: AgentSpec, root: Path) -> Mapping[str, Any] | None:
     config = agent.mcp_config
     return read_config(root / config) if isinstance(config, str) else config
@@ -234,7 +218,10 @@ class TrialPlanes:
         self._shared = shared
         self._address = address
         self._context = context
-        self._traffic = TrialGateway(shared.gateway, context, self._list_other_tools)
+        # the gateway leaves out tools that another plane handles
+        self._traffic = TrialGateway(
+            shared.gateway, context, lambda: shared.mcp.list_tool_names(context) | shared.tools
+        )
         self.serve_model = self._traffic.serve
         self._proxy: Proxy | None = None
 
@@ -268,10 +255,6 @@ class TrialPlanes:
         self._shared.mcp.end_trial(
             self._context
         )  # last: until then the traffic needs to know which tools belong to MCP
-
-    def _list_other_tools(self) -> frozenset[str]:
-        """List the tools that another plane than the model traffic handles."""
-        return self._shared.mcp.list_tool_names(self._context) | self._shared.tools
 
     def _get_proxy(self) -> Proxy:
         if self._proxy is None:

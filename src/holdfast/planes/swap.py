@@ -55,11 +55,6 @@ def replace_code(function: FunctionType, make_hook: Callable[[FunctionType], Cal
     return twin
 
 
-def restore(function: FunctionType, twin: FunctionType) -> None:
-    """Restore the function's own code."""
-    function.__code__ = twin.__code__
-
-
 def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType:
     head, positional, named = _list_parameters(code)
     word = "async def" if kind in ("coroutine", "async_generator") else "def"
@@ -69,7 +64,12 @@ def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> Co
         lines.append(f"        if 0: {', '.join(code.co_freevars)}")  # named but never read: a cell may be empty
     # The trampoline is compiled from source, so that Python itself checks the parameters; the placeholder text in its
     # constants is then replaced by the hook object, which no name in the function's globals could hide.
-    inner = _compile("\n".join([*lines, f"        {body}", "    return inner"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # a call of a string: it is a placeholder
+        source = "\n".join([*lines, f"        {body}", "    return inner"])
+        module = compile(source, "<holdfast>", "exec", dont_inherit=True)
+    outer = next(const for const in module.co_consts if isinstance(const, CodeType))
+    inner = next(const for const in outer.co_consts if isinstance(const, CodeType))
     return inner.replace(
         co_consts=tuple(hook if const == _MARK else const for const in inner.co_consts),
         co_name=code.co_name,
@@ -97,14 +97,6 @@ def _list_parameters(code: CodeType) -> tuple[str, str, str]:
         head.append(f"**{names[at]}")
         named.append(f"**{names[at]}")
     return ", ".join(head), f"({''.join(f'{name}, ' for name in passed)})", f"{{{', '.join(named)}}}"
-
-
-def _compile(source: str) -> CodeType:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # a call of a string: it is a placeholder
-        module = compile(source, "<holdfast>", "exec", dont_inherit=True)
-    outer = next(c for c in module.co_consts if isinstance(c, CodeType))
-    return next(c for c in outer.co_consts if isinstance(c, CodeType))
 
 
 class CallableHome(NamedTuple):
@@ -190,15 +182,12 @@ def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
-        if id(place) in ours or isinstance(place, FrameType | DeclaredCallable) or _is_own(place, target):
+        if id(place) in ours or isinstance(place, FrameType | DeclaredCallable):
             continue
+        if isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target:
+            continue  # a method of the callable itself, such as `cache_clear`
         strays.append(_describe_place(place, target))
     return strays
-
-
-def _is_own(place: Any, target: Any) -> bool:
-    """Return whether a reference is a method of the callable itself, such as `cache_clear`."""
-    return isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target
 
 
 def _describe_place(place: Any, target: Any) -> str:

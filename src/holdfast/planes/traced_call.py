@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import count
 from time import perf_counter
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InjectedError
@@ -60,6 +60,7 @@ class TracedCall:
         arguments_json = format_arguments(arguments)  # now, because the function may change its arguments
         self.modes: dict[int, str] | None = None
         """The modes of the faults that act on the call, by index of the injection."""
+        self._is_reported = False
         self._held = False
         self._watch = watch
         self._number = number
@@ -85,10 +86,23 @@ class TracedCall:
         if watch.early:
             self._report("unfinished", None, "", "")
 
-    def expect_faults(self, modes: dict[int, str]) -> None:
-        """Faults may act on the call: they report their modes in `modes`, and may delay it."""
-        self.modes = modes
-        self._held = True
+    def __enter__(self) -> None:
+        """Report the end of the body, unless the body did so itself. A generator left early counts as finished."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_reported:
+            return
+        if raised is None or isinstance(raised, GeneratorExit):
+            self.record_stream()
+        else:
+            self.record_exception(raised)
+
+    def expect_faults(self) -> dict[int, str]:
+        """Return where the faults that act on the call report their modes; they may delay it."""
+        self.modes, self._held = {}, True
+        return self.modes
 
     def mark_sent(self) -> None:
         """Record that the function itself is being called."""
@@ -97,7 +111,8 @@ class TracedCall:
     def record_value(self, value: Any) -> None:
         """Record the value that the call returned."""
         output, reply = format_value(value), ""
-        if self._plane == "tool" and not (type(value) is str and output == value and not _looks_like_json(value)):
+        is_text = type(value) is str and output == value and value[:1] not in _JSON and value not in _WORDS
+        if self._plane == "tool" and not is_text:
             reply = write_reply(value)
             if not isinstance(value, str) and len(reply) <= TEXT_KEPT and not has_python(reply):
                 output, reply = reply, ""  # this text is complete, with keys in their order
@@ -122,6 +137,7 @@ class TracedCall:
     def _report(
         self, phase: Phase, status: int | None, error_type: str, output: str, raised: str = "", reply: str = ""
     ) -> None:
+        self._is_reported = phase == "done"
         at, watch, plane = self._at, self._watch, self._plane
         took_ms = (perf_counter() - at) * 1000
         tool = plane == "tool"
@@ -165,10 +181,6 @@ def format_arguments(arguments: dict[str, Any]) -> bytes:
     return text if b" at 0x" not in text else render_value(arguments).encode()
 
 
-def _looks_like_json(text: str) -> bool:
-    return text[:1] in _JSON or text in _WORDS
-
-
 def format_value(value: Any) -> str:
     """Return a value as text, shortened to the size that an event keeps."""
     if isinstance(value, str):
@@ -185,6 +197,8 @@ _VALUES = 20_000
 _BLANK = frozenset((int, float, bool, type(None)))
 _BUFFERS = (bytes, bytearray, memoryview)
 _PROGRAM = (type, ModuleType)
+_NO_FIELDS = ("__dict__", "__weakref__")
+"""Slots that hold no field of the object."""
 
 
 class ReadValues:
@@ -232,16 +246,11 @@ class ReadValues:
         if isinstance(value, Iterator):
             self.unread = True  # reading it would consume it
             return []
-        return [] if isinstance(value, _PROGRAM) or callable(value) else [str(value)[:_VALUES], *_list_fields(value)]
-
-
-def _list_fields(value: Any) -> list[Any]:
-    """Return the values inside an object: its attributes, including those in slots."""
-    slots = [name for kind in type(value).__mro__ for name in _list_slots(kind)]
-    held = [getattr(value, name) for name in slots if hasattr(value, name)]
-    return [*held, *vars(value).values()] if hasattr(value, "__dict__") else held
-
-
-def _list_slots(kind: type) -> list[str]:
-    named = vars(kind).get("__slots__", ())
-    return [named] if isinstance(named, str) else [name for name in named if name not in ("__dict__", "__weakref__")]
+        if isinstance(value, _PROGRAM) or callable(value):
+            return []
+        fields = [*vars(value).values()] if hasattr(value, "__dict__") else []
+        for kind in type(value).__mro__:
+            slots = vars(kind).get("__slots__", ())
+            names = [slots] if isinstance(slots, str) else [one for one in slots if one not in _NO_FIELDS]
+            fields += [getattr(value, name) for name in names if hasattr(value, name)]
+        return [str(value)[:_VALUES], *fields]

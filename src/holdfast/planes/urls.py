@@ -51,8 +51,13 @@ def matches_origin(glob: str, origin: str) -> bool:
 
 def is_declared(globs: Iterable[str], url: str) -> bool:
     """Return whether one of the globs names this URL, or a URL at this origin. A glob for every host names none."""
-    meant = matches_origin if is_origin(url) else matches_url
-    return any(_names_host(glob) and meant(glob, url) for glob in globs)
+    matches = matches_origin if is_origin(url) else matches_url
+    for glob in globs:
+        host = _split_glob(glob)[1]
+        name = host.rpartition(":")[0] if _has_port(host) else host
+        if name.strip("*?.") and matches(glob, url):
+            return True
+    return False
 
 
 def matches_host(glob: str, host: str, port: int) -> bool:
@@ -61,11 +66,6 @@ def matches_host(glob: str, host: str, port: int) -> bool:
     if "*" in name.removeprefix("*.") or "?" in name:
         return True  # a glob over complete URLs: only the URL can decide
     return _matches_host_glob(name, host.lower(), port, "https" if port == 443 else "")
-
-
-def _names_host(glob: str) -> bool:
-    host = _split_glob(glob)[1]
-    return bool((host.rpartition(":")[0] if _has_port(host) else host).strip("*?."))
 
 
 def _matches_host_glob(glob: str, host: str, port: int, scheme: str) -> bool:

@@ -157,9 +157,6 @@ class LaunchHost(SpareChild):
         close_all(fds)
         self._report(REFUSED, ticket, errno.EAGAIN)
 
-    def prepare(self) -> None:
-        rehearse()
-
     def serve(self) -> int:
         """Run one program after the other, until a program leaves something behind, or changes this process."""
         me, state = os.getpid(), read_inherited_state()
@@ -209,33 +206,15 @@ class LaunchHost(SpareChild):
 def read_inherited_state() -> tuple[object, ...]:
     """Return the state that a program inherits from this process and that another program could have changed: limits,
     priority, cores."""
-    limits = [resource.getrlimit(number) for number in _LIMITS]
-    return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_read_linux_state())
-
-
-def _read_linux_state() -> tuple[object, ...]:
+    state = (*map(resource.getrlimit, _LIMITS), os.getpriority(os.PRIO_PROCESS, 0))
     if sys.platform != "linux":
-        return ()
+        return state
     try:
         with open("/proc/self/oom_score_adj", "rb") as file:
             score = file.read()
     except OSError:  # with so little left, no program could be started either
         return (object(),)
-    return (os.sched_getaffinity(0), os.sched_getscheduler(0), score)
-
-
-def rehearse() -> None:
-    """Run a start that fails, as a warm-up: afterwards the memory pages that a start writes to are already copied."""
-    if sys.platform != "linux":
-        return
-    written = os.memfd_create("rehearsal")
-    os.write(written, pack_program(["/dev/null/none"], os.environ, "."))
-    fds = [written, *(os.dup(written) for _ in range(3))]
-    try:
-        spawn(fds)
-    except OSError:
-        NOTICE.pack(REFUSED, 0, 0, time.monotonic_ns(), 0)
-    close_all(fds)
+    return (*state, os.sched_getaffinity(0), os.sched_getscheduler(0), score)
 
 
 def linger(group: int) -> None:

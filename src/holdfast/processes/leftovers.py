@@ -91,7 +91,7 @@ def end_marked(name: str, value: str) -> set[int]:
     # A process may fork between the look at it and its end. So this repeats until a round finds nobody with the mark.
     killed: set[int] = set()
     for _ in range(ROUNDS):
-        killed = {pid for pid in _list_processes() if _is_marked(pid, mark)}
+        killed = set(_find_marked(mark))
         if not killed:
             break
         for pid in killed:
@@ -104,21 +104,12 @@ def describe_survivors(count: int) -> tuple[str, ...]:
     return (f"{count} of the processes that it left behind could not be ended",) if count else ()
 
 
-def _list_processes() -> Iterator[int]:
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return
-    me = os.getpid()
-    yield from (int(name) for name in names if name.isdigit() and int(name) != me)
-
-
-def _is_marked(pid: int, mark: bytes) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as environ:
-            return mark in environ.read().split(b"\0")
-    except OSError:
-        return False
+def _find_marked(mark: bytes) -> Iterator[int]:
+    names = os.listdir("/proc") if os.path.isdir("/proc") else []
+    for pid in (int(name) for name in names if name.isdigit()):
+        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environ:
+            if pid != os.getpid() and mark in environ.read().split(b"\0"):
+                yield pid
 
 
 def kill(pid: int, number: int) -> None:

@@ -56,7 +56,9 @@ def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as line:
             # A netlink query for one socket takes microseconds; reading /proc/net/tcp takes longer the more connections
             # there are.
-            line.send(_build_query(peer, server))
+            head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
+            ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
+            line.send(head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY)
             answer = line.recv(4096)
     except OSError:
         return b""
@@ -108,13 +110,6 @@ def find_holder(inode: int) -> int | None:
     """Return any accessible process on this machine that holds the socket."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return next((pid for pid in pids if inode in list_sockets(pid)), None)
-
-
-def _build_query(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """Return a query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
-    head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
-    ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
-    return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY
 
 
 NEAR = 200

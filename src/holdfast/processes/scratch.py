@@ -66,22 +66,18 @@ def sweep() -> list[Path]:
 
 
 def _list_entries() -> list[os.DirEntry[str]]:
+    """List what `make` may have made. The tempfile module knows best where, but is slow to import."""
+    tempfile = sys.modules.get("tempfile")
+    by_environ = filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP")))
+    places = {tempfile.gettempdir()} if tempfile else {*by_environ, "/tmp"}  # noqa: S108
     ours = []
-    for place in _list_places():
+    for place in {*places, _MEMORY}:
         try:
             with os.scandir(place) as entries:
                 ours += [entry for entry in entries if entry.name.startswith("holdfast-")]
         except OSError:
             continue
     return ours
-
-
-def _list_places() -> set[str]:
-    """List where `make` may have put folders. The tempfile module, which knows best, is slow to import."""
-    known = sys.modules.get("tempfile")
-    if known is not None:
-        return {known.gettempdir(), _MEMORY}
-    return {*filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp", _MEMORY}  # noqa: S108
 
 
 def _remove_tree(path: Path) -> None:

@@ -39,7 +39,6 @@ class SpareChild:
 
     def prepare(self) -> None:
         """In a child: do everything possible before its order is known."""
-        raise NotImplementedError
 
     def serve(self) -> int:
         """In a child: take an order, report it and carry it out; return its exit code."""
@@ -104,14 +103,11 @@ class SpareChild:
             self.on_order_taken(os.read(self._taken[0], self.report_bytes))
         if self._died[0] in events:
             os.read(self._died[0], 4096)
-            self._reap()
-
-    def _reap(self) -> None:
-        for pid, status in reap_children():
-            spare = pid == self.spare
-            if spare:
-                self.spare = 0
-            self.on_child_ended(pid, status, spare=spare)
+            for pid, status in reap_children():
+                spare = pid == self.spare
+                if spare:
+                    self.spare = 0
+                self.on_child_ended(pid, status, spare=spare)
 
     def _fork_spare(self) -> None:
         try:

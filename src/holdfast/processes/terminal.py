@@ -153,14 +153,10 @@ class PlainScreen:
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()
         self._pending = data[cut:]
-        return _clean(data[:cut])
+        # A return without a newline: the line before it stays as a separate line.
+        return re.sub(rb"\r+\n|\r+", b"\n", _CODES.sub(b"", data[:cut]))
 
     def flush(self) -> bytes:
         """Return the pending bytes when nothing more arrives."""
         rest, self._pending = self._pending, b""
         return b"\n" if rest.startswith(b"\r") else b""
-
-
-def _clean(data: bytes) -> bytes:
-    """Handle a return without a newline: the line before it stays as a separate line."""
-    return re.sub(rb"\r+\n|\r+", b"\n", _CODES.sub(b"", data))

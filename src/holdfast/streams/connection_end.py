@@ -133,21 +133,14 @@ async def dial(upstream: Upstream, limit_s: float = 10.0) -> ConnectionEnd:
     return end
 
 
-class _Room:
-    """The buffer for bytes in transit."""
+class _Room(threading.local):
+    """The buffer for bytes in transit: one for all connections of a thread, because nothing stays in it."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(ROOM))
 
 
-class _Rooms(threading.local):
-    """One buffer for all connections of a thread, because nothing stays in it."""
-
-    def __init__(self) -> None:
-        self.room = _Room()
-
-
-_ROOMS = _Rooms()
+_ROOM = _Room()
 
 
 class _CopyingEnd(asyncio.BufferedProtocol):
@@ -156,7 +149,6 @@ class _CopyingEnd(asyncio.BufferedProtocol):
     def __init__(self, end: ConnectionEnd, other: ConnectionEnd) -> None:
         self._end = end
         self._out = other.transport
-        self._room = _ROOMS.room
         # A transport that does not copy unsent data keeps a view of the shared buffer. If some of it is unsent after a
         # write, the buffer is left to the transport, and a new one is taken for the next read.
         self._keeps_view = not (_WRITE_COPIES and isinstance(self._out, asyncio.Transport))
@@ -176,12 +168,12 @@ class _CopyingEnd(asyncio.BufferedProtocol):
         self._end.resume_writing()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._room.view
+        return _ROOM.view
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._out.write(self._room.view[:nbytes])
+        self._out.write(_ROOM.view[:nbytes])
         if self._keeps_view and self._out.get_write_buffer_size():
-            self._room.view = memoryview(bytearray(ROOM))
+            _ROOM.view = memoryview(bytearray(ROOM))
 
 
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:

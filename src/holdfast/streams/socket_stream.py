@@ -52,7 +52,7 @@ class SocketStream(asyncio.Protocol):
         self.over = asyncio.Event()
         """Set when the connection is gone and its socket closed."""
         self.on_data: Callable[[bytes], None] = discard
-        self.on_lost: Callable[[], None] = _do_nothing
+        self.on_lost: Callable[[], None] = lambda: None
         """Called when the connection is lost."""
         self._ended = False
         self._settled = False  # between two transports, during the switch from TCP to TLS
@@ -329,10 +329,6 @@ class BodyBuffer:
 
 def discard(data: bytes) -> None:
     """Drop unwanted data."""
-
-
-def _do_nothing() -> None:
-    """Do nothing: the default of `on_lost`."""
 
 
 def _feed_tls(under: asyncio.Transport, early: bytes) -> None:

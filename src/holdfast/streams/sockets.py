@@ -9,7 +9,7 @@ import socket
 import ssl
 from asyncio.staggered import staggered_race
 from asyncio.trsock import TransportSocket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, zip_longest
@@ -63,7 +63,10 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     try:
         sock: socket.socket | None
         # Happy Eyeballs (RFC 8305): the families alternate, and the next attempt does not wait for a failure.
-        tries = [partial(_connect_socket, one, opened, room) for one in _alternate_families(addresses)]
+        own = [one for one in addresses if one[0] == addresses[0][0]]
+        others = [one for one in addresses if one[0] != addresses[0][0]]
+        alternating = (one for one in chain.from_iterable(zip_longest(own, others)) if one is not None)
+        tries = [partial(_connect_socket, one, opened, room) for one in alternating]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have succeeded just now
         for sock in opened:
@@ -75,13 +78,6 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     if len(by_message) == 1:
         raise next(iter(by_message.values()))
     raise OSError("; ".join(by_message) or f"{name} has no address")
-
-
-def _alternate_families(addresses: Sequence[_AddressInfo]) -> list[_AddressInfo]:
-    """Return the addresses, alternating between the families."""
-    own = [one for one in addresses if one[0] == addresses[0][0]]
-    other = [one for one in addresses if one[0] != addresses[0][0]]
-    return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
 
 
 async def _connect_socket(address_info: _AddressInfo, opened: list[socket.socket], room: int | None) -> socket.socket:

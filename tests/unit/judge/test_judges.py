@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 
 from holdfast.judge.judges import Judges
-from holdfast.planes.http.trust import Authority
+from holdfast.planes.http.authority import Authority
 
 
 def test_a_judge_behind_a_certificate_that_the_user_trusts_is_reached(tmp_path: Path) -> None:

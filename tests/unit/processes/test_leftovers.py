@@ -26,9 +26,8 @@ def test_orphans_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPa
 
 
 def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leftovers, "_list_processes", lambda: iter([NOBODY]))
-    assert leftovers.end_marked("A", "b") == set()
-    monkeypatch.setattr(leftovers, "_is_marked", lambda pid, mark: True)
+    assert leftovers.end_marked("HOLDFAST_NOWHERE", "b") == set()
+    monkeypatch.setattr(leftovers, "_find_marked", lambda mark: iter([NOBODY]))
     assert leftovers.end_marked("A", "b") == {NOBODY}
 
 

@@ -49,13 +49,18 @@ class Jump:
 
     def find_boundary(self, now: float) -> float:
         """Return the next boundary after a moment, in seconds since 1970."""
-        zone = _find_zone(self.zone)
-        moment = (
-            None if zone is None else _find_boundary(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
-        )
-        if moment is None:
+        boundary, zone = None, _find_zone(self.zone)
+        if zone is not None:
+            start = datetime.fromtimestamp(now + self.before_s, zone)
+            if self.to == "dst":
+                boundary = _find_offset_change(start.astimezone(UTC), zone)
+            else:
+                next_month = (start.replace(day=28) + timedelta(days=4)).replace(day=1)
+                day = next_month if self.to == "month_end" else start + timedelta(days=1)
+                boundary = datetime(day.year, day.month, day.day, tzinfo=zone)
+        if boundary is None:
             raise HarnessError(f"there is no {self.to} in {self.zone}", code="fault-impossible")
-        return moment.timestamp()
+        return boundary.timestamp()
 
 
 def _find_zone(name: str) -> ZoneInfo | None:
@@ -65,13 +70,6 @@ def _find_zone(name: str) -> ZoneInfo | None:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # an unknown or invalid name
         return None
-
-
-def _find_boundary(to: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    if to == "dst":
-        return _find_offset_change(now.astimezone(UTC), zone)
-    day = (now.replace(day=28) + timedelta(days=4)).replace(day=1) if to == "month_end" else now + timedelta(days=1)
-    return datetime(day.year, day.month, day.day, tzinfo=zone)
 
 
 def _find_offset_change(now: datetime, zone: ZoneInfo) -> datetime | None:

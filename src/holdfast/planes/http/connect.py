@@ -56,24 +56,19 @@ class ConnectRequest(ProxyCall, kw_only=True):
             # Checked before the 200: after it a client could no longer distinguish a denied host from a broken one.
             rules.policy.ensure_permitted(origin.host, origin.port)
         if self.context.injector.can_affect("http", str(origin)):
-            await self.context.injector.inject(
-                self._build_call(), _confirm_connected, _refuse_wait, untouched=_confirm_connected
-            )
+            arguments = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
+            call = Call("http", str(origin), arguments, self._trace.n)
+            await self.context.injector.inject(call, _confirm_connected, _refuse_wait)
         if rules.is_intercepted(origin):
             if not answered:  # refused or not found, before the client gets its 200
                 await rules.connector.resolve_addresses(origin)
             await self._intercept()
         else:
-            trace = self._trace
+            trace = self._trace  # it begins before the connection is made
             wire = await rules.connector.open_stream(origin, tls=False)
             trace.status = 200
             rules.note_model(self.context, origin)
             await join(await self._exchange.take_over(), wire)
-
-    def _build_call(self) -> Call:
-        origin = self._origin
-        arguments = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
-        return Call("http", str(origin), arguments, self._trace.n)
 
     @property
     def _origin(self) -> Origin:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from holdfast.http1.client import UpstreamReply
-from holdfast.http1.heads import drop_hop_by_hop, read_content_length
+from holdfast.http1.heads import drop_hop_by_hop, read_body_framing
 from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import is_same_value, render_value, to_json
-from holdfast.planes.http.request import decode_body, encode_body, to_readable_text
+from holdfast.planes.http.request import chain_chunks, decode_body, encode_body, to_readable_text
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.paced_delivery import PacedDelivery, drop_ineffective
 from holdfast.planes.recorded_tools import ReplayedReply
@@ -99,24 +99,20 @@ def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
         status = reply.status if isinstance(reply, ReplayedReply) else 200
         if status in _EMPTY:
             return _Outgoing(status, [], b"", 0)
-        kind = _choose_content_type(reply)
+        is_text = isinstance(reply.value, str | bytes)
+        if isinstance(reply, ReplayedReply):  # a recording may hold JSON as text
+            is_text = is_text and _is_plain_text(reply.value)
+        kind = TEXT if is_text else _JSON
         body = encode_body(reply.value, kind)
         return _Outgoing(status, [("content-type", kind)], body, len(body))
     incoming = answered.incoming
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(incoming.headers)]
     if answered.is_original(reply.value):
-        length = read_content_length(incoming.headers) if answered.rest is not None else len(answered.data)
+        length = read_body_framing(incoming.headers).length if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
     body = encode_body(reply.value, incoming.get("content-type"))
     remaining = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
     return _Outgoing(incoming.status, remaining, body, len(body))
-
-
-def _choose_content_type(reply: Reply) -> str:
-    """Return the content type of a reply that did not come from upstream. A recording may hold JSON as text."""
-    if not isinstance(reply.value, str | bytes):
-        return _JSON
-    return _JSON if isinstance(reply, ReplayedReply) and not _is_plain_text(reply.value) else TEXT
 
 
 def _is_plain_text(body: Any) -> bool:
@@ -132,7 +128,7 @@ async def _send_paced(
     pacing = PacedDelivery(delivery)
     # A chunked body keeps the connection open: the client cannot know that nothing more comes.
     await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
-    async for chunk in _stream_body(out):
+    async for chunk in chain_chunks(out.body, out.rest):
         try:
             for wait_ms, piece in pacing.split_pieces(chunk):
                 await sleep(wait_ms)
@@ -147,13 +143,6 @@ async def _send_paced(
             return
     await sleep(delivery.close_ms)
     await exchange.finish()
-
-
-async def _stream_body(out: _Outgoing) -> AsyncIterator[bytes]:
-    yield out.body
-    if out.rest is not None:
-        async for chunk in out.rest:
-            yield chunk
 
 
 async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) -> None:

@@ -18,7 +18,14 @@ from holdfast.planes.describe import render_value
 from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import TEXT, UpstreamAnswer, render_received, send_answer, send_failure
 from holdfast.planes.http.proxy_rules import ProxyRules
-from holdfast.planes.http.request import RequestTarget, build_arguments, decode_body, decompress, limit_encodings
+from holdfast.planes.http.request import (
+    RequestTarget,
+    build_arguments,
+    chain_chunks,
+    decode_body,
+    decompress,
+    limit_encodings,
+)
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.protocols.fault import Call, Failed, Forward, Reply
 from holdfast.protocols.trial import TrialContext
@@ -167,7 +174,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
             return b""
         chunks = self._trace.watch_body(self._exchange.stream_body())
         data, whole = await read_up_to(chunks, LIMIT)
-        self._body = data if whole else _chain_chunks(data, chunks)
+        self._body = data if whole else chain_chunks(data, chunks)
         return data
 
     # -- upstream -------------------------------------------------------------------------------
@@ -175,7 +182,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         headers = [pair for pair in drop_hop_by_hop(self._exchange.head.headers) if pair[0].lower() != b"expect"]
         if self._faced:
             headers = [
-                (name, _limit_encodings(value) if name.lower() == b"accept-encoding" else value)
+                (name, limit_encodings(value) if name.lower() == b"accept-encoding" else value)
                 for name, value in headers
             ]
         if self._rules.is_declared(self._want.url):  # if nothing answers there, the agent is not to blame
@@ -225,13 +232,3 @@ async def read_up_to(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, b
         if size > limit:
             return b"".join(parts), False
     return b"".join(parts), True
-
-
-async def _chain_chunks(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for chunk in rest:
-        yield chunk
-
-
-def _limit_encodings(value: bytes) -> bytes:
-    return limit_encodings(value.decode("latin-1")).encode("latin-1")

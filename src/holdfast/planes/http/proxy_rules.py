@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
@@ -17,10 +17,12 @@ from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.http.request import Origin, RequestTarget
-from holdfast.planes.http.trust import Authority
 from holdfast.planes.urls import is_declared, matches_host
 from holdfast.protocols.trial import TrialContext
 from holdfast.streams.socket_stream import SocketStream
+
+if TYPE_CHECKING:
+    from holdfast.planes.http.authority import Authority
 
 KEPT_S = 10.0
 """How long a resolved name is cached, in seconds: a client that connects a hundred times causes one lookup."""
@@ -92,7 +94,9 @@ SIDE_KINDS: tuple[str, ...] = get_args(SideKind)
 
 def find_side_kind(host: str) -> str:
     """Return why a program calls the host in addition to its work, such as telemetry; empty if unknown."""
-    kind = _find_kind(host)
+    name = host.lower().rstrip(".")
+    kinds = (kind for kind, hosts in _load_hosts()[0].items() if any(_matches_host(one, name) for one in hosts))
+    kind = next(kinds, "")
     return kind if kind in SIDE_KINDS else ""
 
 
@@ -100,13 +104,6 @@ def find_unread_format(host: str) -> str:
     """Return the model format of a host that the gateway does not support; empty if it is not such a host."""
     name = host.lower().rstrip(".")
     return next((speaks for one, speaks in _load_hosts()[1].items() if _matches_host(one, name)), "")
-
-
-def _find_kind(host: str) -> str:
-    name = host.lower().rstrip(".")
-    return next(
-        (kind for kind, hosts in _load_hosts()[0].items() if any(_matches_host(one, name) for one in hosts)), ""
-    )
 
 
 def _matches_host(listed: str, name: str) -> bool:
@@ -154,7 +151,9 @@ class ProxyRules:
         self.asks_model = asks_model
         self._own = own
         self._around = {
-            name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _is_proxy_variable(name)
+            name.lower().removesuffix("_proxy"): value
+            for name, value in environ.items()
+            if name.lower() in ("http_proxy", "https_proxy", "no_proxy")
         }
 
     def is_own(self, origin: Origin) -> bool:
@@ -206,8 +205,3 @@ class ProxyRules:
         if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
             name = f"{origin.scheme.upper()}_PROXY"
             context.sink.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
-
-
-def _is_proxy_variable(variable: str) -> bool:
-    """Return whether a variable names a proxy, or hosts that bypass one."""
-    return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from functools import lru_cache
@@ -102,9 +103,9 @@ def decode_body(content_type: str | None, body: bytes) -> Any:
     except (ValueError, LookupError):  # not in that charset, or an unknown charset
         return body
     if kind == "application/json" or kind.endswith(("+json", "/json")):
-        data = _parse_json(text)
-        if isinstance(data, dict | list):
-            return data
+        with suppress(ValueError, RecursionError):
+            data = json.loads(text)
+            return data if isinstance(data, dict | list) else text
     return text
 
 
@@ -147,10 +148,19 @@ def decompress(encoding: str | None, body: bytes, limit: int) -> bytes | None:
     return None
 
 
-def limit_encodings(offered: str) -> str:
+def limit_encodings(offered: bytes) -> bytes:
     """Return an `accept-encoding` reduced to the encodings that can be decoded."""
-    readable_parts = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
-    return ", ".join(readable_parts) or "identity"
+    parts = offered.decode("latin-1").split(",")
+    readable = [part.strip() for part in parts if part.partition(";")[0].strip().lower() in READABLE]
+    return (", ".join(readable) or "identity").encode("latin-1")
+
+
+async def chain_chunks(first: bytes, rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    """Yield the beginning of a body, then the rest as it arrives."""
+    yield first
+    if rest is not None:
+        async for chunk in rest:
+            yield chunk
 
 
 @lru_cache(256)
@@ -159,10 +169,3 @@ def _parse_content_type(content_type: str | None) -> tuple[str, str]:
     message["content-type"] = content_type or "text/plain"
     charset = message.get_param("charset")
     return message.get_content_type(), charset if isinstance(charset, str) and charset else "utf-8"
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.http1.heads import drop_hop_by_hop, read_content_length
+from holdfast.http1.heads import drop_hop_by_hop, read_body_framing
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
@@ -65,7 +65,7 @@ class PassingReply(Struct, eq=False):
         if must_be_there:
             exchange.ensure_connected()
         await exchange.start(
-            wire.status, drop_hop_by_hop(wire.headers), read_content_length(wire.headers), reason=wire.reason
+            wire.status, drop_hop_by_hop(wire.headers), read_body_framing(wire.headers).length, reason=wire.reason
         )
         if passed:
             await exchange.write(bytes(passed))

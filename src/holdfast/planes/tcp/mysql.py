@@ -147,6 +147,10 @@ class MysqlReader(WireReader):
     HEAD = _HEAD
     SIZE = (slice(3), "little", 0)
 
+    @staticmethod
+    async def reject_client(client: ConnectionEnd) -> None:
+        await client.write(build_too_many_error())
+
     def _set_up(self) -> None:
         self._replies: MysqlReplies = MysqlReplies(self._transactions)
         self._statements = MysqlStatements()
@@ -212,11 +216,6 @@ class MysqlReader(WireReader):
         self._transactions.fail(rolled_back=back)
         await self._answers.release()
         await self._answers.put(build_error(refused.kind))
-
-
-async def reject_client(client: ConnectionEnd) -> None:
-    """Report "too many connections" to a new client, like the server does."""
-    await client.write(build_too_many_error())
 
 
 class _PendingCommand(NamedTuple):

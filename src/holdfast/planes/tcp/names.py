@@ -6,7 +6,6 @@ are therefore left out of it (`unresolved`) and looked up here instead.
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from holdfast.model.scenario import Scenario
 from holdfast.planes.injection.active_injection import name_step_plane
+from holdfast.planes.tcp.sinks import sleep_ms
 from holdfast.plugins import get_fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
@@ -72,7 +72,7 @@ class NamePlane(ConnectionListener):
             return _build_head(query, 1, 0) + question.raw
         try:
             call = Call(name_step_plane("name"), service, {}, self._context.injector.count("name", service))
-            await self._context.injector.inject(call, _confirm_name, _sleep)
+            await self._context.injector.inject(call, _confirm_name, sleep_ms)
         except Failed:
             return _build_head(query, 1, 0, _UNKNOWN) + question.raw
         record = b"\xc0\x0c" + struct.pack("!HHIH", _A, 1, 0, 4) + IPv4Address(address).packed
@@ -108,7 +108,3 @@ def _build_head(query: bytes, questions: int, answers: int, code: int = 0) -> by
 
 async def _confirm_name(call: Call) -> Reply:
     return Reply("its address")
-
-
-async def _sleep(ms: float) -> None:
-    await asyncio.sleep(ms / 1000)

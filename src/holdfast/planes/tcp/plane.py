@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
 from holdfast.model.world import Wire
-from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.exchanges import ConnectionExchanges
+from holdfast.planes.tcp.mysql import MysqlReader
+from holdfast.planes.tcp.postgres import PostgresReader
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink
 from holdfast.planes.tcp.transactions import ConnectionFaults, TrialService
 from holdfast.planes.tcp.wire_reader import WireReader
@@ -27,8 +28,7 @@ ROLLED_BACK_S = 2.0
 """Seconds for a server to notice that its client is gone, before the client sees the failure."""
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
-_TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
-_TURN_AWAY = {"postgres": postgres.reject_client, "mysql": mysql.reject_client}
+_READERS: dict[str, type[WireReader]] = {"postgres": PostgresReader, "mysql": MysqlReader}
 
 
 class ServiceConnection:
@@ -48,7 +48,7 @@ class ServiceConnection:
         if self._follows:
             client.add_tap(self._exchanges.record_sent)
         self._steps = ConnectionFaults(service, self._n, self._exchanges)
-        self._sinks: list[ByteSink] = []
+        self._delayed: DelayedSink | None = None
         self._connected = False
         """Whether no connection fault stopped it."""
 
@@ -82,7 +82,7 @@ class ServiceConnection:
         if server is None:  # a fault answered without the server
             raise Dropped(f"{service.name}: the connection was closed", kind="closed")
         self._connected = True
-        if "tls" in service.steps and service.wire not in _TALKS:
+        if "tls" in service.steps and service.wire not in _READERS:
             # Whether the client begins with TLS must be known before any byte is forwarded.
             first = await self._client.read()
             self._client.put_back(first)
@@ -108,21 +108,18 @@ class ServiceConnection:
 
     # -- both directions ------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:
-        plain = self._delivery == AS_IT_IS and not self._service.latency_ms
-        if plain and not self._service.reads_along:
+        delivery, latency_ms = self._delivery, self._service.latency_ms
+        if delivery == AS_IT_IS and not latency_ms and not self._service.reads_along:
             await join(self._client, server)
             return
         # A delayed end concerns only the client, which waits for it.
-        to_server = self._create_sink(server, replace(self._delivery, close_ms=0.0))
-        to_client = self._create_sink(self._client, self._delivery)
-        if self._delivery.lags or self._service.latency_ms:
-            lags, steady = self._delivery.lags, self._service.latency_ms
-            to_client = DelayedSink(to_client, self._client, lags, self._observed, steady_ms=steady)
-            self._sinks.append(to_client)
+        to_server = self._create_sink(server, replace(delivery, close_ms=0.0))
+        to_client = self._create_sink(self._client, delivery)
+        if delivery.lags or latency_ms:
+            to_client = DelayedSink(to_client, self._client, delivery.lags, self._observed, steady_ms=latency_ms)
+            self._delayed = to_client
         if self._service.reads_along:
-            passive = plain and not self._service.steps
-            talk = _TALKS[self._service.wire]
-            reader = talk(self._client, server, to_client, to_server, self._steps, passive=passive)
+            reader = _READERS[self._service.wire](self._client, server, to_client, to_server, self._steps)
             await _run_both(reader.forward_requests(), reader.forward_replies())
         else:
             await _run_both(_copy_bytes(self._client, to_server), _copy_bytes(server, to_client))
@@ -152,8 +149,8 @@ class ServiceConnection:
                 await self._client.write(b"S")
             if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
                 await self._client.write(_ALERT)
-        elif failed.kind == "too_many_connections" and self._service.wire in _TURN_AWAY:
-            await _TURN_AWAY[self._service.wire](client)
+        elif failed.kind == "too_many_connections" and self._service.wire in _READERS:
+            await _READERS[self._service.wire].reject_client(client)
         elif isinstance(failed, TimedOut) and failed.kind == "hang":
             while await client.read():
                 pass
@@ -176,8 +173,8 @@ class ServiceConnection:
 
     def _finish(self) -> None:
         """Close what is open, and remove the parts of a delivery without effect."""
-        for sink in self._sinks:
-            sink.stop()
+        if self._delayed is not None:
+            self._delayed.stop()
         if self._server is not None:
             self._server.close_within(ROLLED_BACK_S)
         self._client.close_within(ROLLED_BACK_S)

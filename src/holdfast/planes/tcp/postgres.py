@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
-from functools import partial
 
 from holdfast.planes.tcp.sinks import ByteSink, MessageBatch
 from holdfast.planes.tcp.transactions import StatementRefused, TransactionState
@@ -85,34 +84,24 @@ class PostgresReplies(WireReplies):
         if kind == b"C":
             self.last = body.rstrip(b"\0").decode("utf-8", "replace")
         if kind == b"Z":
-            if self._waiting and self._waiting[0] in _READY:
-                self._waiting.popleft()
+            if first in _READY:
+                waiting.popleft()
             self._copying = False
-            if not self._waiting and not self.attending:
+            if not waiting and not self.attending:
                 self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
         elif kind in _ENDS and first == _ENDS[kind]:
             waiting.popleft()
         elif kind == b"E":
-            self.last = _format_error(body)
-            self._handle_error(first)
+            fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
+            self.last = f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"
+            if first and first not in _READY:  # in the extended protocol messages up to Sync get no answer
+                while waiting and waiting[0] != b"S":
+                    waiting.popleft()
+                self._skipping = not waiting
         elif kind in (b"G", b"W"):
             self._copying = True
         self._moved.set()
         return not (first == FIX and kind in _OURS)
-
-    def _handle_error(self, first: bytes) -> None:
-        """Handle an error in the extended protocol: messages up to Sync get no answer."""
-        if not first or first in _READY:
-            return
-        while self._waiting and self._waiting[0] != b"S":
-            self._waiting.popleft()
-        self._skipping = not self._waiting
-
-
-def _format_error(body: bytes) -> str:
-    """Return the code and the message of an error."""
-    fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
-    return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"
 
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104
@@ -169,6 +158,16 @@ class PostgresReader(WireReader):
     HEAD = 5
     SIZE = (slice(1, 5), "big", 4)
 
+    @staticmethod
+    async def reject_client(client: ConnectionEnd) -> None:
+        frames = MessageBatch(client.read, ByteSink(client))
+        while len(size := await frames.read_exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
+            body = await frames.read_exactly(int.from_bytes(size) - 4)
+            if int.from_bytes(body[:4]) not in (SSL, GSS):
+                await client.write(build_error("too_many_connections", severity="FATAL"))
+                return
+            await client.write(b"N")  # no TLS: the client asks again without it
+
     def _set_up(self) -> None:
         self._replies: PostgresReplies = PostgresReplies(self._transactions)
         self._statements = PostgresStatements()
@@ -186,11 +185,11 @@ class PostgresReader(WireReader):
                 return code != CANCEL or self._give_up(b"", "")
             if code == SSL:
                 await self._faults.request_tls()
-            answer = asyncio.get_running_loop().create_future()
-            self._replies.expect_byte(partial(_set_answer, answer))
+            answer: asyncio.Queue[bytes] = asyncio.Queue()
+            self._replies.expect_byte(answer.put_nowait)
             self._lane.put(size + body)
             await self._lane.flush()
-            if await answer != b"N":
+            if await answer.get() != b"N":
                 return self._give_up(b"", "it is encrypted")
 
     def _give_up(self, data: bytes, why: str) -> bool:
@@ -253,22 +252,6 @@ class PostgresReader(WireReader):
             if message.head[:1] == b"S":
                 return
             self._statements.find_statements(message.head[:1], message.body)
-
-
-def _set_answer(answer: asyncio.Future[bytes], byte: bytes) -> None:
-    if not answer.done():
-        answer.set_result(byte)
-
-
-async def reject_client(client: ConnectionEnd) -> None:
-    """Report "too many clients" to a new client, like the server does; declines its TLS request first."""
-    frames = MessageBatch(client.read, ByteSink(client))
-    while len(size := await frames.read_exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
-        body = await frames.read_exactly(int.from_bytes(size) - 4)
-        if int.from_bytes(body[:4]) not in (SSL, GSS):
-            await client.write(build_error("too_many_connections", severity="FATAL"))
-            return
-        await client.write(b"N")
 
 
 def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:

@@ -35,9 +35,6 @@ class ByteSink:
         """Signal the end of the data."""
         self._end.finish()
 
-    def stop(self) -> None:
-        """Stop sending, because the connection is over."""
-
 
 class PacedSink(ByteSink):
     """Passes bytes on according to a delivery; adds to `observed` the parts that had an effect on a receiver that is
@@ -111,7 +108,9 @@ class DelayedSink(ByteSink):
         self._record_effect()
         # Each piece has its own delay, but none may overtake an earlier one: a connection keeps its order. Jitter
         # therefore only ever delays the pieces that follow.
-        self._due = max(self._due, self._loop.time() + self._compute_lag() / 1000)
+        drawn = (lag.delay_ms + rng.uniform(-lag.jitter_ms, lag.jitter_ms) for lag, rng in self._lags)
+        lag_ms = self._steady_ms + sum(max(0.0, ms) for ms in drawn)
+        self._due = max(self._due, self._loop.time() + lag_ms / 1000)
         await self._queue.put((self._due, data))
 
     async def finish(self) -> None:
@@ -121,11 +120,8 @@ class DelayedSink(ByteSink):
             raise self._failure
 
     def stop(self) -> None:
+        """Stop sending, because the connection is over."""
         self._task.cancel()
-
-    def _compute_lag(self) -> float:
-        drawn = (lag.delay_ms + rng.uniform(-lag.jitter_ms, lag.jitter_ms) for lag, rng in self._lags)
-        return self._steady_ms + sum(max(0.0, ms) for ms in drawn)
 
     def _record_effect(self) -> None:
         if self._lags and self._end.is_receiving():
@@ -181,11 +177,6 @@ class MessageBatch:
         if self._at == len(self._data) and not await self._read_more():
             return b""
         return await self.read_exactly(min(most, len(self._data) - self._at))
-
-    def take_rest(self) -> bytes:
-        """Return the bytes that were read from the client but not consumed."""
-        data, self._data, self._at = bytes(self._data[self._at :]), bytearray(), 0
-        return data
 
     async def _read_more(self) -> bool:
         await self.flush()

@@ -162,7 +162,8 @@ class TrialService:
         self.faced = context.injector.can_affect("service", name)
         self.steps = frozenset(step for step in _STEPS if context.injector.can_affect(name_step_plane(step), name))
         self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
-        self._wrote = wrote
+        self.wrote = wrote
+        """Called with each statement that writes."""
         self._upstream = upstream
         self._reached = False
         self._connecting = 0
@@ -200,11 +201,6 @@ class TrialService:
             raise Dropped(why, kind="closed") from failed
         self._reached = True
         return end
-
-    def record_write(self, statement: TransactionStatement) -> None:
-        """Record a write to the database."""
-        if self._wrote is not None:
-            self._wrote(statement)
 
 
 REFUSALS = ("serialization_failure", "lock_timeout", "read_only")
@@ -249,7 +245,8 @@ class ConnectionFaults(Struct, eq=False):
 
     def record_write(self, statement: TransactionStatement) -> None:
         self._exchanges.record_write(statement.table)
-        self._service.record_write(statement)
+        if self._service.wrote is not None:
+            self._service.wrote(statement)
 
     async def send_through(self, dues: Sequence[TransactionStep], send: Send) -> None:
         """Send a message through the faults that wait at its steps.
@@ -280,7 +277,9 @@ class ConnectionFaults(Struct, eq=False):
         async def forward_untouched(call: Call) -> Reply:
             return await self._send_step(dues, at + 1, send, answered)
 
-        call = Call(name_step_plane(due.step), self._service.name, _build_arguments(due), due.n)
+        verb, table, text = due.statement.verb, due.statement.table, due.statement.text
+        arguments = {"verb": verb, "table": table, "statement": text, "ends": due.ends}
+        call = Call(name_step_plane(due.step), self._service.name, arguments, due.n)
         try:
             return await self._service.context.injector.inject(call, forward, sleep_ms, untouched=forward_untouched)
         except Failed:
@@ -300,12 +299,6 @@ class ConnectionFaults(Struct, eq=False):
             service.context.sink.note(
                 f"a connection to {service.name} could not be read: {why}; its transactions were not observed"
             )
-
-
-def _build_arguments(due: TransactionStep) -> dict[str, object]:
-    """Return the arguments for a schedule's `match` and for faults."""
-    statement = due.statement
-    return {"verb": statement.verb, "table": statement.table, "statement": statement.text, "ends": due.ends}
 
 
 async def _confirm_handshake(call: Call) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -112,23 +112,19 @@ class WireReader(ABC):
         to_client: ByteSink,
         to_server: ByteSink,
         faults: ConnectionFaults,
-        *,
-        passive: bool = False,
     ) -> None:
-        """`passive`: no fault waits for its transactions, so its bytes need not be held back to read them."""
-        self._passive = passive
-        self._client = client
         self._server = server
         self._to_client = to_client
         self._faults = faults
         self._lane = MessageBatch(client.read, to_server)
         self._transactions = TransactionState(faults.begin, faults.end)
         self._answers = Answers(to_client)
-        self._partial = b""
-        self._unread = 0
-        """Remaining bytes of a long message, which pass unread."""
-        self._failure: Exception | None = None
         self._set_up()
+
+    @staticmethod
+    @abstractmethod
+    async def reject_client(client: ConnectionEnd) -> None:
+        """Report "too many connections" to a new client, as a full server does."""
 
     @abstractmethod
     def _set_up(self) -> None:
@@ -150,86 +146,24 @@ class WireReader(ABC):
         """Forward the client's messages until it ends."""
         if not await self._forward_start():
             await self._lane.pass_all()
-        elif self._passive:
-            await self._lane.flush()
-            await self._read_along(self._lane.take_rest())
         else:
             while (message := await self._read_message()) is not None:
-                await self._handle_message(message)
+                if (work := self._read(message)) is None:
+                    await self._pass(message)
+                    continue
+                await self._handle_work(message, work)
+                if work.ends:
+                    self._transactions.mark_sent()
+                await self._answers.release()
         await self._lane.finish()
-
-    # -- passively ------------------------------------------------------------------------------
-    async def _read_along(self, early: bytes) -> None:
-        """Read along until both sides have ended; raise the exception of a failed read. `early` holds bytes already
-        read from the client.
-        """
-        # Without faults that wait, bytes are forwarded first, in the call that delivered them, and read afterwards.
-        # Reading in tasks would take each message through two more rounds of the event loop, 0.1 ms per query.
-        client, server = self._client, self._server
-
-        def forward_reply(data: bytes) -> None:
-            if passed := self._replies.scan(data):
-                client.send(passed)
-
-        if early:
-            self._handle_guarded(self._handle_client_data, early)
-        client.join_to(server, partial(self._handle_guarded, self._handle_client_data))
-        server.join_to(client, partial(self._handle_guarded, forward_reply))
-        await client.over.wait()
-        await server.over.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def _handle_guarded(self, handle: Callable[[bytes], None], data: bytes) -> None:
-        try:
-            handle(data)
-        except Exception as failure:  # asyncio would only log it
-            self._failure = self._failure or failure
-            self._client.abort()
-            self._server.abort()
-
-    def _handle_client_data(self, data: bytes) -> None:
-        self._server.send(data)
-        if self._partial:
-            data, self._partial = self._partial + data, b""
-        at = min(self._unread, len(data))
-        self._unread -= at
-        while at < len(data):
-            size = self._read_size(data[at : at + self.HEAD]) if len(data) - at >= self.HEAD else 0
-            examined = self.HEAD + min(size, LIMIT)
-            if len(data) - at < examined:
-                self._partial = data[at:]
-                return
-            self._read_forwarded(data[at : at + examined])
-            at += self.HEAD + size
-            self._unread = max(0, at - len(data))
-
-    def _read_forwarded(self, data: bytes) -> None:
-        """Record the effect of a message that was already forwarded."""
-        message = WireMessage(data[: self.HEAD], data[self.HEAD :], 0)
-        if (work := self._read(message)) is not None:
-            self._expect(message)
-            self._note_writes(work.statements)
-            if work.ends:
-                self._transactions.mark_sent()
-
-    # -- through the faults ---------------------------------------------------------------------
-    async def _handle_message(self, message: WireMessage) -> None:
-        work = self._read(message)
-        if work is None:
-            await self._pass(message)
-            return
-        await self._handle_work(message, work)
-        if work.ends:
-            self._transactions.mark_sent()
-        await self._answers.release()
 
     async def _read_message(self) -> WireMessage | None:
         head = await self._lane.read_exactly(self.HEAD)
         if len(head) < self.HEAD:
             self._lane.put(head)
             return None
-        size = self._read_size(head)
+        place, order, included = self.SIZE
+        size = max(0, int.from_bytes(head[place], order) - included)
         body = await self._lane.read_exactly(min(size, LIMIT))
         return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
 
@@ -240,12 +174,9 @@ class WireReader(ABC):
         except StatementRefused as refused:
             await self._refuse(message, refused)
         else:
-            self._note_writes(work.statements)
-
-    def _note_writes(self, statements: Sequence[TransactionStatement]) -> None:
-        for statement in statements:
-            if statement.kind == "write":
-                self._faults.record_write(statement)
+            for statement in work.statements:
+                if statement.kind == "write":
+                    self._faults.record_write(statement)
 
     async def _forward(self, message: WireMessage, answered: bool) -> Reply:
         # A fault may drop the answer after the server has done the work, so the answer must not leave before the fault
@@ -268,11 +199,6 @@ class WireReader(ABC):
     @abstractmethod
     async def _forward_start(self) -> bool:
         """Forward the start of the connection; False if the rest cannot be read."""
-
-    def _read_size(self, head: bytes) -> int:
-        """Return the length of a message after its head."""
-        place, order, included = self.SIZE
-        return max(0, int.from_bytes(head[place], order) - included)
 
     @abstractmethod
     def _read(self, message: WireMessage) -> Work | None:

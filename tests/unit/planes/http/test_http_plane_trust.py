@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.planes.http import trust
-from holdfast.planes.http.trust import KEPT, Authority, create_trusted_context, read_system_roots
+from holdfast.planes.http.authority import KEPT, Authority
+from holdfast.planes.http.trust import create_trusted_context, read_system_roots
 
 
 @pytest.fixture(scope="module")
