@@ -28,8 +28,6 @@ from holdfast.model.world import ServiceSpec
 from holdfast.processes.leftovers import kill_group
 from holdfast.world.services.confinement import SOCKETS, User, build_user_options, find_confinement, is_readable
 
-Argv = Callable[[str], list[str]]
-"""Builds a command from the folder with the server's socket."""
 MOST_BYTES = 1 << 30
 """Maximum number of bytes that a program may write."""
 LIMIT_S = 120.0
@@ -47,9 +45,13 @@ class Programs:
     sees: Path
     """The folder of the programs."""
 
+    def map_sockets(self, socket_folder: Path) -> str:
+        """Return the folder with the server's socket as the programs see it."""
+        return SOCKETS if find_confinement(self.user)[0] else str(socket_folder)
+
     async def run(
         self,
-        argv: Argv,
+        argv: Sequence[str],
         socket_folder: Path,
         env: Mapping[str, str],
         *,
@@ -63,6 +65,7 @@ class Programs:
         """
         # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits
         # for the program.
+        name = Path(argv[0]).name
         with tempfile.TemporaryFile() as messages, (source or Path(os.devnull)).open("rb", buffering=0) as reads:
             reads.seek(skip)
             process = self._start(argv, socket_folder, env, reads, to or Path(os.devnull), messages)
@@ -70,13 +73,13 @@ class Programs:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
             except TimeoutError:
-                raise ServiceFailed(f"{_get_name(argv)} took longer than {LIMIT_S:.0f} s") from None
+                raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
             finally:
                 if process.poll() is None:
                     kill_group(process.pid, signal.SIGKILL)
                     process.wait()
             if code != 0:
-                raise ServiceFailed(f"{_get_name(argv)} failed: {_find_last_message(messages) or f'exit code {code}'}")
+                raise ServiceFailed(f"{name} failed: {_find_last_message(messages) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
         """Raise HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
@@ -88,11 +91,16 @@ class Programs:
             )
 
     def _start(
-        self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, messages: IO[bytes]
+        self,
+        argv: Sequence[str],
+        socket_folder: Path,
+        env: Mapping[str, str],
+        reads: IO[bytes],
+        to: Path,
+        messages: IO[bytes],
     ) -> subprocess.Popen[bytes]:
         confinement, _ = find_confinement(self.user)
-        limit = str(MOST_BYTES // _BLOCK)
-        words = ["/bin/sh", "-c", _SCRIPT, "sh", limit, *argv(SOCKETS if confinement else str(socket_folder))]
+        words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
         if confinement is not None:
             words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees})
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
@@ -109,11 +117,7 @@ class Programs:
                     **build_user_options(self.user),
                 )
         except OSError as refused:
-            raise ServiceFailed(f"{_get_name(argv)} cannot be started: {refused}") from refused
-
-
-def _get_name(argv: Argv) -> str:
-    return Path(argv("")[0]).name
+            raise ServiceFailed(f"{Path(argv[0]).name} cannot be started: {refused}") from refused
 
 
 def _find_last_message(messages: IO[bytes]) -> str:

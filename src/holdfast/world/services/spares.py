@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from holdfast.model.trial import Trial
@@ -13,7 +14,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.processes import scratch
 from holdfast.protocols.service import WarmService
 from holdfast.world.services.confinement import User, find_confinement
-from holdfast.world.services.programs import ServerProgram
+from holdfast.world.services.programs import Programs, ServerProgram, find_sibling
 from holdfast.world.services.server import Server, SocketFolder
 
 MOST = 2
@@ -57,17 +58,25 @@ class ServerSetup:
     user: User | None
     home: SocketFolder
     notes: tuple[str, ...]
+    password: str
+    """The password of Holdfast's own account; empty if there is none."""
     endings: Endings = field(default_factory=Endings)
 
+    @property
+    def programs(self) -> Programs:
+        return Programs(self.user, self.program.prefix)
 
-def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
+
+def set_up(
+    spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str, password: str = ""
+) -> ServerSetup:
     """Make the folder for their sockets and the notes about them."""
     scratch.sweep()
     served = f"{spec.image} is served by" if spec.image else "it is"
     confinement, why = find_confinement(user)
     unconfined = () if confinement else (f"service {spec.name}: its server runs unconfined: {why}",)
     version = f"service {spec.name}: {served} {program.version} of this machine"
-    return ServerSetup(spec, program, user, SocketFolder(user), (version, *notes, *unconfined))
+    return ServerSetup(spec, program, user, SocketFolder(user), (version, *notes, *unconfined), password)
 
 
 class ServerOfTrial:
@@ -78,8 +87,8 @@ class ServerOfTrial:
         self.notes = setup.notes
         self.upstream: tuple[str, int] | str = str(server.socket_folder / socket)
         self.variables: Mapping[str, str] = {"URL": url}
+        self._setup = setup
         self._server = server
-        self._endings = setup.endings
 
     @property
     def alive(self) -> bool:
@@ -87,7 +96,27 @@ class ServerOfTrial:
 
     async def close(self) -> None:
         self._server.end()
-        self._endings.begin(self._server.close())
+        self._setup.endings.begin(self._server.close())
+
+    @property
+    def _sockets(self) -> str:
+        """The folder with its socket, as the programs next to it see it."""
+        return self._setup.programs.map_sockets(self._server.socket_folder)
+
+    async def _run_program(
+        self,
+        names: Sequence[str],
+        options: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        source: Path | None = None,
+        skip: int = 0,
+        to: Path | None = None,
+    ) -> None:
+        """Run the first program of these names that is next to the server; see `Programs.run`."""
+        argv = [str(find_sibling(self._setup.program.program, *names)), *options]
+        folder = self._server.socket_folder
+        await self._setup.programs.run(argv, folder, env, source=source, skip=skip, to=to)
 
 
 class SpareKeeper(Generic[S]):

@@ -23,7 +23,8 @@ from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement
 from holdfast.world.services.log import LINE_LIMIT
-from holdfast.world.services.spares import ServerOfTrial
+from holdfast.world.services.server import Server
+from holdfast.world.services.spares import ServerOfTrial, ServerSetup
 from holdfast.world.services.write_tally import Counters, WriteTally, build_events
 
 _SESSIONS = 1_000
@@ -146,7 +147,20 @@ class SqlService:
 class SqlServerOfTrial(SqlService, ServerOfTrial):
     """A separate database server for each trial, with its statements logged for the audit."""
 
-    _log: StatementLog[Any]
+    def __init__(
+        self,
+        setup: ServerSetup,
+        server: Server,
+        socket: str,
+        url: str,
+        log: StatementLog[Any],
+        own_session: SqlSession,
+        counters: RowCounters,
+    ) -> None:
+        super().__init__(setup, server, socket, url)
+        self._log = log
+        self._own_session = own_session
+        self._counters = counters
 
     def _read_tally(self) -> WriteTally:
         self._server.log.drain()

@@ -19,11 +19,10 @@ def run(tmp_path, script, **files):
     socket_folder = home.make_socket_folder()
     (socket_folder / "here").write_text("socket")
 
-    def argv(sockets):
-        return ["/bin/sh", "-c", script, "sh", sockets]
-
+    server_programs = Programs(find_server_user(), socket_folder)
+    argv = ["/bin/sh", "-c", script, "sh", server_programs.map_sockets(socket_folder)]
     try:
-        asyncio.run(Programs(find_server_user(), socket_folder).run(argv, socket_folder, {"WORD": "said"}, **files))
+        asyncio.run(server_programs.run(argv, socket_folder, {"WORD": "said"}, **files))
     finally:
         home.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -15,6 +15,9 @@ from holdfast.reading.durations import Written
 
 _PART = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.", re.DOTALL)
 _PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
+_WILDCARDS = {"**": ".*", "*": "[^/]*"}
+SEARCH_S = 0.5
+"""Time limit for comparing a path with one pattern."""
 PATH_READ = 8_000
 """Maximum length of a path that is matched: an agent must not keep Holdfast busy with a longer one."""
 
@@ -145,51 +148,6 @@ def _escape(value: Any) -> str:
     return make_encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-class _Literal(NamedTuple):
-    text: str
-
-    def find_starts(self, path: str, ends: bytes) -> bytes:
-        starts = bytearray(len(path) + 1)
-        at = path.find(self.text)
-        while at >= 0:
-            starts[at] = ends[at + len(self.text)]
-            at = path.find(self.text, at + 1)
-        return bytes(starts)
-
-    def find_end(self, path: str, at: int, ends: bytes) -> int:
-        return at + len(self.text)
-
-
-class _Anything(NamedTuple):
-    """`**`: any text, including slashes."""
-
-    def find_starts(self, path: str, ends: bytes) -> bytes:
-        last = ends.rfind(1)
-        return b"\1" * (last + 1) + bytes(len(path) - last)
-
-    def find_end(self, path: str, at: int, ends: bytes) -> int:
-        return ends.rfind(1)
-
-
-class _Within(NamedTuple):
-    """`*` and `{name}`: text within one segment, with a minimum length."""
-
-    name: str = ""
-    least: int = 0
-
-    def find_starts(self, path: str, ends: bytes) -> bytes:
-        starts = bytearray(len(path) + 1)
-        for first, end in _list_segments(path):
-            last = ends.rfind(1, first + self.least, end + 1)
-            if last >= 0:
-                starts[first : last + 1 - self.least] = b"\1" * (last + 1 - self.least - first)
-        return bytes(starts)
-
-    def find_end(self, path: str, at: int, ends: bytes) -> int:
-        slash = path.find("/", at)
-        return ends.rfind(1, at + self.least, (len(path) if slash < 0 else slash) + 1)
-
-
 class PathPattern:
     """`/users/{id}` matches one segment by name, `*` part of one, `**` any number of them; the rest is literal.
 
@@ -197,55 +155,27 @@ class PathPattern:
     """
 
     def __init__(self, pattern: str) -> None:
-        self._parts = [*_parse_parts(pattern)]
+        import regex  # takes 10 ms, which only a run with a mock needs
+
+        names: set[str] = set()
+
+        def translate(part: re.Match[str]) -> str:
+            text, name = part[0], part[1]
+            if name and name.isidentifier() and name not in names:
+                names.add(name)
+                return f"(?P<{name}>[^/]+)"
+            return "[^/]+" if name else _WILDCARDS.get(text) or re.escape(unquote(text))
+
+        self._regex = regex.compile(_PART.sub(translate, pattern), regex.DOTALL)
 
     def match(self, path: str) -> dict[str, str] | None:
         """Return the values of named segments; None without a match. If ambiguous, the first part takes most."""
-        if not self._can_match(path):
+        # With several `**` a search may take forever on a path that an agent chose, so it has a time limit.
+        try:
+            match = self._regex.fullmatch(path, timeout=SEARCH_S)
+        except TimeoutError:
             return None
-        # Dynamic programming from the end of the path, one row per part. A regex with several `**` could take
-        # exponential time on a path that an agent chose; this takes at most parts × length.
-        rows = [bytes(len(path)) + b"\1"]
-        """Row k holds the positions from which the last k parts match the rest of the path."""
-        for part in reversed(self._parts):
-            rows.append(part.find_starts(path, rows[-1]))
-        if not rows[-1][0]:
-            return None
-        # Forward again: each part takes the longest text from which the rest still matches.
-        path_values, at = {}, 0
-        for part, ends in zip(self._parts, reversed(rows[:-1]), strict=True):
-            start, at = at, part.find_end(path, at, ends)
-            if isinstance(part, _Within) and part.name:
-                path_values[part.name] = path[start:at]
-        return path_values
-
-    def _can_match(self, path: str) -> bool:
-        """Return whether the path starts like the pattern, which rules most routes out quickly."""
-        first = self._parts[0] if self._parts else None
-        return path.startswith(first.text) if isinstance(first, _Literal) else True
-
-
-def _parse_parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
-    names: set[str] = set()
-    for match in _PART.finditer(pattern):
-        text, name = match[0], match[1]
-        if name:
-            fresh = name.isidentifier() and name not in names
-            names.add(name)
-            yield _Within(name if fresh else "", 1)
-        elif text == "**":
-            yield _Anything()
-        else:
-            yield _Within() if text == "*" else _Literal(unquote(text))
-
-
-def _list_segments(path: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each segment."""
-    first = 0
-    while (end := path.find("/", first)) >= 0:
-        yield first, end
-        first = end + 1
-    yield first, len(path)
+        return None if match is None else match.groupdict()
 
 
 class MockRoute(Struct, frozen=True, omit_defaults=True):

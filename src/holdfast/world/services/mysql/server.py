@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,9 @@ from holdfast.errors import NoServer, ServiceFailed, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
-from holdfast.world.services.mysql.session import MyDump, MySqlSession, format_server_error
+from holdfast.world.services.mysql.session import MySqlSession, format_server_error
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
-from holdfast.world.services.programs import Programs, ServerProgram, choose, list_servers, wait_for
+from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import OURS, MysqlSettings, hash_native, read_mysql_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
@@ -68,22 +68,15 @@ WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', '
 class Mysql(SqlServerOfTrial):
     """One trial's MariaDB or MySQL."""
 
+    _own_session: MySqlSession
+
     def __init__(
-        self,
-        setup: ServerSetup,
-        settings: MysqlSettings,
-        server: Server,
-        log: MyLog,
-        own_session: MySqlSession,
-        counters: MyCounters,
-        dump: MyDump,
+        self, setup: ServerSetup, settings: MysqlSettings, server: Server, log: MyLog, own_session: MySqlSession
     ) -> None:
-        super().__init__(setup, server, "mysql.sock", settings.url)
+        counters = MyCounters(own_session, settings.database)
+        super().__init__(setup, server, "mysql.sock", settings.url, log, own_session, counters)
         self._settings = settings
-        self._log = log
-        self._own_session: MySqlSession = own_session
-        self._counters = counters
-        self._dump = dump
+        self._mariadb = _is_mariadb(setup.program)
 
     async def execute(self, sql: str) -> None:
         """Execute fixtures as root, so that root owns what they define."""
@@ -96,13 +89,20 @@ class Mysql(SqlServerOfTrial):
         self._read_tally().clear()
 
     async def dump(self, path: Path) -> str:
+        """Write the script; it includes accounts only from MariaDB, because MySQL's program cannot write them."""
         databases = await asyncio.to_thread(self._list_databases)
-        await asyncio.to_thread(self._perform, write_password_removal(self._settings, mariadb=self._dump.mariadb))
-        await self._dump.write(self._server.socket_folder, path, databases)
+        await asyncio.to_thread(self._perform, write_password_removal(self._settings, mariadb=self._mariadb))
+        writers, login = ("mariadb-dump", "mysqldump"), (OURS, self._setup.password)
+        if databases:
+            complete = ["--single-transaction", "--routines", "--events", "--triggers", "--databases", "--", *databases]
+            await self._run_client(writers, complete, login, to=path)
+        if self._mariadb:
+            await self._run_client(writers, ["--system=users", "--insert-ignore"], login, to=path)
         return ""
 
     async def restore(self, path: Path) -> None:
         """Restore everything except the passwords of the spec's accounts."""
+        self._setup.programs.refuse_unconfined()
         databases = await asyncio.to_thread(self._list_databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quote_name(name)}" for name in databases])
         with (
@@ -113,20 +113,40 @@ class Mysql(SqlServerOfTrial):
         ):
             # The script replaces the accounts, also Holdfast's own: this session was opened before, stays valid, and
             # sets the password again. Only then does root lose the privileges that the script needed.
-            await self._dump.read(self._server.socket_folder, path, self._settings.root_password)
-            for line in _write_account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
+            # It runs as root, because Holdfast's own account may not grant what root has from the start.
+            root = ("root", self._settings.root_password)
+            await self._run_client(("mariadb", "mysql"), ["--binary-mode"], root, source=path)
+            for line in _write_account(OURS, "localhost", self._setup.password, mariadb=self._mariadb):
                 cursor.execute(line)
             await asyncio.to_thread(self._restrict)
 
-    def _list_databases(self) -> list[str]:
-        with _convert_errors(), self._own_session.open_session(database=None) as session, session.cursor() as cursor:
-            cursor.execute(_DATABASES)
-            return [name for (name,) in cursor.fetchall()]
+    async def _run_client(
+        self,
+        names: tuple[str, str],
+        options: Sequence[str],
+        account: tuple[str, str],
+        *,
+        source: Path | None = None,
+        to: Path | None = None,
+    ) -> None:
+        """Run a client program, which has another name in MariaDB and MySQL; `account` is a name and a password."""
+        login = ["--no-defaults", f"--socket={self._sockets}/mysql.sock", f"--user={account[0]}"]
+        options = [*login, "--default-character-set=utf8mb4", *options]
+        await self._run_program(
+            names if self._mariadb else names[1:], options, {"MYSQL_PWD": account[1]}, source=source, to=to
+        )
 
-    def _perform(self, statements: Iterable[str]) -> None:
+    def _list_databases(self) -> list[str]:
+        return [name for (name,) in self._perform([_DATABASES])]
+
+    def _perform(self, statements: Iterable[str]) -> Sequence[tuple[Any, ...]]:
+        """Execute the statements; return the rows of the last one."""
         with _convert_errors(), self._own_session.open_session(database=None) as session, session.cursor() as cursor:
+            rows: Sequence[tuple[Any, ...]] = ()
             for statement in statements:
                 cursor.execute(statement)
+                rows = cursor.fetchall()
+            return rows
 
     def _restrict(self) -> None:
         with self._own_session.open_session(database=None) as session, session.cursor() as cursor:
@@ -172,34 +192,30 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
         server.prefix,
         partial(fill_data, server.program, mariadb),
     )
-    setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
+    notes = (*settings.notes, f"service {spec.name}: {AUDITED}")
+    setup = set_up(spec, server, user, *notes, password=data.password)
     launch = _build_launch(setup, settings, data)
-    dump = MyDump(Programs(user, server.prefix), server.program, data.password, mariadb)
 
     async def start_server() -> Mysql:
-        return await _start(setup, settings, launch, data, dump)
+        return await _start(setup, settings, launch)
 
     return SpareKeeper(start_server, setup.home.close, setup.endings)
 
 
-async def _start(
-    setup: ServerSetup, settings: MysqlSettings, launch: Launch, data: PreparedData, dump: MyDump
-) -> Mysql:
-    spec = setup.spec
+async def _start(setup: ServerSetup, settings: MysqlSettings, launch: Launch) -> Mysql:
     log = MyLog(settings.database)
     server = await start(launch, setup.home, log.add_line)
     try:
         user, password = settings.account
         socket = str(server.socket_folder / "mysql.sock")
         address = {"MYSQL_HOST": "localhost", "MYSQL_UNIX_PORT": socket, "MYSQL_PWD": password, "MYSQL_USER": user}
-        await wait_for(spec, address, launch.user)
+        await wait_for(setup.spec, address, setup.user)
     except BaseException:
         await server.close()
         raise
-    login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": data.password}
+    login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": setup.password}
     login |= {"database": settings.database or None, "ssl_disabled": True}
-    own_session = MySqlSession(spec.name, login, log.add_own_session)
-    return Mysql(setup, settings, server, log, own_session, MyCounters(own_session, settings.database), dump)
+    return Mysql(setup, settings, server, log, MySqlSession(setup.spec.name, login, log.add_own_session))
 
 
 def _build_launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:

@@ -1,4 +1,4 @@
-"""Holdfast's access to a MariaDB or MySQL database: queries, fixtures, preparation, and dumps.
+"""Holdfast's access to a MariaDB or MySQL database: queries, fixtures and preparation.
 
 PyMySQL blocks, so it runs in a thread.
 """
@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from holdfast.errors import QueryFailed, ServiceFailed
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.programs import Programs, find_sibling
-from holdfast.world.services.settings import OURS
 from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
 
 CONNECT_S = 10
@@ -144,50 +140,3 @@ def format_server_error(refused: BaseException) -> str:
 
 def _get_state(refused: BaseException) -> str:
     return str(getattr(refused, "sqlstate", None) or _get_code(refused) or "")
-
-
-_WRITERS = ("mariadb-dump", "mysqldump")
-
-
-@dataclass(frozen=True)
-class MyDump:
-    """Writes the script, and runs it on another server."""
-
-    programs: Programs
-    server: Path
-    password: str
-    """The password of Holdfast's own account."""
-    mariadb: bool
-
-    async def write(self, socket_folder: Path, path: Path, databases: Sequence[str]) -> None:
-        """Write the script; it includes accounts only from MariaDB, because MySQL's program cannot write them."""
-        if databases:
-            whole = ["--single-transaction", "--routines", "--events", "--triggers", "--databases", "--", *databases]
-            await self._run(socket_folder, _WRITERS, whole, (OURS, self.password), to=path)
-        if self.mariadb:
-            await self._run(
-                socket_folder, _WRITERS, ["--system=users", "--insert-ignore"], (OURS, self.password), to=path
-            )
-
-    async def read(self, socket_folder: Path, path: Path, root_password: str) -> None:
-        """Run the script as root, because Holdfast's own account may not grant what root has from the start."""
-        self.programs.refuse_unconfined()
-        await self._run(socket_folder, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), script=path)
-
-    async def _run(
-        self,
-        socket_folder: Path,
-        names: tuple[str, str],
-        words: list[str],
-        account: tuple[str, str],
-        *,
-        script: Path | None = None,
-        to: Path | None = None,
-    ) -> None:
-        program = find_sibling(self.server, *(names if self.mariadb else names[1:]))
-
-        def build_argv(sockets: str) -> list[str]:
-            login = ["--no-defaults", f"--socket={sockets}/mysql.sock", f"--user={account[0]}"]
-            return [str(program), *login, "--default-character-set=utf8mb4", *words]
-
-        await self.programs.run(build_argv, socket_folder, {"MYSQL_PWD": account[1]}, source=script, to=to)

