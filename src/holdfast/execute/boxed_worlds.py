@@ -159,9 +159,8 @@ class BoxedWorlds:
                     answer = await self._run_agent(agent, task, world)
             context.sink.watch = None
             await world.settle(began)
-            if not settings.nested and (
-                why := explain_refused_nesting(world.audit(), f"{answer.output}\n{_join_texts(answer)}")
-            ):
+            texts = "\n".join([answer.output, *(turn.text or "" for turn in answer.turns)])
+            if not settings.nested and (why := explain_refused_nesting(world.audit(), texts)):
                 context.sink.note(why)
             context.findings = await record_findings(world, answer, checks, settings.secrets, missing)
             if settings.keeping is not None:
@@ -190,10 +189,6 @@ class BoxedWorlds:
             again = await agent.run(task, world)
             answer = replace(again, turns=(*turns.earlier, *again.turns))
         return _add_cause(answer, world, self._spec.agent.timeout_ms)
-
-
-def _join_texts(answer: Answer) -> str:
-    return "\n".join(turn.text or "" for turn in answer.turns)
 
 
 def _check_time_left(world: BoxedWorld) -> None:

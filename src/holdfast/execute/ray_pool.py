@@ -219,12 +219,9 @@ class WorkerPool:
     async def close(self) -> None:
         for task in list(self.opening):
             task.cancel()
-        await asyncio.gather(*self.opening, *map(self._close, self.workers), return_exceptions=True)
-        self.workers.clear()
-
-    async def _close(self, worker: ClusterWorker) -> None:
-        await self._close_actor(worker)
-        self._ray.kill(worker.actor)
+        await asyncio.gather(*self.opening, *map(self._close_actor, self.workers), return_exceptions=True)
+        for worker in [*self.workers]:
+            self.end(worker)
 
     async def _close_actor(self, worker: ClusterWorker) -> None:
         with suppress(TimeoutError, self._ray.exceptions.RayError):  # a dead actor answers this way

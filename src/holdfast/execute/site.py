@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from holdfast.agents import Agent
     from holdfast.execute.simulated_users import SimulatedUsers
     from holdfast.protocols.trial import TrialContext
-    from holdfast.world.bare_world import Machine
     from holdfast.world.program_search import ProgramStamps
 
 
@@ -176,7 +175,6 @@ class BareWorlds:
                 await world.close()
 
     async def _run_recorded(self, agent: Agent, task: Task, world: BareWorld, spec: Spec) -> Answer:
-
         context = world.context
         checks = dict(list_checks(spec, context.trial))
         await foresee(world, checks)

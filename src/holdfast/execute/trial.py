@@ -157,14 +157,16 @@ async def _observe_trial(
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
                 raise add_position(site.spec, broken) from broken  # the run ends before its trials begin
-            answer, error, code = _NOTHING, make_encodable(_format_unavailable(broken)), broken.code
+            why = f"{broken}. {broken.hint}" if broken.hint else str(broken)
+            answer, error, code = _NOTHING, make_encodable(why), broken.code
         except HarnessError as broken:
             answer, error, code = broken.answer or _NOTHING, make_encodable(str(broken)), broken.code
         except Exception as broken:  # a bug in Holdfast or in a plug-in ends one trial, not the run
             answer, error, code = _NOTHING, format_exception(broken) + format_error_place(broken), "bug"
         else:
             error = code = ""
-        _stop_if_ended()
+        if (task := current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError  # Holdfast itself cancelled the trial: its result is nobody's fault
         if site.awaits_tools and not error and trial.scenario.calm and _is_answered(answer):
             check_tools_offered(site.spec, context.sink.events(), context.count_calls(answer))
             site.awaits_tools = False
@@ -200,18 +202,6 @@ def _record_calls(context: LiveContext, answer: Answer) -> None:
         last = shorten(f"{made[-1].plane} {made[-1].tool}")
         context.calls_made = f"it was stopped after {many}; the last was {last}"
         context.sink.note(context.calls_made)
-
-
-def _stop_if_ended() -> None:
-    """Discards the result of a trial that Holdfast itself cancelled: it is nobody's fault."""
-    task = current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
-def _format_unavailable(broken: AgentUnavailable) -> str:
-    """Format the failure as one line of a trial's error."""
-    return f"{broken}. {broken.hint}" if broken.hint else str(broken)
 
 
 async def _run_agent(site: Site, trial: Trial, context: LiveContext) -> Answer:

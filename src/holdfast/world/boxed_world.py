@@ -47,7 +47,10 @@ class BoxedPlace:
         self.folder = mounts.find_module_folder(sandbox)
         self.boxed = sandbox.workspace == WORKSPACE
         self.own_files = _describe_own_files(mounts, sandbox)
-        self.environ = {**environ, "PYTHONPATH": _extend_python_path(environ, self.folder)} if mounts.whole else environ
+        self.environ = environ
+        if mounts.whole:  # `uvicorn app:app` imports from the agent's own folder
+            folders = (environ.get("PYTHONPATH"), self.folder)
+            self.environ = {**environ, "PYTHONPATH": ":".join(filter(None, folders))}
         self.sees = describe_search(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
@@ -82,11 +85,6 @@ def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
         return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, which is also on Python's module path"
     paths = ", ".join(map(sandbox.inside, mounts.visible)) or "nothing"
     return f"{start}, and sees {paths} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
-
-
-def _extend_python_path(environ: Mapping[str, str], folder: str) -> str:
-    """Return PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
-    return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
 
 def describe_search(path: str, folders: Sequence[str]) -> str:

@@ -183,9 +183,7 @@ class Disturbances:
         except HarnessError as broken:
             self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
         except Exception as broken:  # a bug in Holdfast or in a plug-in
-            self._context.sink.add_error(
-                f"world fault {mode} failed: {format_exception(broken)}{format_error_place(broken)}", "fault-broken"
-            )
+            self._report_broken(mode, broken)
         else:
             entry = self._make_entry(slot, done)
             # The ledger gets the entry now, as every fault is in it before the agent can notice. Whether the agent hit
@@ -195,6 +193,10 @@ class Disturbances:
             self._context.injector.add_fault(entry)
         finally:
             self._acting.discard(asyncio.current_task())
+
+    def _report_broken(self, mode: str, broken: Exception) -> None:
+        why = f"{format_exception(broken)}{format_error_place(broken)}"
+        self._context.sink.add_error(f"world fault {mode} failed: {why}", "fault-broken")
 
     def _make_entry(self, slot: _PlacedFault, done: str) -> FaultMet:
         """Make the ledger entry of a fault that has just acted. A fault that acted after the agent was not met.
@@ -213,10 +215,7 @@ class Disturbances:
                 try:
                     why = slot.fault.unmet(world, slot.ctx)
                 except Exception as broken:  # a bug in Holdfast or in a plug-in
-                    why_broken = f"{format_exception(broken)}{format_error_place(broken)}"
-                    self._context.sink.add_error(
-                        f"world fault {slot.injection.mode} failed: {why_broken}", "fault-broken"
-                    )
+                    self._report_broken(slot.injection.mode, broken)
                     continue
                 self._context.injector.amend_fault(
                     replace(slot.unproven, effect="no_effect" if why else "met", note=why)

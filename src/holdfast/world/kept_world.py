@@ -173,19 +173,15 @@ def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
         size = sum(_measure(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
             return [f"the {target.name} is not kept: it has {size:,} bytes, but the maximum is {MOST_BYTES:,}"]
-        notes = _copy(view, target)
+        notes = []
+        try:
+            copy_tree(view, target)
+        except shutil.Error as some:  # copytree has copied the other files
+            notes = [f"files of the {target.name} that could not be copied: {len(some.args[0])}"]
         return [*notes, *mask_files(target, hidden)]
     except OSError as refused:
         remove(target)
         return [f"the {target.name} could not be copied: {refused}"]
-
-
-def _copy(view: Path, target: Path) -> list[str]:
-    try:
-        copy_tree(view, target)
-    except shutil.Error as some:  # copytree has copied the other files
-        return [f"files of the {target.name} that could not be copied: {len(some.args[0])}"]
-    return []
 
 
 def _measure(path: str) -> int:

@@ -80,19 +80,16 @@ class ProgramSearch(Struct, frozen=True):
             versions = Path(folder).parent / "versions"
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
                 yield from self._find_version(versions, name)
-            elif self._is_user_folder(folder) and (manager := find_manager(place, self.environ.get("PATH", ""))):
+            # Only with a folder of the user's own PATH: a program that only the spec names is never run outside the
+            # sandbox.
+            elif folder in self.environ.get("PATH", os.defpath).split(os.pathsep) and (
+                manager := find_manager(place, self.environ.get("PATH", ""))
+            ):
                 program = find_managed_program(manager, name, self.root, self.environ)
                 if program is not None and _is_executable(program):
                     yield program
             else:
                 yield place
-
-    def _is_user_folder(self, folder: str) -> bool:
-        """Return whether the user's own PATH has this folder.
-
-        A program that only the spec names is never run outside the sandbox.
-        """
-        return folder in self.environ.get("PATH", os.defpath).split(os.pathsep)
 
     def _find_version(self, versions: Path, name: str) -> Iterator[str]:
         """Yield the program that a pyenv shim would start, found from the same files."""

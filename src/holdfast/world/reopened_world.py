@@ -77,7 +77,8 @@ async def reopen(
     """
     path = get_dump_path(folder, spec.name)
     if get_traits(spec).holds and not path.is_file():
-        tell(f"service {spec.name} is not available: {explain_missing(kept_world, spec.name)}")
+        missing = kept_world.service_notes.get(spec.name, "its content was not stored")
+        tell(f"service {spec.name} is not available: {missing}")
         return False
     try:
         keeper = await worlds.find_keeper(spec)
@@ -103,28 +104,18 @@ async def _restore(service: Service, path: Path) -> Service:
     return service
 
 
-def explain_missing(kept_world: KeptWorld, service: str) -> str:
-    """Return why the content of a service was not kept."""
-    return kept_world.service_notes.get(service, "its content was not stored")
-
-
 _SHELL = "/bin/sh"
 _CHUNK = 1 << 16
 
 
 async def visit(sandbox: Sandbox, environ: Mapping[str, str], command: Sequence[str] = ()) -> int:
     """Run a shell or a command in a sandbox, in this terminal; return its exit code."""
-    return await _attach(sandbox, [*command] or [*_find_setsid(), _SHELL], {**environ, **_build_shell_environ()})
-
-
-def _build_shell_environ() -> dict[str, str]:
-    return {"TERM": os.environ.get("TERM", "dumb"), "PS1": "kept $ "}
-
-
-def _find_setsid() -> list[str]:
-    """Return the command that gives a shell a terminal of its own, so that it can control jobs."""
-    setsid = shutil.which("setsid", path="/usr/bin:/bin")
-    return [setsid, "-cw"] if setsid and sys.stdin.isatty() else []
+    # setsid gives the shell a terminal of its own, so that it can control jobs.
+    setsid = shutil.which("setsid", path="/usr/bin:/bin") if sys.stdin.isatty() else None
+    shell = [setsid, "-cw", _SHELL] if setsid else [_SHELL]
+    return await _attach(
+        sandbox, command or shell, {**environ, "TERM": os.environ.get("TERM", "dumb"), "PS1": "kept $ "}
+    )
 
 
 async def _attach(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) -> int:
@@ -171,8 +162,7 @@ def _copy_data(source: int, target: int) -> None:
     if not data:
         asyncio.get_running_loop().remove_reader(source)
         return
-    # A terminal may take only a part of the data at a time.
-    while data:
+    while data:  # a terminal may take only a part of it at a time
         data = data[os.write(target, data) :]
 
 

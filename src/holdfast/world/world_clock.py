@@ -60,10 +60,6 @@ class Clock:
         """The time that programs see now, in nanoseconds since 1970."""
         return self._numbers[_STANDS] or self._now_ns() + self._numbers[_AHEAD]
 
-    @property
-    def is_frozen(self) -> bool:
-        return bool(self._numbers[_STANDS])
-
     def set(self, offset_ns: int) -> None:
         """Let the clock run, this far ahead of the real one."""
         self._numbers[_AHEAD] = clamp(offset_ns)
@@ -147,17 +143,12 @@ def _try(library: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
-        printed = _run_date({"LD_PRELOAD": str(library), CONTROL: control.name})
+        env, printed = {"LD_PRELOAD": str(library), CONTROL: control.name}, b""
+        with suppress(subprocess.TimeoutExpired):
+            ran = subprocess.run(["/bin/date", "+%s"], env=env, capture_output=True, timeout=_TRY_S, check=False)
+            printed = ran.stdout
     if printed.strip() != str(_TRIED_AT_S).encode():
         raise CannotCompile("its library was compiled, but a program that preloads it sees the real time")
-
-
-def _run_date(env: Mapping[str, str]) -> bytes:
-    try:
-        ran = subprocess.run(["/bin/date", "+%s"], env=dict(env), capture_output=True, timeout=_TRY_S, check=False)
-    except subprocess.TimeoutExpired:
-        return b""
-    return ran.stdout
 
 
 SUFFIX = ".reads"

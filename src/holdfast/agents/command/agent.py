@@ -24,10 +24,11 @@ from holdfast.agents.conversation import Dialogue, compute_turn_limit_ms, make_d
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.errors import AgentLost, AgentUnavailable
 from holdfast.model.observation import Answer, Turn
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
-from holdfast.processes.program import end_on_exit, split_status
+from holdfast.processes.program import describe_end, end_on_exit, split_status
 from holdfast.processes.startable import (
     BEGIN,
     IS_THERE,
@@ -148,11 +149,10 @@ class CommandTurns:
     ) -> Turn:
         printed, notes = shared.printed, shared.notes
         ran = await self._run_command(prompt, delivery, env, timeout_ms, shared)
-        if not ran.in_time:
-            turn = self._reader.end_for_timeout(prompt, ran.left, timeout_ms)
-        else:
+        if ran.in_time:
             await self._refuse_start_mistake(ran, delivery.agent, env, shared)
-            turn = self._end_turn(prompt, ran, printed)
+            self.ran = True
+        turn = self._end_turn(prompt, ran, printed, timeout_ms)
         if turn.ending == "answered" and not self._agent.dialogue:
             return turn
         if isinstance(ran.pipes, Pipes):
@@ -225,13 +225,19 @@ class CommandTurns:
         if is_silent and (code if calls else status in NOT_RUN):
             raise make_not_run_error(self._agent, shared.printed.last_line, shared.place.sees)
 
-    def _end_turn(self, prompt: str, ran: _FinishedCommand, printed: Tail) -> Turn:
-        self.ran = True
-        program = ran.program
-        if program.out_of_memory:
-            return self._reader.end_for_memory(prompt, ran.left, program.took_ms, program.out_of_memory)
-        why = "" if program.status == 0 else printed.error_line
-        return self._reader.end_turn(prompt, ran.left, program.status, program.took_ms, why)
+    def _end_turn(self, prompt: str, ran: _FinishedCommand, printed: Tail, timeout_ms: float) -> Turn:
+        """Return the turn of a command that has ended, with its answer so far if it ended badly."""
+        answer, program = self._reader.read(ran.left), ran.program
+        ending, detail, took_ms = answer.ending, answer.detail, program.took_ms
+        if not ran.in_time:
+            ending, detail, took_ms = "timeout", f"no answer within {timeout_ms:g} ms", timeout_ms
+        elif program.out_of_memory:
+            ending, detail = "out_of_memory", f"it {program.out_of_memory}"
+        elif program.status != 0:
+            code, _ = split_status(program.status)
+            ending, detail = "crashed", f"it {describe_end(program.status)}" if code is None else f"exit code {code}"
+            detail += f": {shorten(printed.error_line)}" if printed.error_line else ""
+        return Turn(prompt, answer.text, took_ms, ending, detail, cut=answer.cut)
 
 
 class CommandAgent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -11,10 +10,9 @@ from typing import Any, NamedTuple
 
 from holdfast.agents.conversation import to_text
 from holdfast.model.codec import make_encodable
-from holdfast.model.observation import EndingKind, Turn
+from holdfast.model.observation import EndingKind
 from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
-from holdfast.processes.program import describe_end
 from holdfast.protocols.world import AnswerContent
 from holdfast.reading.json_values import MISSING, Find, parse_json
 
@@ -125,7 +123,9 @@ def read_answer_file(name: str, left: AnswerContent) -> AnswerBytes:
     return AnswerBytes(left.data, left.cut, missing, left.refused)
 
 
-class _ReadAnswer(NamedTuple):
+class ReadAnswer(NamedTuple):
+    """The answer of a command, and the ending of its turn if the command ended normally."""
+
     text: str | None
     ending: EndingKind = "answered"
     detail: str = ""
@@ -144,35 +144,20 @@ class AnswerReader:
         """The number of bytes to read."""
         return TEXT_KEPT if self.find is None else JSON_READ
 
-    def end_turn(self, prompt: str, left: AnswerBytes, status: int | None, took_ms: float, why: str) -> Turn:
-        """Return the turn of a command that ended by itself."""
-        answer = self._read_answer(left)
-        if status == 0:
-            return Turn(prompt, answer.text, took_ms, answer.ending, answer.detail, cut=answer.cut)
-        detail = _describe_death(status) + (f": {shorten(why)}" if why else "")
-        return Turn(prompt, answer.text, took_ms, "crashed", detail, cut=answer.cut)
-
-    def end_for_memory(self, prompt: str, left: AnswerBytes, took_ms: float, why: str) -> Turn:
-        """Return the turn of a command that the system killed because of its memory use."""
-        answer = self._read_answer(left)
-        return Turn(prompt, answer.text, took_ms, "out_of_memory", f"it {why}", cut=answer.cut)
-
-    def end_for_timeout(self, prompt: str, left: AnswerBytes, timeout_ms: float) -> Turn:
-        """Return the turn of a command that Holdfast killed at its time limit."""
-        answer = self._read_answer(left)
-        return Turn(prompt, answer.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=answer.cut)
-
-    def _read_answer(self, left: AnswerBytes) -> _ReadAnswer:
+    def read(self, left: AnswerBytes) -> ReadAnswer:
+        """Return the answer; its ending is that of a command that ended normally."""
         if left.refused:
-            return _ReadAnswer(None, "unreadable", left.refused)
-        text = _decode(left).removeprefix("\ufeff").rstrip("\r\n")
+            return ReadAnswer(None, "unreadable", left.refused)
+        # A character that the limit has split is left out.
+        text = getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
+        text = text.removeprefix("\ufeff").rstrip("\r\n")
         if not text:
-            return _ReadAnswer(None, "no_answer", left.missing or "it printed nothing")
+            return ReadAnswer(None, "no_answer", left.missing or "it printed nothing")
         if self.find is not None:
             return self._select(text, left.cut, self.find)
-        return _ReadAnswer(text, cut=left.cut)
+        return ReadAnswer(text, cut=left.cut)
 
-    def _select(self, text: str, cut: bool, find: Find) -> _ReadAnswer:
+    def _select(self, text: str, cut: bool, find: Find) -> ReadAnswer:
         whole = _cut(text)
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
@@ -184,31 +169,20 @@ class AnswerReader:
         if value is MISSING:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_shorten_start(text)}")
         if value is None:
-            return _ReadAnswer(None, "no_answer", f"null at {self.path}")
+            return ReadAnswer(None, "no_answer", f"null at {self.path}")
         try:
             answer = to_text(value, unwrap=False)
         except RecursionError:
             detail = f"nested too deeply to be written as text: {_shorten_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)
-        return _cut(make_encodable(answer)) if answer else _ReadAnswer(None, "no_answer", f"empty at {self.path}")
+        return _cut(make_encodable(answer)) if answer else ReadAnswer(None, "no_answer", f"empty at {self.path}")
 
 
-def _decode(left: AnswerBytes) -> str:
-    """Decode the output; a character that the limit has split is left out."""
-    return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
-
-
-def _cut(text: str) -> _ReadAnswer:
+def _cut(text: str) -> ReadAnswer:
     raw = text.encode("utf-8", "replace")
     if len(raw) <= TEXT_KEPT:
-        return _ReadAnswer(text)
-    return _ReadAnswer(raw[:TEXT_KEPT].decode("utf-8", "ignore"), cut=True)
-
-
-def _describe_death(status: int | None) -> str:
-    if status is not None and os.WIFEXITED(status):
-        return f"exit code {os.WEXITSTATUS(status)}"
-    return f"it {describe_end(status)}"
+        return ReadAnswer(text)
+    return ReadAnswer(raw[:TEXT_KEPT].decode("utf-8", "ignore"), cut=True)
 
 
 def _shorten_start(text: str) -> str:

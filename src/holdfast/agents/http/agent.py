@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,7 +21,7 @@ from holdfast.agents.http.reset import open_reset
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
-from holdfast.model.task import RequestChange, Task
+from holdfast.model.task import Task
 from holdfast.reading.json_values import compile_answer_path
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.agents.http.request import HttpRequest, RequestForm
     from holdfast.agents.http.reset import Reset
     from holdfast.http1.client import WasAccepted
-    from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import World
 
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
@@ -69,9 +67,7 @@ class HttpAgent:
         form = build_request_form(agent)
         path = agent.response_path
         reader = ReplyReader(compile_answer_path(path), path) if path else ReplyReader()
-        reset = None
-        if agent.has_reset:
-            reset = open_reset(agent, form.url, root, limit)
+        reset = open_reset(agent, form.url, root, limit) if agent.has_reset else None
         # A reset has a connection of its own. A server that serves one at a time would not accept it while another one
         # is kept open.
         keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
@@ -90,8 +86,11 @@ class HttpAgent:
     async def ask(self, task: Task, world: World) -> Answer:
         """Ask turn after turn until one ends badly. Raises AgentUnavailable if the agent cannot be reached."""
         if task.variation is not UNSET and task.variation.request is not None:
+            assert not isinstance(self._wire, ChangedClient)
             plain = replace(task, variation=UNSET)
-            return await self._copy_with_change(task.variation.request, plain).ask(plain, world)
+            # The copy sends changed requests, and shares everything that must be closed.
+            wire = ChangedClient(self._wire, self._form, task.variation.request, plain)
+            return await HttpAgent(self._form, wire, self._reader, self._reset, self._fate).ask(plain, world)
         notes: list[str] = []
         dialogue = make_dialogue(task.context, world.context.turns.earlier, messages=self._form.takes_messages)
         if dialogue is not None and dialogue.note:
@@ -130,12 +129,6 @@ class HttpAgent:
             if self._reset is not None:
                 await self._reset.close()
 
-    def _copy_with_change(self, change: RequestChange, task: Task) -> HttpAgent:
-        """Return a copy of this agent that sends changed requests. The copy shares everything that must be closed."""
-        assert not isinstance(self._wire, ChangedClient)
-        wire = ChangedClient(self._wire, self._form, change, task)
-        return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
-
     async def _run_turn(
         self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
     ) -> Turn:
@@ -145,9 +138,8 @@ class HttpAgent:
             notes.append(_LOST)
             context.injector.drop_turn_attacks()
         before = context.count_activity()
-        accepted = partial(_has_called_since, context, before)
         request = self._form.fill(prompt, text, dialogue)
-        exchange = await self._send_limited(request, cookies, world, accepted)
+        exchange = await self._send_limited(request, cookies, world, lambda: context.count_activity() > before)
         if exchange.retried:
             notes.append(_RETRIED)
         if exchange.note:
@@ -190,8 +182,3 @@ class HttpAgent:
             if ending != "closed":
                 exchange.ending, exchange.detail, exchange.note = ending, detail, ""
         return exchange
-
-
-def _has_called_since(context: TrialContext, before: int) -> bool:
-    """Return whether the agent has made more calls since."""
-    return context.count_activity() > before

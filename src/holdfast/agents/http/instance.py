@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import socket
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -111,7 +110,8 @@ class Instance:
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
             agent = fill_port(place.map_agent_paths(written), port)
-            env = {**BEGIN, **place.environ, **_select_port_variables(written, agent), "PORT": str(port)}
+            with_port = {name: value for name, value in agent.env.items() if value != written.env[name]}
+            env = {**BEGIN, **place.environ, **with_port, "PORT": str(port)}
             printed = printed or Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
@@ -173,17 +173,9 @@ class Instance:
         if await self._program.wait_for_end(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
-            return "crashed", f"its process {describe_end(self._program.status)}{_quote_last_error(self._printed)}"
+            last_error = f": {self._printed.error_line[:200]}" if self._printed.error_line else ""
+            return "crashed", f"its process {describe_end(self._program.status)}{last_error}"
         return "closed", "its process is running but no longer accepts connections"
-
-
-def _quote_last_error(printed: Tail) -> str:
-    return f": {printed.error_line[:200]}" if printed.error_line else ""
-
-
-def _select_port_variables(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
-    """Return the variables of the section that contain its port."""
-    return {name: value for name, value in agent.env.items() if value != written.env[name]}
 
 
 def _replace_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.errors import AgentMisconfigured, AgentUnavailable
+from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import HALVES, encode, make_storable
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.scenario import Scenario
@@ -22,7 +22,6 @@ from holdfast.model.trial import Trial
 
 IMPORT_S = 120.0
 """Maximum time for the agent's import: it may load models, but a run must not wait forever."""
-IMPORT_DIED = "the agent's process died while it imported the agent"
 HEAD = 8
 """Bytes of the length before each message."""
 HIGH = 1000
@@ -176,11 +175,6 @@ class Unusable(Struct, frozen=True, tag="unusable"):
         )
 
 
-def make_import_error(what: str, hint: str = "") -> AgentMisconfigured:
-    """Return the error of an agent whose process did not report how its import ended."""
-    return AgentMisconfigured(what, code="agent-import-failed", hint=hint, key="agent.endpoint")
-
-
 class ChildStarted(Struct, frozen=True, tag="started", array_like=True):
     ticket: int
     pid: int
@@ -246,7 +240,7 @@ class MessageFrames:
         self._on_message = on_message
 
     def feed(self, data: bytes) -> None:
-        """Add bytes and return every complete message."""
+        """Add bytes and pass on every complete message."""
         # Complete messages are cut off the front in one step at the end: deleting each one would move the rest of the
         # buffer every time.
         buffer = self._buffer
@@ -262,21 +256,6 @@ class MessageFrames:
 
     def __len__(self) -> int:
         return len(self._buffer)
-
-
-_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
-
-
-async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
-    """Return a host's first message after the import; None if it closes the connection first."""
-    got: list[bytes] = []
-    frames = MessageFrames(got.append)
-    while not got:
-        data = await receive()
-        if not data:
-            return None
-        frames.feed(data)
-    return _news.decode(got[0])
 
 
 def add_length(data: bytes) -> bytes:

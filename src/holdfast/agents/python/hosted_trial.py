@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.agents.conversation import run_until_limit
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.errors import HarnessError
+from holdfast.errors import AgentMisconfigured, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import Task
@@ -32,6 +32,47 @@ PARTIAL_KEPT = 1_000_000
 """Maximum length of an unfinished answer, in characters."""
 
 _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protocol.Message)
+_import_results: msgspec.json.Decoder[protocol.Ready | protocol.Unusable] = msgspec.json.Decoder(
+    protocol.Ready | protocol.Unusable
+)
+
+
+def make_import_error(
+    what: str = "the agent's process died while it imported the agent", hint: str = ""
+) -> AgentMisconfigured:
+    """Return the error of an agent whose process did not report how its import ended."""
+    return AgentMisconfigured(what, code="agent-import-failed", hint=hint, key="agent.endpoint")
+
+
+async def import_agent(
+    setup: protocol.HostSetup,
+    send: Callable[[bytes], Awaitable[None]],
+    receive: Callable[[], Awaitable[bytes]],
+    limit_s: float = inf,
+    hint: str = "",
+) -> protocol.Ready | None:
+    """Send a host its setup and wait until the agent is imported; None if the host closes the connection first.
+
+    Raises AgentUnavailable if the agent cannot be imported in the usual time, TimeoutError after a shorter `limit_s`.
+    """
+    messages: list[bytes] = []
+    frames = protocol.MessageFrames(messages.append)
+    try:
+        async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
+            await send(protocol.add_length(encode(setup)))
+            while not messages:
+                data = await receive()
+                if not data:
+                    return None
+                frames.feed(data)
+    except TimeoutError:
+        if limit_s < protocol.IMPORT_S:
+            raise
+        raise make_import_error(f"the agent's import did not finish within {protocol.IMPORT_S:g} s", hint) from None
+    result = _import_results.decode(messages[0])
+    if isinstance(result, protocol.Unusable):
+        raise result.to_error()
+    return result
 
 
 class HostedTrial:

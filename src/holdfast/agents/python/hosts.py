@@ -15,18 +15,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.agents.conversation import compute_turn_limit_ms, time_left_s
-from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.python.host_protocol import (
-    HostSetup,
-    Ready,
-    Unusable,
-    add_length,
-    read_first_message,
-)
-from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
+from holdfast.agents.python.host_protocol import HostSetup, Ready
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes, import_agent, make_import_error
 from holdfast.agents.python.python_host import HOST_DIED, OnStarted, PythonHost
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
@@ -106,7 +98,11 @@ class MachineHosts:
     async def run(self, task: Task, world: World) -> Answer:
         context = world.context
         alone = context.trial.id in self._suspects
-        host = await (self._start_own_host() if alone else self._acquire_host())
+        if alone:
+            host = await self._start()
+            host.alone = True
+        else:
+            host = await self._acquire_host()
         try:
             with self._serve(host, context) as begun:
                 return await host.perform(context, task, begun)
@@ -150,11 +146,6 @@ class MachineHosts:
                     await self._end(self._zygote)
                 self._zygote = await self._start()
         return self._zygote
-
-    async def _start_own_host(self) -> PythonHost:
-        host = await self._start()
-        host.alone = True
-        return host
 
     async def _start(self) -> PythonHost:
         if self._site_planes is None:
@@ -254,30 +245,16 @@ class WorldHosts:
         False if it runs out of time or memory first.
         """
         ends.close_child_ends()
-        await ends.send(add_length(encode(setup)))
         try:
-            async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
-                news = await read_first_message(ends.receive)
-                if news is None:
-                    await _check_memory(program, hosted)
-                    return False
+            if await import_agent(setup, ends.send, ends.receive, limit_s) is not None:
+                return True
         except TimeoutError:
-            if limit_s < protocol.IMPORT_S:
-                return False
-            raise protocol.make_import_error(
-                f"the agent's import did not finish within {protocol.IMPORT_S:g} s"
-            ) from None
-        if isinstance(news, Unusable):
-            raise news.to_error()
-        return True
-
-
-async def _check_memory(program: Started, hosted: HostedTrial) -> None:
-    """Raise AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
-    await program.wait_for_end(GRACE_S)
-    if not program.out_of_memory:
-        raise protocol.make_import_error(protocol.IMPORT_DIED)
-    hosted.finish(program.status, program.out_of_memory)
+            return False
+        await program.wait_for_end(GRACE_S)
+        if not program.out_of_memory:
+            raise make_import_error()
+        hosted.finish(program.status, program.out_of_memory)
+        return False
 
 
 async def _watch(program: Started, hosted: HostedTrial) -> None:

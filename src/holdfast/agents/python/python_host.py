@@ -10,15 +10,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
 
 from holdfast.agents.conversation import RESET_S
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes, import_agent, make_import_error
 from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
-from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
 from holdfast.processes.leftovers import GRACE_S, describe_survivors, end_marked, kill_group
@@ -85,16 +85,11 @@ class PythonHost:
             theirs.close()
         ours.setblocking(False)
         try:
-            news = await _set_up_host(ours, setup)
+            return cls(process, ours, await _await_import(ours, setup), setup, mark)
         except BaseException:
             ours.close()
             _end(process, mark)
             raise
-        if isinstance(news, protocol.Unusable):
-            ours.close()
-            _end(process, mark)
-            raise news.to_error()
-        return cls(process, ours, news, setup, mark)
 
     async def perform(self, context: TrialContext, task: Task, begun: OnStarted | None = None) -> Answer:
         """Run one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
@@ -244,23 +239,18 @@ def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Po
     )
 
 
-async def _set_up_host(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready | protocol.Unusable:
-    """Send the host its setup and wait until the agent is imported."""
+async def _await_import(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready:
+    """Send the host its setup and wait until the agent is imported; raise AgentUnavailable if that fails."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
+    receive = partial(loop.sock_recv, ours, 1 << 16)
     try:
-        async with asyncio.timeout(protocol.IMPORT_S):
-            await loop.sock_sendall(ours, protocol.add_length(encode(setup)))
-            news = await protocol.read_first_message(lambda: loop.sock_recv(ours, 1 << 16))
-    except TimeoutError:
-        raise protocol.make_import_error(
-            f"the agent's import did not finish within {protocol.IMPORT_S:g} s", hint
-        ) from None
+        ready = await import_agent(setup, partial(loop.sock_sendall, ours), receive, hint=hint)
     except OSError as broken:
-        raise protocol.make_import_error(f"the agent's process died while it started: {broken}", hint) from broken
-    if news is None:
-        raise protocol.make_import_error(protocol.IMPORT_DIED, hint)
-    return news
+        raise make_import_error(f"the agent's process died while it started: {broken}", hint) from broken
+    if ready is None:
+        raise make_import_error(hint=hint)
+    return ready
 
 
 def _end(process: subprocess.Popen[bytes], mark: str, *, tidies: bool = False) -> None:

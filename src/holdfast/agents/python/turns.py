@@ -243,12 +243,13 @@ async def take_turn(
 
 def _find_canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
     """Return the canaries in the fields of the result, except those that only repeat the agent's input."""
-    own = {key: value for key, value in returned.items() if key != "messages" and not _is_repeated(value, inputs)}
+    repeated = {id(agent_input) for agent_input in inputs}
+    own = {
+        key: value
+        for key, value in returned.items()
+        if key != "messages" and id(value) not in repeated and not (isinstance(value, str) and value in inputs)
+    }
     return ReadValues(own).canaries
-
-
-def _is_repeated(value: Any, inputs: tuple[AgentInput, ...]) -> bool:
-    return any(value is one for one in inputs) or (isinstance(value, str) and value in inputs)
 
 
 def _build_answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
@@ -265,7 +266,7 @@ def build_raised_turn(prompt: str, started: float, raised: BaseException, partia
     text = partial[:ANSWER_LIMIT] if partial else None
     others = 0
     # The text of a group only says how many exceptions it contains, so the first one inside is shown.
-    while isinstance(raised, BaseExceptionGroup):  # its text only says how many exceptions it contains
+    while isinstance(raised, BaseExceptionGroup):
         others += len(raised.exceptions) - 1
         raised = raised.exceptions[0]
     detail = shorten(format_exception(raised), 2000) + (f" (and {others} more)" if others else "") + _find_place(raised)

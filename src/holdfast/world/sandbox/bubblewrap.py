@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,7 +19,13 @@ from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
 from holdfast.world.sandbox.workspace import make_unavailable_error
 from holdfast.world.supervisors.connection import SupervisorConnection
-from holdfast.world.supervisors.messages import WORKSPACE, SandboxLayout, find_bwrap, find_sandbox_user
+from holdfast.world.supervisors.messages import (
+    WORKSPACE,
+    SandboxLayout,
+    change_tree_owner,
+    find_bwrap,
+    find_sandbox_user,
+)
 
 _SETTINGS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
@@ -84,11 +89,7 @@ class Bubblewrap:
         self._host = self._start_host()
         self._interpreters = system.list_interpreters()
         self._links = system.list_interpreter_links()
-        self._isolation: tuple[Isolation, ...] = ()
-
-    @property
-    def isolation(self) -> tuple[Isolation, ...]:
-        return self._isolation
+        self.isolation: tuple[Isolation, ...] = ()
 
     async def probe(self) -> None:
         """Open a sandbox and run a command in it; raise UserError with the command that fixes the problem."""
@@ -108,7 +109,7 @@ class Bubblewrap:
             raise explain_refusal(str(refused)) from refused
         if ran.exit_code != 42:
             raise explain_refusal(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
-        self._isolation = isolation.list_machine_isolation(commands=[end.exit_code for end in ends] == [42])
+        self.isolation = isolation.list_machine_isolation(commands=[end.exit_code for end in ends] == [42])
 
     async def open(self, sandbox_spec: SandboxSpec) -> BubblewrapSandbox:
         if not self._host.alive:  # something killed the host: only the trials it held are lost
@@ -119,12 +120,10 @@ class Bubblewrap:
         group = limits.ControlGroup({})
         try:
             wanted = limits.build_settings(sandbox_spec.resources)
-            counted: dict[str, dict[str, str]] = (
-                {name: {} for name in limits.find_parents()} if sandbox_spec.limits else {}
-            )
-            group = limits.ControlGroup({**counted, **wanted})
+            counted = limits.find_parents() if sandbox_spec.limits else ()
+            group = limits.ControlGroup({**{name: {} for name in counted}, **wanted})
             enforced = isolation.list_sandbox_isolation(
-                self._isolation, sandbox_spec.resources, MOST_PROCESSES, disk=DISK, nested=sandbox_spec.nested
+                self.isolation, sandbox_spec.resources, MOST_PROCESSES, disk=DISK, nested=sandbox_spec.nested
             )
             sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
             layout = self._build_layout(sandbox_spec, sources, in_group="memory" in wanted)
@@ -168,7 +167,9 @@ class Bubblewrap:
     def _build_layout(self, sandbox_spec: SandboxSpec, sources: Sources, *, in_group: bool) -> SandboxLayout:
         layers = tuple(sources.add(layer, writable=True) for layer in sandbox_spec.layers)
         visible_paths = {**self._interpreters, **sandbox_spec.visible}
-        _refuse_hidden(visible_paths)
+        for path in visible_paths:
+            if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
+                raise make_unavailable_error("workspace-hides", path=path, workspace=WORKSPACE)
         visible = {inside: sources.add(path) for inside, path in visible_paths.items()}
         home = -1 if sandbox_spec.home is None else sources.add(sandbox_spec.home, writable=True)
         bwrap = self._find_executable(sources)
@@ -196,13 +197,6 @@ class Bubblewrap:
             return str(self._bwrap)
         packages = self._bwrap.parents[2]
         return f"{SOURCES}/{sources.add(packages)}/{self._bwrap.relative_to(packages)}"
-
-
-def _refuse_hidden(paths: Iterable[str]) -> None:
-    """Raise UserError for a path below the workspace that the sandbox could not show."""
-    for path in paths:
-        if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
-            raise make_unavailable_error("workspace-hides", path=path, workspace=WORKSPACE)
 
 
 class Sources:
@@ -260,8 +254,5 @@ class Sources:
         copy = self._folder / f"source-{os.urandom(6).hex()}"
         self.copies.append(copy)
         shutil.copytree(path, copy, symlinks=True)
-        os.chown(copy, *self._owner)
-        for at, folders, files in os.walk(copy):
-            for name in (*folders, *files):
-                os.chown(os.path.join(at, name), *self._owner, follow_symlinks=False)
+        change_tree_owner(copy, *self._owner)
         return copy

@@ -165,21 +165,24 @@ class BubblewrapSandbox(OpenSandbox):
     def handle_notice(self, message: SupervisorMessage) -> None:
         """Handle a message that the supervisor sends on its own: a program ended, a command started or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
-            self._commands[message.ticket] = self._sandbox_spec.commands(_decode_command(message.text))
+            record = json.loads(message.text)
+            command = Command(tuple(record["argv"]), record["cwd"], record["ts"])
+            self._commands[message.ticket] = self._sandbox_spec.commands(command)
         elif message.what == wire.HIT:
             self._hits.add(message.ticket)
         elif message.what == wire.OVER:
-            for end in wire.decode_ends(message.text):
-                if on_end := self._commands.pop(end.number, None):
-                    on_end(_decode_end(end))
+            for number, code, took_ns in wire.decode_ends(message.text):
+                if on_end := self._commands.pop(number, None):
+                    took_ms = None if took_ns == wire.UNTOLD else took_ns / 1e6
+                    on_end(CommandEnd(None if code == wire.UNTOLD else code, took_ms))
         elif message.what == wire.ENDED and (program := self.programs.pop_ended(message.ticket)):
-            took_ms = message.took_ns / 1e6
+            program_ms = message.took_ns / 1e6
             if message.value != wire.UNTOLD:
-                program.finish(message.value, took_ms)
+                program.finish(message.value, program_ms)
             elif program.starved:
-                program.finish(signal.SIGKILL, took_ms)  # there was not even enough memory to set up the command
+                program.finish(signal.SIGKILL, program_ms)  # there was not even enough memory to set up the command
             else:
-                program.finish(None, took_ms, lost=True, note=NEVER)
+                program.finish(None, program_ms, lost=True, note=NEVER)
 
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool, throwaway: bool = False
@@ -213,22 +216,11 @@ def _decode_changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
     buffer = b""
     for piece in pieces:
         *words, buffer = (buffer + piece).split(b"\0")
-        if len(words) % 3:
-            spare = len(words) % 3
-            buffer = b"\0".join([*words[-spare:], buffer])
-            del words[-spare:]
+        if incomplete := len(words) % 3:
+            buffer = b"\0".join([*words[-incomplete:], buffer])
+            del words[-incomplete:]
         for path, op, size in zip(words[::3], words[1::3], words[2::3], strict=True):
             operation = cast(Literal["created", "modified", "deleted"], op.decode())
             yield FileChange(path.decode("utf-8", "backslashreplace"), operation, int(size))
     if buffer != b"\0":
         raise SandboxFailed("the changes of the workspace could not be read to their end")
-
-
-def _decode_command(text: bytes) -> Command:
-    record = json.loads(text)
-    return Command(tuple(record["argv"]), record["cwd"], record["ts"])
-
-
-def _decode_end(end: wire.CommandEndMessage) -> CommandEnd:
-    code = None if end.exit_code == wire.UNTOLD else end.exit_code
-    return CommandEnd(code, None if end.took_ns == wire.UNTOLD else end.took_ns / 1e6)

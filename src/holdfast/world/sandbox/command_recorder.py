@@ -270,16 +270,11 @@ class Lifetimes:
 
     def _open_leader(self, pid: int) -> tuple[int, int]:
         """Return the process of a thread, and a pidfd if the thread is its first one."""
-        try:
+        with suppress(OSError):  # not the first thread of its process, or gone, or too many descriptors are open
             return pid, os.pidfd_open(pid)
-        except OSError:  # not the first thread of its process, or gone, or too many descriptors are open
-            return self._find_leader(pid), -1
-
-    def _find_leader(self, pid: int) -> int:
-        try:
-            return find_leader(pid)
-        except OSError:
-            return pid
+        with suppress(OSError):
+            return find_leader(pid), -1
+        return pid, -1
 
     def _watch(self, pid: int, pidfd: int) -> int:
         """Watch a pidfd, if there is one; without it, the end is reported with all others."""

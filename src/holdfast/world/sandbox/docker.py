@@ -37,7 +37,14 @@ from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox.bubblewrap import MOST_PROCESSES
 from holdfast.world.sandbox.isolation import list_sandbox_isolation
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, make_unavailable_error, open_sandbox, remove
-from holdfast.world.supervisors.container import Container, Shape, compile_first_process, make_folders, run_docker
+from holdfast.world.supervisors.container import (
+    Container,
+    Shape,
+    compile_first_process,
+    inspect_image,
+    make_folders,
+    run_docker,
+)
 from holdfast.world.supervisors.messages import WORKSPACE, find_sandbox_user, format_hosts_file
 
 
@@ -66,7 +73,7 @@ class DockerBackend:
             about = json.loads(await run_docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
             raise make_unavailable_error("docker-engine-missing", why=refused) from refused
-        await _require_image(image)
+        await inspect_image(image)
         backend = cls(folder, image, first, read_isolation(about))
         try:
             await (await backend.open(SandboxSpec("probe"))).close()
@@ -78,11 +85,7 @@ class DockerBackend:
         self._folder = folder
         self._image = image
         self._first = first
-        self._isolation = isolation
-
-    @property
-    def isolation(self) -> tuple[Isolation, ...]:
-        return self._isolation
+        self.isolation = isolation
 
     async def open(self, sandbox_spec: SandboxSpec) -> DockerSandbox:
         folder = self._folder / f"container-{os.urandom(6).hex()}"
@@ -97,10 +100,8 @@ class DockerBackend:
             resources=sandbox_spec.resources,
             pids=sandbox_spec.resources.pids or MOST_PROCESSES,
         )
-        sandbox = DockerSandbox(
-            sandbox_spec, shape, list_sandbox_isolation(self._isolation, sandbox_spec.resources, MOST_PROCESSES)
-        )
-        return await open_sandbox(sandbox)
+        isolation = list_sandbox_isolation(self.isolation, sandbox_spec.resources, MOST_PROCESSES)
+        return await open_sandbox(DockerSandbox(sandbox_spec, shape, isolation))
 
     async def close(self) -> None:
         """Do nothing: every trial has closed its container."""
@@ -115,7 +116,9 @@ class DockerSandbox(FolderSandbox):
         self._container = Container(shape)
 
     async def open(self) -> None:
-        await asyncio.to_thread(fill_folders, self._shape, self._sources, self._sandbox_spec.hosts)
+        home = self._sandbox_spec.home
+        sources = {"workspace": self._sandbox_spec.layers, "home": () if home is None else (home,)}
+        await asyncio.to_thread(fill_folders, self._shape, sources, self._sandbox_spec.hosts)
         await self._container.open()
         for address in self._sandbox_spec.listen:
             self._listeners[address] = await self._container.listen(*address)
@@ -157,11 +160,6 @@ class DockerSandbox(FolderSandbox):
         """Return None: Holdfast cannot read the engine's control groups."""
         return None
 
-    @property
-    def _sources(self) -> dict[str, Sequence[Path]]:
-        home = self._sandbox_spec.home
-        return {"workspace": self._sandbox_spec.layers, "home": () if home is None else (home,)}
-
     async def close(self) -> None:
         self._close_listeners()
         try:
@@ -176,8 +174,7 @@ class DockerSandbox(FolderSandbox):
         folder.mkdir(mode=0o700)
         copy = Container(shape)
         try:
-            copied = {"workspace": self._root, **{name: self._folder / name for name in ("home", "tmp")}}
-            sources = {name: (path,) for name, path in copied.items()}
+            sources = {name: (self._folder / name,) for name in ("workspace", "home", "tmp")}
             await asyncio.to_thread(fill_folders, shape, sources, self._sandbox_spec.hosts)
             await copy.open()
             yield copy
@@ -188,7 +185,8 @@ class DockerSandbox(FolderSandbox):
 
 def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
     """Return what every container enforces, according to the engine."""
-    filtered = any("seccomp" in str(one) for one in _to_list(about.get("SecurityOptions")))
+    options = about.get("SecurityOptions")
+    filtered = any("seccomp" in str(option) for option in (options if isinstance(options, list) else ()))
     missing = {DISK: build_missing("engine-disk"), **({} if filtered else {NESTED: build_missing("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
     return (
@@ -211,16 +209,3 @@ def fill_folders(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Map
             copy_tree(source, target)
 
     make_folders(shape, format_hosts_file(hosts), fill)
-
-
-async def _require_image(image: str) -> None:
-    try:
-        await run_docker("image", "inspect", "--format", "{{.Id}}", image)
-    except HarnessError as missing:
-        raise UserError(
-            f"the image {image} is not here: {missing}", code="image-missing", hint=f"docker pull {image}"
-        ) from missing
-
-
-def _to_list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from holdfast.model.capabilities import ALWAYS, CPU, FAMILIES, MEMORY, PIDS, build_missing
-from holdfast.model.world import Isolation, Resources, SandboxTraits
+from holdfast.model.world import Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.leftovers import list_family
 from holdfast.processes.program import BeginProgram, Program, await_all
@@ -32,6 +32,7 @@ class ProcessBackend:
     """Opens private folders and starts plain processes in them. Close it after use."""
 
     name = "process"
+    isolation = ISOLATION
 
     traits: ClassVar[SandboxTraits] = SandboxTraits(isolates=False)
 
@@ -43,10 +44,6 @@ class ProcessBackend:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._launcher = Launcher(marks=False)  # its environment is exactly the one passed
-
-    @property
-    def isolation(self) -> tuple[Isolation, ...]:
-        return ISOLATION
 
     async def open(self, sandbox_spec: SandboxSpec) -> ProcessSandbox:
         folder = self._folder / f"place-{os.urandom(6).hex()}"
@@ -79,7 +76,9 @@ class ProcessSandbox(FolderSandbox):
         for layer in self._sandbox_spec.layers:
             await asyncio.to_thread(copy_tree, layer, self._root)
         for address in self._sandbox_spec.listen:
-            self._listeners[address] = _open_listener()
+            listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+            listener.setblocking(False)
+            self._listeners[address] = listener
         await self.snapshot()
 
     def address(self, host: str, port: int) -> tuple[str, int]:
@@ -92,14 +91,14 @@ class ProcessSandbox(FolderSandbox):
         return str(self._sandbox_spec.visible[path].resolve())
 
     async def connect(self, port: int) -> socket.socket:
-        way = socket.socket()
-        way.setblocking(False)
+        connection = socket.socket()
+        connection.setblocking(False)
         try:
-            await asyncio.get_running_loop().sock_connect(way, ("127.0.0.1", port))
+            await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
         except BaseException:
-            way.close()
+            connection.close()
             raise
-        return way
+        return connection
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
@@ -159,11 +158,3 @@ class ProcessSandbox(FolderSandbox):
 
 def _filter_alive(programs: list[Program]) -> list[Program]:
     return [program for program in programs if not program.ended]
-
-
-def _open_listener() -> socket.socket:
-    listener = socket.socket()
-    listener.setblocking(False)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
-    return listener

@@ -35,7 +35,10 @@ class ProgramLookup:
         """Return the errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
         if "/" in name:
             return self._check_executable(posixpath.join(cwd, name))
-        errors = [self._check_executable(posixpath.join(cwd, folder or ".", name)) for folder in _split_path(path)]
+        errors = [
+            self._check_executable(posixpath.join(cwd, folder or ".", name))
+            for folder in (_DEFAULT_PATH if path is None else path).split(":")
+        ]
         if 0 in errors or not errors:
             return 0 if errors else errno.ENOENT
         return errno.EACCES if errno.EACCES in errors else errno.ENOENT
@@ -83,10 +86,6 @@ class ProgramLookup:
             if at == inside or at.startswith(inside.rstrip("/") + "/"):
                 return self._mounts[inside] + at[len(inside.rstrip("/")) :]
         return None
-
-
-def _split_path(path: str | None) -> list[str]:
-    return (_DEFAULT_PATH if path is None else path).split(":")
 
 
 _ABOVE = 100

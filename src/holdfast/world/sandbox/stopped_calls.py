@@ -52,11 +52,13 @@ def read_attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> Exe
         if name == own or not _has_file(pid, folder & 0xFFFFFFFF, name):
             return None
         words = _read_words(memory, argv) or [name]
-        image = _read_image(pid, memory)
+        auxiliary = _read_auxiliary(pid)
+        image = ExecImage(auxiliary, _read_random(memory, auxiliary))
     finally:
         os.close(memory)
     cwd = os.readlink(f"/proc/{pid}/cwd")
-    return ExecAttempt(json.dumps({"argv": [_decode(w) for w in words], "cwd": cwd, "ts": at}).encode(), image)
+    arguments = [word.decode("utf-8", "backslashreplace") for word in words]
+    return ExecAttempt(json.dumps({"argv": arguments, "cwd": cwd, "ts": at}).encode(), image)
 
 
 def is_executing(pid: int, image: ExecImage) -> bool:
@@ -79,11 +81,6 @@ def find_leader(pid: int) -> int:
     """Return the process that a thread belongs to; raise OSError if it is gone."""
     with open(f"/proc/{pid}/status", "rb") as status:
         return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
-
-
-def _read_image(pid: int, memory: int) -> ExecImage:
-    auxiliary = _read_auxiliary(pid)
-    return ExecImage(auxiliary, _read_random(memory, auxiliary))
 
 
 def _read_auxiliary(pid: int) -> bytes:
@@ -135,10 +132,6 @@ def read_string(memory: int, at: int, limit: int) -> bytes:
         text += piece
         at += len(piece)
     return bytes(text)
-
-
-def _decode(word: bytes) -> str:
-    return word.decode("utf-8", "backslashreplace")
 
 
 _HERE = -1

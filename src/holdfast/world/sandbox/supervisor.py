@@ -19,7 +19,7 @@ from holdfast.processes.leftovers import end_orphans, reap_children
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import find_differences
-from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts, WritableLayer
+from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts
 from holdfast.world.sandbox.sandboxed_program import ProgramLookup, SandboxedProgram, list_replaced_mounts, start
 from holdfast.world.sandbox.system import System
 from holdfast.world.supervisors import messages as wire
@@ -32,7 +32,7 @@ _DEPTH = 10_000
 
 
 def prepare_sandbox(machine: System) -> SandboxMounts:
-    """Leave the host's users, network and mounts and prepares a sandbox ahead of its order.
+    """Leave the host's users, network and mounts, and prepare a sandbox ahead of its order.
 
     Raises OSError if it cannot.
     """
@@ -43,12 +43,10 @@ def prepare_sandbox(machine: System) -> SandboxMounts:
     kernel.map_self(uid, gid)
     kernel.raise_loopback()
     mounts = SandboxMounts(machine)
-    # Computed here and cached, before any order arrives.
+    # Computed here and cached, before any order arrives. By then, only this process uses the memory that it writes to.
     if kernel.can_filter():
         kernel.build_guard()
-    wire.read_layout(
-        wire.write_order(SandboxLayout())
-    )  # by then, only this process uses the memory that an order writes to
+    wire.read_layout(wire.write_order(SandboxLayout()))
     return mounts
 
 
@@ -112,10 +110,8 @@ class Supervisor:
         listeners = [_open_listener(host, port) for host, port in layout.listen]
         view = self._mounts.mount_layout(layout, trees)
         kernel.forgo_privileges()
-        if kernel.can_filter():
-            kernel.filter_calls(
-                kernel.build_guard()
-            )  # set here, so that it also holds for bubblewrap's own processes inside
+        if kernel.can_filter():  # set here, so that it also holds for bubblewrap's own processes inside
+            kernel.filter_calls(kernel.build_guard())
         if layout.commands or layout.watched:
             self._recorder = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)
@@ -152,7 +148,8 @@ class Supervisor:
                 aside, instead = self._mounts.open_throwaway()
             # bubblewrap itself would start and then fail inside, with an exit code that a program could have, too. So a
             # missing program is found here, and is an error like that of any exec.
-            refused = _make_lookup(instead).find_refusal(order.argv[0], order.env.get("PATH"), order.cwd)
+            lookup = ProgramLookup({"/": ROOT, **list_replaced_mounts(instead)})
+            refused = lookup.find_refusal(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
             pid, status_fd = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
@@ -173,14 +170,11 @@ class Supervisor:
                 self._handle_end(program, status)
         if not self._programs:
             for ticket in self._freezing:
-                self._confirm_freeze(ticket)
+                if self._recorder is None:
+                    self._report(wire.DONE, ticket)
+                else:
+                    self._recorder.settle(ticket)
             self._freezing.clear()
-
-    def _confirm_freeze(self, ticket: int) -> None:
-        if self._recorder is None:
-            self._report(wire.DONE, ticket)
-        else:
-            self._recorder.settle(ticket)
 
     def _handle_end(self, program: SandboxedProgram, status: int) -> None:
         """Handle the end of a program.
@@ -235,13 +229,13 @@ class Supervisor:
     def _connect(self, message: SupervisorMessage) -> None:
         """Hand over a connection that may still be in progress: a program inside cannot block this process."""
         family = socket.AF_INET6 if message.text == b"6" else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as way:
-            way.setblocking(False)
-            refused = way.connect_ex(("::1" if message.text == b"6" else "127.0.0.1", message.value))
+        with socket.socket(family, socket.SOCK_STREAM) as connection:
+            connection.setblocking(False)
+            refused = connection.connect_ex(("::1" if message.text == b"6" else "127.0.0.1", message.value))
             if refused not in (0, errno.EINPROGRESS):
                 self._report(wire.REFUSED, message.ticket, refused, text=os.strerror(refused))
                 return
-            self._report(wire.DONE, message.ticket, fds=[way.fileno()])
+            self._report(wire.DONE, message.ticket, fds=[connection.fileno()])
 
     def _send_changes(self, message: SupervisorMessage) -> None:
         """Read changes in a child process: with permission for every file here, and at the speed of its reader."""
@@ -276,10 +270,6 @@ class Supervisor:
             wire.send(self._line, what, ticket, value, took_ns, text=data, fds=fds or ())
         except OSError:
             return  # nobody reads any more: the closed line ends this process
-
-
-def _make_lookup(layer: WritableLayer | None) -> ProgramLookup:
-    return ProgramLookup({"/": ROOT, **list_replaced_mounts(layer)})
 
 
 def _limit(layout: SandboxLayout) -> None:

@@ -34,7 +34,7 @@ from holdfast.world.services.settings import (
 from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
 PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}
-"""Default ports of schemes that no service kind handles."""
+"""Default ports of schemes that no kind of service has."""
 SHARED = "is external: its state stays between trials, and they share it"
 
 

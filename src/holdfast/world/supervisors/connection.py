@@ -214,31 +214,20 @@ def _drop(pending: asyncio.Future[SupervisorMessage]) -> None:
 
 async def await_connected(fd: int) -> socket.socket:
     """Wait until a started connection is established; return its socket, or raise OSError if it is refused."""
-    way = socket.socket(fileno=fd)
-    way.setblocking(False)
+    connection, writable = socket.socket(fileno=fd), asyncio.Event()
+    connection.setblocking(False)
+    loop = asyncio.get_running_loop()
+    loop.add_writer(connection, writable.set)
     try:
-        await _await_writable(way)
-        failed = way.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if not failed and way.getsockname() == way.getpeername():
+        await writable.wait()
+        failed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if not failed and connection.getsockname() == connection.getpeername():
             failed = errno.ECONNREFUSED  # nothing listens: a connection to an ephemeral port can connect to itself
         if failed:
             raise OSError(failed, os.strerror(failed))
     except BaseException:
-        way.close()
+        loop.remove_writer(connection)
+        connection.close()
         raise
-    return way
-
-
-async def _await_writable(way: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(way, _settle, done)
-    try:
-        await done
-    finally:
-        loop.remove_writer(way)
-
-
-def _settle(done: asyncio.Future[None]) -> None:
-    if not done.done():
-        done.set_result(None)
+    loop.remove_writer(connection)
+    return connection

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import json
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -21,7 +23,7 @@ from holdfast.world.compiled import CannotCompile, compile_source
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, await_connected
 from holdfast.world.supervisors.container_owner import LABEL, identify_owner
-from holdfast.world.supervisors.messages import HOME, WORKSPACE, SupervisorMessage
+from holdfast.world.supervisors.messages import HOME, WORKSPACE, SupervisorMessage, change_tree_owner
 
 SOURCE = Path(__file__).with_name("first_process.c")
 _FLAGS = ("-O2", "-static")
@@ -89,11 +91,13 @@ class Container:
         """Open a listening socket in the container's network."""
         value = int(ipaddress.IPv4Address(host)) << 16 | port
         try:
-            return _take_socket(await self.line.ask(LISTEN, value))
+            listener = socket.socket(fileno=(await self.line.ask(LISTEN, value)).fds[0])
         except OSError as refused:
             raise SandboxFailed(
                 f"{host}:{port} cannot be listened on in the container: {refused.strerror}"
             ) from refused
+        listener.setblocking(False)
+        return listener
 
     async def connect(self, port: int) -> socket.socket:
         """Connect to a port in the container; raise ConnectionRefusedError while nothing listens there."""
@@ -186,6 +190,17 @@ async def run_docker(
     return out.decode("utf-8", "replace")
 
 
+async def inspect_image(image: str) -> dict[str, Any]:
+    """Return the engine's description of an image; raise UserError if the engine does not have it."""
+    try:
+        description: dict[str, Any] = json.loads(await run_docker("image", "inspect", "--format", "{{json .}}", image))
+    except HarnessError as missing:
+        raise UserError(
+            f"the image {image} is not here: {missing}", code="image-missing", hint=f"docker pull {image}"
+        ) from missing
+    return description
+
+
 async def run_container(*words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None) -> str:
     """Run `docker run` and return the container's id.
 
@@ -248,12 +263,6 @@ async def remove_container(container: str, known_by: str = "id") -> None:
         await asyncio.sleep(0.05)
 
 
-def _take_socket(message: SupervisorMessage) -> socket.socket:
-    sock = socket.socket(fileno=message.fds[0])
-    sock.setblocking(False)
-    return sock
-
-
 def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = lambda name, target: None) -> None:
     """Make the container's folders, owned by its user; `fill` fills each of them by name."""
     for name in ("workspace", "home", "tmp"):
@@ -261,18 +270,10 @@ def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = l
         target.mkdir()
         fill(name, target)
         target.chmod(0o755)
-        _set_owner(target, *shape.user)
+        if os.getuid() == 0:
+            change_tree_owner(target, *shape.user)
     (shape.folder / "hosts").write_text(hosts)
     (shape.folder / "hosts").chmod(0o644)
-
-
-def _set_owner(folder: Path, uid: int, gid: int) -> None:
-    if os.getuid() != 0:
-        return
-    os.chown(folder, uid, gid)
-    for at, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            os.chown(os.path.join(at, name), uid, gid, follow_symlinks=False)
 
 
 async def compile_first_process() -> Path:

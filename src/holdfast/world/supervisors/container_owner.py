@@ -63,7 +63,8 @@ def _run_docker(*words: str) -> str | None:
 
 def _identify_machine() -> tuple[str, str, str]:
     host = platform.node().replace("/", "_")
-    return host, _read(Path("/proc/sys/kernel/random/boot_id")), _read_link(Path("/proc/self/ns/pid"))
+    space = Path("/proc/self/ns/pid")
+    return host, _read(Path("/proc/sys/kernel/random/boot_id")), os.readlink(space) if space.is_symlink() else ""
 
 
 def _read_start_time(pid: int) -> str:
@@ -75,12 +76,5 @@ def _read_start_time(pid: int) -> str:
 def _read(path: Path) -> str:
     try:
         return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _read_link(path: Path) -> str:
-    try:
-        return os.readlink(path)
     except OSError:
         return ""

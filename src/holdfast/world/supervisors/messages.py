@@ -31,6 +31,14 @@ def find_sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int
     return NOBODY, NOBODY
 
 
+def change_tree_owner(folder: Path, uid: int, gid: int) -> None:
+    """Change the owner of a folder and everything in it, without following links."""
+    os.chown(folder, uid, gid)
+    for at, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(at, name), uid, gid, follow_symlinks=False)
+
+
 def format_hosts_file(hosts: Mapping[str, str]) -> str:
     """Return the text of a hosts file: this machine, and the address of each name."""
     names: dict[str, list[str]] = {"127.0.0.1": ["localhost", "holdfast"]}

@@ -8,7 +8,6 @@ Holdfast.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import secrets
@@ -17,8 +16,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-
-from msgspec import Struct
+from typing import Any
 
 from holdfast import service_kinds
 from holdfast.errors import HarnessError, ServiceFailed, UserError
@@ -35,10 +33,10 @@ from holdfast.world.supervisors.container import (
     Container,
     Shape,
     compile_first_process,
+    inspect_image,
     make_folders,
     remove_container,
     run_container,
-    run_docker,
 )
 from holdfast.world.supervisors.container_owner import LABEL, identify_owner, sweep
 from holdfast.world.supervisors.messages import find_sandbox_user, format_hosts_file, make_memory_file
@@ -53,15 +51,7 @@ _LOG = ("--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "m
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _LONGEST = 60_000
 """Maximum number of characters of a line that the client reads from a file."""
-_BESIDE_PIDS = 16
-
-
-class EngineImage(Struct, frozen=True):
-    """An image as the engine stores it."""
-
-    id: str
-    digest: str = ""
-    """The digest in its registry; empty for an image built here."""
+_HELPER_PIDS = 16
 
 
 class RunningContainer:
@@ -73,9 +63,8 @@ class RunningContainer:
         self.name = f"holdfast-{os.getpid()}-{secrets.token_hex(6)}"
         self._folder = folder / self.name
         self._lifeline = lifeline
-        self._shape = Shape(
-            spec.image or "", first, find_sandbox_user(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name
-        )
+        user = find_sandbox_user()
+        self._shape = Shape(spec.image or "", first, user, self._folder, {}, Resources(), _HELPER_PIDS, self.name)
         self._helper = Container(self._shape)
         self._ports = ContainerPorts(socket_folder, self._helper.connect)
 
@@ -113,7 +102,8 @@ class RunningContainer:
             try:
                 await remove_container(self.name, "name")
             finally:
-                await asyncio.to_thread(self._forget)
+                for folder in (self._folder, self.socket_folder):
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _start(self) -> None:
         fd = write_env_file(self.spec.env)
@@ -124,10 +114,6 @@ class RunningContainer:
             raise ServiceFailed(f"service {self.spec.name}: {self.spec.image} does not start: {refused}") from refused
         finally:
             os.close(fd)
-
-    def _forget(self) -> None:
-        for folder in (self._folder, self.socket_folder):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 class ContainedService:
@@ -153,7 +139,10 @@ class ContainedService:
 
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:
     """Keep fresh containers ready for trials; raise UserError if the engine lacks the image."""
-    image = await find_image(spec)
+    try:
+        image = await inspect_image(spec.image or "")
+    except UserError as missing:
+        raise UserError(f"service {spec.name}: {missing}", code=missing.code, hint=missing.hint) from missing
     first = await compile_first_process()
     await asyncio.to_thread(sweep)
     scratch.sweep()
@@ -179,23 +168,10 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
     return SpareKeeper(start_container, close_all)
 
 
-async def find_image(spec: ServiceSpec) -> EngineImage:
-    """Find the image that the spec names; raise UserError if the engine does not have it."""
-    name = spec.image or ""
-    try:
-        description = json.loads(await run_docker("image", "inspect", "--format", "{{json .}}", name))
-    except HarnessError as missing:
-        raise UserError(
-            f"service {spec.name}: the image {name} is not here: {missing}",
-            code="image-missing",
-            hint=f"docker pull {name}",
-        ) from missing
-    return EngineImage(description["Id"], next(iter(description.get("RepoDigests") or ()), ""))
-
-
-def format_note(spec: ServiceSpec, image: EngineImage) -> str:
-    """Return a note about the image that is used."""
-    return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"
+def format_note(spec: ServiceSpec, image: Mapping[str, Any]) -> str:
+    """Return a note with the digest of the image that is used, or with its id if it was built here."""
+    digest = next(iter(image.get("RepoDigests") or ()), image["Id"])
+    return f"service {spec.name}: {spec.image} runs as a container of {digest}"
 
 
 def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:

@@ -16,9 +16,7 @@ from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper
-from holdfast.world.services.container import keeper as container
 from holdfast.world.services.container.keeper import (
-    EngineImage,
     build_options,
     format_note,
     select_client_env,
@@ -26,6 +24,7 @@ from holdfast.world.services.container.keeper import (
 )
 from holdfast.world.services.container.ports import ContainerPorts
 from holdfast.world.services.drivers import select_login_variables
+from holdfast.world.supervisors import container as supervised
 from refused import refused
 
 SPEC = ServiceSpec("my_bus.1", "container", "kafka:3", {"TOKEN": "hush", "PEM": "a\nb"}, (9092, 9093))
@@ -84,9 +83,8 @@ def test_a_long_value_goes_by_the_client_s_environment() -> None:
 
 
 def test_the_report_names_the_image_that_was_used(golden: Golden) -> None:
-    made = format_note(SPEC, EngineImage("sha256:12"))
-    pulled = format_note(SPEC, EngineImage("sha256:12", "kafka@sha256:34"))
-    golden(made)
+    golden(format_note(SPEC, {"Id": "sha256:12"}))
+    pulled = format_note(SPEC, {"Id": "sha256:12", "RepoDigests": ["kafka@sha256:34"]})
     assert pulled.endswith("kafka@sha256:34")
 
 
@@ -101,7 +99,7 @@ def test_what_no_local_server_can_be_is_looked_for_as_an_image(tmp_path: Path, m
     async def refuse(*words: str) -> str:
         raise HarnessError("docker image: no such image")
 
-    monkeypatch.setattr(container, "run_docker", refuse)
+    monkeypatch.setattr(supervised, "run_docker", refuse)
     spec = ServiceSpec("db", "postgres", "postgres:16", {"POSTGRES_INITDB_WALDIR": "/wal"})
     with refused("service-unavailable") as told:
         asyncio.run(open_keeper(spec, tmp_path, docker=True))
