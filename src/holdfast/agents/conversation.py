@@ -37,7 +37,9 @@ class Dialogue:
         self._once = once
         self._before = () if before is UNSET else before
         self._messages = messages
-        self._turns_so_far: list[AgentMessage] = [{"role": one.role, "content": one.content} for one in self._before]
+        self._turns_so_far: list[AgentMessage] = [
+            {"role": message.role, "content": message.content} for message in self._before
+        ]
         self._begun = False
 
     @property
@@ -52,7 +54,7 @@ class Dialogue:
     @property
     def _earlier_turns(self) -> list[DialogueMessage]:
         """The earlier turns, without the system message, which belongs to the agent and not to the user."""
-        return [one for one in self._before if one.role != "system"]
+        return [message for message in self._before if message.role != "system"]
 
     def build_messages(self, question: str) -> list[AgentMessage]:
         """Return all messages up to this question, in a new list that the agent may change."""
@@ -62,7 +64,7 @@ class Dialogue:
         """Return the question as text; before the first one it adds the earlier turns."""
         if self._begun or not self._earlier_turns:
             return question
-        lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._earlier_turns]
+        lines = [f"{_SPEAKERS[message.role]}: {message.content}" for message in self._earlier_turns]
         return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
     def build_input(self, question: str) -> str | list[AgentMessage]:

@@ -86,15 +86,15 @@ def find_backend(name: str) -> type[SandboxBackend]:
 def make_sandbox_note(backend: SandboxBackend) -> RunNote:
     """Make the note that says how many sandbox features are enforced here, and which are not."""
     missing: dict[str, list[str]] = {}
-    for one in backend.isolation:
-        if not one.enforced:
-            missing.setdefault(one.why, []).append(one.feature)
-    enforced = sum(one.enforced for one in backend.isolation)
+    for entry in backend.isolation:
+        if not entry.enforced:
+            missing.setdefault(entry.why, []).append(entry.feature)
+    enforced = sum(entry.enforced for entry in backend.isolation)
     text = f"sandbox {backend.name}: {enforced} of {len(backend.isolation)} kept"
     if missing:
         lacking = (f"{', '.join(features)} ({why})" for why, features in missing.items())
         text += f". Not enforced here: {'; '.join(lacking)}"
-    return RunNote("sandbox", text, tuple(feature for features in missing.values() for feature in features))
+    return RunNote("sandbox", text, tuple(entry for features in missing.values() for entry in features))
 
 
 async def open_worlds(
@@ -257,7 +257,7 @@ def _find_forbidden(
     printed = {"its answer": answers, "its output": f"{observation.output}\n{overheard}"}
     results = find_forbidden(rules, observation.audit, printed, secrets, world.audit_gaps)
     side_calls = world.context.sink.side_calls
-    return tuple([_add_side_calls(one, side_calls) for one in results]) if side_calls else results
+    return tuple([_add_side_calls(result, side_calls) for result in results]) if side_calls else results
 
 
 def _add_side_calls(result: ForbiddenResult, side_calls: str) -> ForbiddenResult:

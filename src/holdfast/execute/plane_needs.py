@@ -121,7 +121,7 @@ def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
         return ()
     from holdfast.planes.urls import is_url
 
-    urls = (one.tool for recording in recordings for one in recording.responses if is_url(one.tool))
+    urls = (response.tool for recording in recordings for response in recording.responses if is_url(response.tool))
     return tuple(dict.fromkeys((*urls, *("*" for recording in recordings if not recording.live))))
 
 
@@ -221,7 +221,7 @@ def check_tools_offered(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable
 def _find_tool_fault(scenario: Scenario) -> Injection | None:
     """Return the first fault of the scenario's own that names a tool."""
     own = scenario.injections if scenario.profile is None else ()
-    return next((one for one in own if one.plane == "tool" and one.match_url is None), None)
+    return next((injection for injection in own if injection.plane == "tool" and injection.match_url is None), None)
 
 
 def _make_problem(scenario: Scenario, injection: Injection, message: str, hint: str, code: str) -> Problem:
@@ -240,10 +240,10 @@ def _describe_unmet(scenario: Scenario, injection: Injection, have: Sequence[str
 
     plane, target = injection.plane, injection.target
     if not have:
-        way = "agent.llm: [module:function]" if plane == "llm" else "agent.tools, agent.tool_registry or @holdfast.tool"
-        what = "model functions" if plane == "llm" else "tools"
-        message = f"{plane} faults need {what}, but this agent declares none"
-        return _make_problem(scenario, injection, message, f"name them by {way}", "no-targets")
+        key = "agent.llm: [module:function]" if plane == "llm" else "agent.tools, agent.tool_registry or @holdfast.tool"
+        kind = "model functions" if plane == "llm" else "tools"
+        message = f"{plane} faults need {kind}, but this agent declares none"
+        return _make_problem(scenario, injection, message, f"name them by {key}", "no-targets")
     near = get_close_matches(target, have, 1)
     hint = (f"did you mean {near[0]}? " if near else "") + f"It has: {', '.join(have)}"
     message = f"no {plane} of this agent is called {target!r}"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.canary import find_echoes
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
+from holdfast.reading.words import format_plural
 
 EACH_HOST = 20
 """Blocked calls listed one by one per host: different URLs, different bodies."""
@@ -54,11 +55,14 @@ class RefusedCalls:
     def side_calls(self) -> str:
         """`also tried, and denied: 14 calls to o1.sentry.io (telemetry)`; empty if there was none."""
         listed = [
-            f"{_format_calls(n)} to {host} ({kind})" for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)
+            f"{format_plural(n, 'call')} to {host} ({kind})"
+            for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)
         ]
-        more = len(self._side_calls) - len(listed)
+        unlisted = len(self._side_calls) - len(listed)
         return (
-            f"also tried, and denied: {', '.join(listed)}{f' and {more} more hosts' if more else ''}" if listed else ""
+            f"also tried, and denied: {', '.join(listed)}{f' and {unlisted} more hosts' if unlisted else ''}"
+            if listed
+            else ""
         )
 
     def explain_missing_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
@@ -69,10 +73,6 @@ class RefusedCalls:
                 f"{place}, which Holdfast does not read, and {why}; the agent called no other model: set it up for an "
                 "API key and one of the APIs that Holdfast speaks, or allow that host"
             )
-
-
-def _format_calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count} calls"
 
 
 SILENCE_MS = 10_000.0
@@ -96,10 +96,10 @@ def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], answered:
             if answered.get(at, -1.0) <= event.ts:
                 waits[at] = waits.get(at, (0.0, ""))[0] + event.waited_ms, event.tool
     turn = max(answer.turns, key=lambda turn: turn.latency_ms, default=None)
-    for waited, what in waits.values():
+    for waited, target in waits.values():
         if turn is not None and _is_too_long(waited, turn):
             until = "until its time was up" if turn.ending == "timeout" else "and gave up"
-            yield f"the agent waited {waited:.0f} ms for {what} {until}, and no fault caused it"
+            yield f"the agent waited {waited:.0f} ms for {target} {until}, and no fault caused it"
 
 
 def name_provider(event: TraceEvent) -> str:

@@ -99,12 +99,12 @@ class RayExecutor:
         """Notes on workers that were rejected late, and on lost workers and replies."""
         if not self._lost and not self._repeated:
             return self._pool.late_refusals
-        what = (
+        losses = (
             f"{format_plural(self._lost, 'worker')} of the cluster lost"
             if self._lost
             else "replies of workers were lost"
         )
-        return (*self._pool.late_refusals, f"{what}, {format_plural(self._repeated, 'trial')} run again")
+        return (*self._pool.late_refusals, f"{losses}, {format_plural(self._repeated, 'trial')} run again")
 
     def use_one_slot(self) -> None:
         self._single = True
@@ -184,8 +184,8 @@ class RayExecutor:
             return 1
         if not self._trial_s:
             return worker.slots
-        fits = int(BATCH_BYTES / self._trial_bytes) if self._trial_bytes else MOST
-        return max(worker.slots, min(MOST, fits, int(BATCH_S / self._trial_s)))
+        by_size = int(BATCH_BYTES / self._trial_bytes) if self._trial_bytes else MOST
+        return max(worker.slots, min(MOST, by_size, int(BATCH_S / self._trial_s)))
 
     async def _wait_for_news(self) -> None:
         """Wait for a batch or a new worker. Without any worker the run cannot continue."""
@@ -228,10 +228,10 @@ class RayExecutor:
         """Update the expected cost of a trial, to size the next batches."""
         # The time is a moving average. The size follows a larger result immediately and a smaller one slowly, because
         # results that are too large fill the memory of the cluster.
-        many = len(batch.trials)
-        took = (perf_counter() - batch.begun) / AHEAD / many
-        self._trial_s = took if not self._trial_s else 0.7 * self._trial_s + 0.3 * took
-        self._trial_bytes = max(size / many, 0.7 * self._trial_bytes + 0.3 * size / many)
+        count = len(batch.trials)
+        trial_s = (perf_counter() - batch.begun) / AHEAD / count
+        self._trial_s = trial_s if not self._trial_s else 0.7 * self._trial_s + 0.3 * trial_s
+        self._trial_bytes = max(size / count, 0.7 * self._trial_bytes + 0.3 * size / count)
 
     def _retry_trials(self, trials: Sequence[Trial], how: str, why: Exception) -> list[Observed]:
         """Repeat the trials one by one, so that neither a bad one nor the total size affects the others.
@@ -248,7 +248,7 @@ class RayExecutor:
                 self._repeated += 1
         return given_up
 
-    def _handle_lost_worker(self, worker: ClusterWorker, gone: Exception) -> list[Observed]:
+    def _handle_lost_worker(self, worker: ClusterWorker, error: Exception) -> list[Observed]:
         """Handle a lost worker: its running trials are repeated one by one, and so is what it had not begun."""
         for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
             del self._under_way[future]
@@ -261,7 +261,7 @@ class RayExecutor:
         self._lost += 1
         self._pool.end(worker)
         self._pool.open_another()
-        given_up = self._retry_trials(at_work.trials, f"{TRIES} workers died with this trial", gone)
+        given_up = self._retry_trials(at_work.trials, f"{TRIES} workers died with this trial", error)
         self._again.extend(trial for batch in waiting for trial in batch.trials)
         self._report_workers()
         return given_up

@@ -46,15 +46,15 @@ class WorkerNeeds(Struct, frozen=True):
             resources["num_gpus"] = self.gpus
         return resources
 
-    def can_fit(self, there: Mapping[str, float]) -> bool:
+    def can_fit(self, available: Mapping[str, float]) -> bool:
         """Whether a machine, or a cluster, has this much in total."""
         required = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
-        return all(there.get(name, 0.0) >= amount for name, amount in required.items())
+        return all(available.get(name, 0.0) >= amount for name, amount in required.items())
 
     def describe(self) -> str:
-        more = [f"{self.memory >> 20} MB"] if self.memory is not None else []
-        more += [f"{self.gpus:g} gpu"] if self.gpus else []
-        return ", ".join([f"{self.cpus:g} cpu", *more, *self.labels])
+        extras = [f"{self.memory >> 20} MB"] if self.memory is not None else []
+        extras += [f"{self.gpus:g} gpu"] if self.gpus else []
+        return ", ".join([f"{self.cpus:g} cpu", *extras, *self.labels])
 
 
 class Batch(NamedTuple):
@@ -183,12 +183,12 @@ class WorkerPool:
             return UserError(
                 f"no worker can run this: {report.machine}: {report.refused}", code=report.code, hint=report.hint
             )
-        there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
-        has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
+        available = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
+        has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(available.items()))
         needs, hint = self._needs.describe(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
-        if self._needs.can_fit(there):
-            what = f"no worker with {needs} was available after {OPEN_S:g} s: the cluster is busy, or cannot start it"
-            return UserError(what, code="cluster-full", hint=f"{hint}; `ray status` shows its state")
+        if self._needs.can_fit(available):
+            why = f"no worker with {needs} was available after {OPEN_S:g} s: the cluster is busy, or cannot start it"
+            return UserError(why, code="cluster-full", hint=f"{hint}; `ray status` shows its state")
         return UserError(f"the cluster has no room for a worker that needs {needs}", code="cluster-full", hint=hint)
 
     @property

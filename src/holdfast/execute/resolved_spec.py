@@ -123,13 +123,13 @@ def resolve_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
 
 
-def add_position(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
+def add_position(spec: Spec, error: AgentUnavailable) -> AgentUnavailable:
     """Return the same error, with the position in the file of the key that is the cause."""
-    at = find_key_position(spec, gone.key) if gone.key else None
+    at = find_key_position(spec, error.key) if error.key else None
     if at is None:
-        return gone
+        return error
     return AgentUnavailable(
-        f"{spec.path}:{at.line}: {gone}", code=gone.code, hint=gone.hint, body=gone.body, config=gone.config
+        f"{spec.path}:{at.line}: {error}", code=error.code, hint=error.hint, body=error.body, config=error.config
     )
 
 

@@ -77,10 +77,10 @@ async def _open_worlds(
     spec = replace(past.spec, scenarios=())
     agent = _resolve_section(past, environ, tell)
     written = spec.world or WorldSpec()
-    there: list[ServiceSpec] = []
+    reopened: list[ServiceSpec] = []
     world = _use_kept_workspace(folder, _fill_world(written, past, environ, tell))
     settings = WorldSettings(
-        fill=lambda trial: replace(world, services=tuple(there)),
+        fill=lambda trial: replace(world, services=tuple(reopened)),
         root=Path(kept_world.spec),
         secrets=past.secrets,
         visible={**_list_visible(kept_world), INSIDE: folder.resolve()},
@@ -101,7 +101,7 @@ async def _open_worlds(
         opened.push_async_callback(shared.close)
         for service in world.services:
             if await reopen(service, shared, past.trial, folder, kept_world, tell):
-                there.append(service)
+                reopened.append(service)
         yield shared
 
 
@@ -141,14 +141,14 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
 def _use_kept_workspace(folder: Path, world: WorldSpec) -> WorldSpec:
     """Return the world on the kept workspace; a file that held only a secret gets it back."""
     workspace = folder.resolve() / "workspace"
-    there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
+    fixtures = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
 
     def restore_secret(secret: Secret) -> Secret:
         path = workspace / (secret.file or "")
         masked = secret.file and path.is_file() and path.read_bytes() == MASK
         return secret if masked else replace(secret, file=None)
 
-    return replace(world, fixtures=there, secrets=tuple(map(restore_secret, world.secrets)))
+    return replace(world, fixtures=fixtures, secrets=tuple(map(restore_secret, world.secrets)))
 
 
 def _list_visible(world: KeptWorld) -> dict[str, Path]:

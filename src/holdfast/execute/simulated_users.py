@@ -135,7 +135,9 @@ class ModelUser:
 def format_transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
     """Return the conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
-    lines = [f"{_SPEAKERS[one.role]}: {_shorten(one.content)}" for one in before if one.role != "system"]
+    lines = [
+        f"{_SPEAKERS[message.role]}: {_shorten(message.content)}" for message in before if message.role != "system"
+    ]
     for question, turn in zip(questions, turns, strict=True):
         lines += [f"You: {_shorten(question)}", f"Assistant: {_shorten(turn.text or '(it said nothing)')}"]
     return "\n\n".join([*lines, "Your next message:"])

@@ -89,7 +89,7 @@ class Site:
     def list_changed_programs(self) -> tuple[str, ...]:
         """Programs of the agent that changed since it was opened."""
         sites = {id(site): site for site in (self, *self._by_params.values())}.values()
-        return tuple(dict.fromkeys(path for one in sites if one.programs for path in one.programs.list_changed()))
+        return tuple(dict.fromkeys(path for site in sites if site.programs for path in site.programs.list_changed()))
 
     async def close(self) -> None:
         """Close every agent, then what it was opened with; one failure does not stop the others."""

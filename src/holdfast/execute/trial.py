@@ -25,6 +25,7 @@ from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.active_injection import ANSWER
 from holdfast.planes.injection.weather import Weather
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
+from holdfast.reading.words import format_plural
 
 
 async def damage_answer(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
@@ -110,11 +111,19 @@ async def _send_again(site: Site, trial: Trial, first: Observation) -> Observati
         if step == "plain" and _is_answer(first) and (_is_alike(first, again) or not _is_answer(again)):
             break  # the attack gets the answer of the plain request, or the agent now refuses everything
     after = Observation(
-        trial.id, tuple(turn for one in plains for turn in one.turns), error=error, error_code=code, trace=tuple(cost)
+        trial.id,
+        tuple(turn for observation in plains for turn in observation.turns),
+        error=error,
+        error_code=code,
+        trace=tuple(cost),
     )
     # A reply that differs from the first is shown: the agent may have obeyed there.
-    shown_reply = next((one for one in attacks if not _is_alike(first, one)), first)
-    return replace(shown_reply, asked_again=after, repeats=tuple(one for one in attacks if one is not shown_reply))
+    shown_reply = next((observation for observation in attacks if not _is_alike(first, observation)), first)
+    return replace(
+        shown_reply,
+        asked_again=after,
+        repeats=tuple(observation for observation in attacks if observation is not shown_reply),
+    )
 
 
 def _is_answer(observation: Observation) -> bool:
@@ -198,19 +207,18 @@ def _record_calls(context: LiveContext, answer: Answer) -> None:
 
     made, _ = split_requested(find_outermost_calls(find_calls(context.sink.events())))
     if made:
-        many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
         last = shorten(f"{made[-1].plane} {made[-1].tool}")
-        context.calls_made = f"it was stopped after {many}; the last was {last}"
+        context.calls_made = f"it was stopped after {format_plural(len(made), 'call')}; the last was {last}"
         context.sink.note(context.calls_made)
 
 
 async def _run_agent(site: Site, trial: Trial, context: LiveContext) -> Answer:
-    here, task = site, trial.task
+    own_site, task = site, trial.task
     if site.has_params:
-        here, task = site.find_site(trial), site.fill_task(trial)
+        own_site, task = site.find_site(trial), site.fill_task(trial)
     if site.users is not None and task.user is not UNSET:
         context.turns.user = site.users.join(task.user)
-    answer = await here.worlds.run(here.agent, task, context)
+    answer = await own_site.worlds.run(own_site.agent, task, context)
     if context.sink.limit:
         answer = _cut_short(answer, context)
     sink = context.sink

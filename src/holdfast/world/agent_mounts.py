@@ -36,12 +36,12 @@ class Mounts(Struct, frozen=True):
         """
         # Longest first: a file within another visible folder must not be replaced by that folder's path.
         moved = {path: sandbox.inside(path) for path in sorted(self.visible, key=len, reverse=True)}
-        if all(path == there for path, there in moved.items()):
+        if all(path == inside for path, inside in moved.items()):
             return agent
 
         def map_text(text: str) -> str:
-            for path, there in moved.items():
-                text = there.join(re.split(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", text))
+            for path, inside in moved.items():
+                text = inside.join(re.split(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", text))
             return text
 
         changes: dict[str, object] = {"args": tuple(map(map_text, agent.args))}

@@ -192,7 +192,7 @@ def find_forbidden(
     results = []
     for name in rules.rules:
         details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
-        blind = "; ".join(unseen[what] for what in _NEEDS.get(name, ()) if what in unseen)
+        blind = "; ".join(unseen[source] for source in _NEEDS.get(name, ()) if source in unseen)
         if blind and not details:  # a violation that was seen fails the rule, whatever was not seen
             results.append(ForbiddenResult(name, False, error=blind))
             continue
@@ -218,9 +218,11 @@ class SecretSearch:
         # again, as long as the longest encoded form of any secret.
         window = self._end + data
         text = window.decode("utf-8", "surrogateescape")
-        leaked = {name for name, ways in self._unsaid.items() if any(way.is_in(text) for way in ways)}
+        leaked = {
+            name for name, spellings in self._unsaid.items() if any(spelling.is_in(text) for spelling in spellings)
+        }
         self.names |= leaked
-        self._unsaid = {name: ways for name, ways in self._unsaid.items() if name not in leaked}
+        self._unsaid = {name: spellings for name, spellings in self._unsaid.items() if name not in leaked}
         self._end = window[-self._overlap :]
 
 
@@ -240,7 +242,7 @@ def _can_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
     table, schema = str(details.get("table", "")), str(details.get("schema", ""))
     if table in _NO_TABLE:
         return False
-    if table.lower() in {one.lower() for one in allowed}:
+    if table.lower() in {name.lower() for name in allowed}:
         return True
     return " " not in table and covers_table(allowed, f"{schema}.{table}" if schema else table, schema)
 
@@ -248,7 +250,9 @@ def _can_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
 def _find_http_calls(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
     for event in audit:
         host = str(event.details.get("host", "")).lower()
-        if event.type == "http_call" and not any(fnmatchcase(host, one.lower()) for one in rules.http_except or ()):
+        if event.type == "http_call" and not any(
+            fnmatchcase(host, pattern.lower()) for pattern in rules.http_except or ()
+        ):
             often = f" ({event.details['times']} times)" if "times" in event.details else ""
             yield f"{event.details.get('method', '')} {event.details.get('url', host)}{often}"
 
@@ -265,7 +269,7 @@ def _find_printed_secrets(
 ) -> Iterable[str]:
     for where, text in printed.items():
         for name, value in secrets.items():
-            if value and any(way.is_in(text) for way in list_spellings(value)):
+            if value and any(spelling.is_in(text) for spelling in list_spellings(value)):
                 yield f"{name} in {where}"
 
 

@@ -89,8 +89,8 @@ def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
 
 def describe_search(path: str, folders: Sequence[str]) -> str:
     """Return a hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
-    there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
-    return f"{there}; write the program's full path, or make its folder visible: agent.dir: /that/folder"
+    searched = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
+    return f"{searched}; write the program's full path, or make its folder visible: agent.dir: /that/folder"
 
 
 class WorkspaceAnswerFile:
@@ -117,10 +117,10 @@ class WorkspaceAnswerFile:
         """Return the inode, time and size of the file; None if it does not exist."""
         try:
             path = self._sandbox.find(self.name)
-            about = None if path is None else path.lstat()
+            status = None if path is None else path.lstat()
         except (OutsideError, OSError):
             return None
-        return None if about is None else (about.st_ino, about.st_mtime_ns, about.st_size)
+        return None if status is None else (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 LENT = "/run/holdfast"
@@ -254,19 +254,21 @@ class BoxedWorld:
         passing = self.leads | self.clock.environ.keys()
         lasting = {name: value for name, value in self.environ.items() if name not in passing}
         visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
-        about = KeptWorld(
+        description = KeptWorld(
             self.trial.id, str(self.root), remove_secrets(lasting, secrets), visible, links=dict(self.links)
         )
         sandbox = self.sandbox if opened else None
         try:
-            await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
+            await keeping.keep(description, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
         except (OSError, HoldfastError) as refused:
             self.context.sink.note(f"its sandbox could not be kept: {refused}")
 
     @property
     def audit_gaps(self) -> dict[str, str]:
         lacking = {
-            _AUDITS[one.feature]: one.why for one in self.isolation if not one.enforced and one.feature in _AUDITS
+            _AUDITS[entry.feature]: entry.why
+            for entry in self.isolation
+            if not entry.enforced and entry.feature in _AUDITS
         }
         cut = {f"{type}s": "the audit log was cut" for type in self.log.cut}
         return lacking | self.services.unaudited | cut
@@ -275,7 +277,9 @@ class BoxedWorld:
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what this world could not provide of the spec."""
         own = (*(self.clock.isolation if self.wants_clock else ()), *self.ingress.isolation)
-        unsupported = [one for one in self._site.unsupported if one.feature not in {one.feature for one in own}]
+        unsupported = [
+            entry for entry in self._site.unsupported if entry.feature not in {isolation.feature for isolation in own}
+        ]
         return (*self.sandbox.isolation, *unsupported, *own)
 
     async def close(self) -> None:

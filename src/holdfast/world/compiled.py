@@ -59,7 +59,7 @@ def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str,
 
 
 def _compile(words: Sequence[str], path: str) -> None:
-    compiler = next((compiler_path for one in COMPILERS if (compiler_path := shutil.which(one, path=path))), None)
+    compiler = next((compiler_path for name in COMPILERS if (compiler_path := shutil.which(name, path=path))), None)
     if compiler is None:
         raise CannotCompile(f"it has to be compiled, but there is no C compiler: {INSTALL}")
     env = {"PATH": path, "LC_ALL": "C"}

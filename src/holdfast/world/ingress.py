@@ -105,7 +105,7 @@ def list_requested_ports(network: Network) -> tuple[int, ...]:
 
 def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
     """Join the missing parts into one feature; the first reason gives the code."""
-    why = "; ".join((*addresses, *(one.why for one in missing)))
+    why = "; ".join((*addresses, *(isolation.why for isolation in missing)))
     return replace(missing[0], why=why) if missing else build_enforced(INGRESS, why)
 
 

@@ -113,8 +113,8 @@ class WorldKeeper:
             why = await _dump(service, get_dump_path(target, name), hidden) or why
             if why:
                 of_services[name] = why
-        about = replace(world, notes=tuple(notes), service_notes=of_services, run=self._run)
-        _write(target / ABOUT, about, hidden)
+        description = replace(world, notes=tuple(notes), service_notes=of_services, run=self._run)
+        _write(target / ABOUT, description, hidden)
 
 
 async def _dump(service: Service, path: Path, hidden: HiddenValues) -> str:
@@ -131,8 +131,8 @@ async def _dump(service: Service, path: Path, hidden: HiddenValues) -> str:
         return f"its content could not be stored: {' '.join(str(refused).split())}"
 
 
-def _write(path: Path, what: Any, hidden: HiddenValues) -> None:
-    path.write_text(hidden.mask_text(encode(what).decode()) + "\n")
+def _write(path: Path, value: Any, hidden: HiddenValues) -> None:
+    path.write_text(hidden.mask_text(encode(value).decode()) + "\n")
 
 
 def get_dump_path(folder: Path, service: str) -> Path:

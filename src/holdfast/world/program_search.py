@@ -130,10 +130,10 @@ def _is_in_environment(program: str) -> bool:
 def find_manager(shim: str, path: str) -> str | None:
     """Return the version manager of a shim, identified by its link or text; None if it is not a shim."""
     if os.path.islink(shim):
-        beyond = os.path.join(os.path.dirname(shim), os.readlink(shim))
-        manager = _BESIDE.get(os.path.basename(beyond))
+        target = os.path.join(os.path.dirname(shim), os.readlink(shim))
+        manager = _BESIDE.get(os.path.basename(target))
         own = manager is None or os.path.basename(shim) == manager
-        return None if own else os.path.join(os.path.dirname(beyond), manager or "")
+        return None if own else os.path.join(os.path.dirname(target), manager or "")
     try:
         with open(shim, "rb") as file:
             match = _ASDF.search(file.read(_READ))
@@ -214,7 +214,7 @@ def _find_path(word: str, search: ProgramSearch) -> str | None:
 
 def _read_stamp(path: str) -> _Stamp | None:
     try:
-        about = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return os.path.realpath(path), about.st_ino, about.st_size, about.st_mtime_ns
+    return os.path.realpath(path), status.st_ino, status.st_size, status.st_mtime_ns

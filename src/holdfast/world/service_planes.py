@@ -59,10 +59,10 @@ def _assign_address(service: ServiceSpec, n: int) -> ServiceAddress:
 
 def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
     """Return the host names inside with their addresses; services in `unresolved` have none."""
-    gone = set(unresolved)
+    hidden = set(unresolved)
     hosts_by_name: dict[str, str] = {}
     for address in assign_addresses(world):
-        if address.service.name not in gone:
+        if address.service.name not in hidden:
             hosts_by_name[address.service.name] = hosts_by_name[f"{address.service.name}{SUFFIX}"] = address.host
     for name, service in world.network.dns_overrides.items():
         if service in hosts_by_name:

@@ -122,7 +122,7 @@ async def list_unsupported(
 ) -> tuple[Isolation, ...]:
     """Return every unsupported key of the spec. `visible` are paths of this machine that sandboxes see."""
     features = [*_list_unsupported_keys(spec, backend, agent), *_check_workdir(spec.setup.workdir, backend, visible)]
-    if spec.determinism.clock is not None or any("clock" in find_disturbed(one) for one in scenarios):
+    if spec.determinism.clock is not None or any("clock" in find_disturbed(scenario) for scenario in scenarios):
         library = await find_clock_library()
         features += [library] if isinstance(library, Isolation) else []
     return tuple(features)
@@ -130,7 +130,11 @@ async def list_unsupported(
 
 def find_disturbed(scenario: Scenario) -> frozenset[Disturbed]:
     """Return the targets of a scenario's world faults that the sandbox must know from the start."""
-    worldly = (get_fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
+    worldly = (
+        get_fault_traits(injection.plane, injection.mode).disturbs
+        for injection in scenario.injections
+        if injection.plane == "world"
+    )
     return frozenset(part for part in worldly if part is not None)
 
 
@@ -160,7 +164,11 @@ def _check_workdir(path: str | None, backend: SandboxBackend, visible: Iterable[
     if path is None:
         return
     at = PurePosixPath(path)
-    clashes = sorted(one for one in visible if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
+    clashes = sorted(
+        shown_path
+        for shown_path in visible
+        if at.is_relative_to(shown_path) or PurePosixPath(shown_path).is_relative_to(at)
+    )
     if not backend.traits.isolates:
         yield build_missing("workdir-missing", backend=backend.name, path=path)
     elif clashes:
@@ -177,13 +185,13 @@ def select_lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isol
         COMMANDS: not spec.audit.commands,
         FILES: not spec.audit.file_writes,
     }
-    return [one for one in isolation if not one.enforced and not unasked.get(one.feature, False)]
+    return [entry for entry in isolation if not entry.enforced and not unasked.get(entry.feature, False)]
 
 
 def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str) -> None:
     """Raise UserError that names every feature that cannot be enforced."""
     missing = select_lacking(spec, isolation)
     if missing:
-        features = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
+        features = "; ".join(f"{entry.feature} ({entry.why})" if entry.why else entry.feature for entry in missing)
         hint = "remove --strict-world, use another --backend, or remove the setting"
         raise UserError(f"the {backend} backend cannot enforce here: {features}", code="world-not-enforced", hint=hint)

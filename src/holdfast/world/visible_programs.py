@@ -51,11 +51,11 @@ class VisiblePrograms(Struct, frozen=True):
             f"{folder} is hidden from the agent's program: it contains your home folder or the spec"
             for folder in self.withheld
         ]
-        more = [
-            f"{one} is not visible to the agent, although an environment uses it; agent.dir: {one} makes it visible"
-            for one in self.beyond
+        beyond_notes = [
+            f"{path} is not visible to the agent, although an environment uses it; agent.dir: {path} makes it visible"
+            for path in self.beyond
         ]
-        return (*(visible if self.visible else ()), *withheld, *more)
+        return (*(visible if self.visible else ()), *withheld, *beyond_notes)
 
 
 NO_PROGRAMS = VisiblePrograms()
@@ -93,10 +93,10 @@ class ProgramFiles:
         places = [os.path.abspath(path)]
         # Programs find their package by following links to themselves, so the links must exist inside, with the same
         # targets.
-        for at, says, beyond in list_links(path):
+        for at, target, target_path in list_links(path):
             if not is_in_system(at):
-                self._links[at] = says
-            places.append(os.path.abspath(beyond))
+                self._links[at] = target
+            places.append(os.path.abspath(target_path))
         shebang = _read_shebang(places[-1])
         self._add_package(places, itself, shebang)
         if shebang:
@@ -107,13 +107,15 @@ class ProgramFiles:
 
     def is_packaged(self, path: str) -> bool:
         """Return whether a program is part of an environment or package and needs it to run."""
-        places = [path, *[beyond for _, _, beyond in list_links(path)]]
+        places = [path, *[target_path for _, _, target_path in list_links(path)]]
         return any(_find_environment(place) or _MODULES in Path(place).parts for place in places)
 
     def build_visible(self) -> VisiblePrograms:
         outside = [path for path in self._paths if not is_in_system(os.path.realpath(path)) or not is_in_system(path)]
         visible = {place: real for place, real in select_mounts(outside).items() if not is_in_system(place)}
-        beyond = tuple(one for one in self._beyond if not (is_in_system(one) or _is_covered(one, (*visible, _OURS))))
+        beyond = tuple(
+            folder for folder in self._beyond if not (is_in_system(folder) or _is_covered(folder, (*visible, _OURS)))
+        )
         withheld = tuple(self._withheld)
         return VisiblePrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
@@ -139,9 +141,9 @@ class ProgramFiles:
         self._show(folder)
         self._beyond |= dict.fromkeys(_list_added_paths(folder))
         base = os.path.join(folder, "bin", "python")
-        for at, says, _ in list_links(base):
+        for at, target, _ in list_links(base):
             if not is_in_system(at):
-                self._links[at] = says
+                self._links[at] = target
         made_from = os.path.dirname(_read_home(os.path.join(folder, "pyvenv.cfg")))
         for prefix in (made_from, os.path.dirname(os.path.dirname(os.path.realpath(base)))):
             if _is_prefix(prefix) and not is_in_system(prefix):
@@ -156,7 +158,7 @@ class ProgramFiles:
 
     def _add_pnpm(self, target: str) -> None:
         """Add the packages around a pnpm program, and the folder that its script names."""
-        for place in (target, *[beyond for _, _, beyond in list_links(target)]):
+        for place in (target, *[target_path for _, _, target_path in list_links(target)]):
             path = os.path.abspath(place)
             if store := _PNPM_STORE.match(path):
                 self._show(store[1])
@@ -166,13 +168,13 @@ class ProgramFiles:
     def _add_javascript(self, folder: Path) -> None:
         """Add the package of a script outside node_modules, as left by `npm link`, and the modules above it."""
         above = (folder, *folder.parents)
-        own = next((one for one in above if (one / "package.json").is_file()), None)
+        own = next((candidate for candidate in above if (candidate / "package.json").is_file()), None)
         if own is None or is_in_system(str(own)):
             return
         self._show(str(own))
-        for one in (own, *own.parents):
-            if (one / _MODULES).is_dir():
-                self._show(str(one / _MODULES))
+        for candidate in (own, *own.parents):
+            if (candidate / _MODULES).is_dir():
+                self._show(str(candidate / _MODULES))
                 return
 
     def _show(self, folder: str) -> None:
@@ -256,7 +258,7 @@ def _list_added_paths(environment: str) -> Iterator[str]:
 
 
 def _is_covered(path: str, folders: Iterable[str]) -> bool:
-    return any(Path(path).is_relative_to(one) for one in folders)
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def _is_prefix(folder: str) -> bool:

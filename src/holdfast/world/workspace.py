@@ -40,9 +40,9 @@ def place_fixtures(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> Non
             elif fixture.type == "git_repo":
                 _clone(fixture, resolve_inside(folder, fixture.path), root)
         except OSError as refused:
-            what = f"{refused.strerror}: {refused.filename}" if refused.filename else str(refused)
+            why = f"{refused.strerror}: {refused.filename}" if refused.filename else str(refused)
             raise HarnessError(
-                f"fixtures[{number}] ({fixture.type}) could not be put in place: {what}", code="fixture-failed"
+                f"fixtures[{number}] ({fixture.type}) could not be put in place: {why}", code="fixture-failed"
             ) from refused
 
 
@@ -148,8 +148,8 @@ async def run_setup(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[
         ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)
         if ran.exit_code != 0:
             output = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
-            how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
-            raise HarnessError(f"setup.commands[{number}] {how}: {output}", code="setup-failed")
+            ending = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
+            raise HarnessError(f"setup.commands[{number}] {ending}: {output}", code="setup-failed")
 
 
 async def _refuse_bash_syntax(number: int, command: str, sandbox: Sandbox, environ: Mapping[str, str]) -> None:

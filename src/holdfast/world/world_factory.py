@@ -154,9 +154,9 @@ class _WorldOpening:
     def _build_links(self) -> dict[str, str]:
         """Return the links to programs of this machine, and the additional path of the workspace."""
         workdir = self._spec.setup.workdir
-        lacking = any(one.feature == WORKDIR for one in self._site.unsupported)
-        also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
-        return {**self._settings.links, **also}
+        lacking = any(entry.feature == WORKDIR for entry in self._site.unsupported)
+        workdir_link = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
+        return {**self._settings.links, **workdir_link}
 
     def _write_name_files(self) -> dict[str, Path]:
         files = {}

@@ -184,8 +184,8 @@ class CommandTurns:
         if program.lost:
             raise AgentLost("the launch host died while the command ran")
         limit = self._reader.limit
-        left = AnswerBytes(answer.data, answer.cut) if file is None else read_answer_file(file.name, file.read(limit))
-        return _FinishedCommand(program, left, in_time, last.find_question if ended else lambda: question, pipes)
+        output = AnswerBytes(answer.data, answer.cut) if file is None else read_answer_file(file.name, file.read(limit))
+        return _FinishedCommand(program, output, in_time, last.find_question if ended else lambda: question, pipes)
 
     def _open_streams(
         self, prompt: str, delivery: PromptDelivery, answer: Head | None, printed: Tail, last: OutputEnd

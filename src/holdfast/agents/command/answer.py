@@ -117,10 +117,10 @@ class AnswerBytes(NamedTuple):
     """Why it cannot be used; the ending is then unreadable."""
 
 
-def read_answer_file(name: str, left: AnswerContent) -> AnswerBytes:
+def read_answer_file(name: str, content: AnswerContent) -> AnswerBytes:
     """Return the content of a command's answer file."""
-    missing = f"it did not write {name}" if left.absent else f"{name} is empty"
-    return AnswerBytes(left.data, left.cut, missing, left.refused)
+    missing = f"it did not write {name}" if content.absent else f"{name} is empty"
+    return AnswerBytes(content.data, content.cut, missing, content.refused)
 
 
 class ReadAnswer(NamedTuple):
@@ -144,18 +144,18 @@ class AnswerReader:
         """The number of bytes to read."""
         return TEXT_KEPT if self.find is None else JSON_READ
 
-    def read(self, left: AnswerBytes) -> ReadAnswer:
+    def read(self, output: AnswerBytes) -> ReadAnswer:
         """Return the answer; its ending is that of a command that ended normally."""
-        if left.refused:
-            return ReadAnswer(None, "unreadable", left.refused)
+        if output.refused:
+            return ReadAnswer(None, "unreadable", output.refused)
         # A character that the limit has split is left out.
-        text = getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
+        text = getincrementaldecoder("utf-8")("replace").decode(output.data, not output.cut)
         text = text.removeprefix("\ufeff").rstrip("\r\n")
         if not text:
-            return ReadAnswer(None, "no_answer", left.missing or "it printed nothing")
+            return ReadAnswer(None, "no_answer", output.missing or "it printed nothing")
         if self.find is not None:
-            return self._select(text, left.cut, self.find)
-        return ReadAnswer(text, cut=left.cut)
+            return self._select(text, output.cut, self.find)
+        return ReadAnswer(text, cut=output.cut)
 
     def _select(self, text: str, cut: bool, find: Find) -> ReadAnswer:
         whole = _cut(text)

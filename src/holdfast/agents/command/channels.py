@@ -133,15 +133,15 @@ class PromptChannel:
     """The channel that the spec names, or that a placeholder in the command or its arguments implies."""
 
     def __init__(self, agent: AgentSpec) -> None:
-        way = agent.prompt
-        if way == "stdin" and has_placeholder(agent, "prompt"):
-            way = "arg"
-        elif way == "stdin" and has_placeholder(agent, "prompt_file"):
-            way = "file"
-        self._way = way
-        self._file = way == "file" or has_placeholder(agent, "prompt_file")
-        self._word = way in ("arg", "env") or has_placeholder(agent, "prompt")
-        if way == "arg" and not has_placeholder(agent, "prompt"):
+        channel = agent.prompt
+        if channel == "stdin" and has_placeholder(agent, "prompt"):
+            channel = "arg"
+        elif channel == "stdin" and has_placeholder(agent, "prompt_file"):
+            channel = "file"
+        self._way = channel
+        self._file = channel == "file" or has_placeholder(agent, "prompt_file")
+        self._word = channel in ("arg", "env") or has_placeholder(agent, "prompt")
+        if channel == "arg" and not has_placeholder(agent, "prompt"):
             agent = _append_prompt(agent)
         self._agent = agent
         self._command = None if agent.command is None else fill_command(agent.command)

@@ -231,10 +231,12 @@ class ChangedClient:
             else:
                 raise result
         # If not a single copy was accepted, the agent is not there: that is no finding about concurrent requests.
-        gone = awaited[-1]
-        if isinstance(gone, NotConnected) and all(isinstance(result, NotConnected) for result in awaited):
-            raise make_unreachable_error(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
-        if change.others and all(_rank(one) < _BAD for one in counted):
+        last_result = awaited[-1]
+        if isinstance(last_result, NotConnected) and all(isinstance(result, NotConnected) for result in awaited):
+            raise make_unreachable_error(
+                last_result.kind, last_result.__cause__, self._client.url, limit_s
+            ) from last_result
+        if change.others and all(_rank(exchange) < _BAD for exchange in counted):
             worst = counted[_OWN]  # only that one sent the task's own question
         else:
             worst = max(reversed(counted), key=_rank)
@@ -252,7 +254,7 @@ def _rank(exchange: HttpExchange) -> int:
 
 
 def _describe_counts(exchanges: list[HttpExchange], count: int) -> str:
-    ranks = [_rank(one) for one in exchanges]
+    ranks = [_rank(exchange) for exchange in exchanges]
     words = {_ANSWERED: "answered", _REFUSED: "refused", _BAD: "ended badly"}
     counts = [f"{ranks.count(rank)} {word}" for rank, word in words.items() if rank in ranks]
     return ", ".join([*counts, *([f"{count - len(exchanges)} left without waiting"] if len(exchanges) < count else [])])

@@ -97,20 +97,6 @@ def _write_multipart(body: bytes, size: int) -> bytes:
     return f"{''.join(parts)}--{BOUNDARY}--\r\n".encode("utf-8", "replace")
 
 
-def _write_form(body: bytes, size: int) -> bytes:
-    pairs = [(name.encode("utf-8", "replace"), value.encode("utf-8", "replace")) for name, value in _read_pairs(body)]
-    return urlencode(pairs).encode()
-
-
-def _encode_utf16(body: bytes, size: int) -> bytes:
-    return body.decode("utf-8", "replace").encode("utf-16")
-
-
-def _add_fields(body: bytes, size: int) -> bytes:
-    """Return an object with so many keys."""
-    return _add_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
-
-
 def _nest(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
     def nest_body(body: bytes, size: int) -> bytes:
         levels = min(size, SIZE_LIMIT // (len(opening) + len(closing)))
@@ -139,7 +125,9 @@ FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "empty": lambda body, size: b"",
     # size: items or levels
     "array": lambda body, size: _add_extra(body, b"[0%b]" % (b",0" * min(size, SIZE_LIMIT // 2))),
-    "fields": _add_fields,
+    "fields": lambda body, size: _add_extra(
+        body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000)))
+    ),
     "nested_lists": _nest(b"[", b"]"),
     "nested_objects": _nest(b'{"a":', b"}"),
     "entities": _write_entities,
@@ -147,8 +135,8 @@ FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "same": lambda body, size: body or b"{}",
     "xml": _write_xml,
     "multipart": _write_multipart,
-    "form": _write_form,
-    "utf16": _encode_utf16,
+    "form": lambda body, size: urlencode(_read_pairs(body), errors="replace").encode(),
+    "utf16": lambda body, size: body.decode("utf-8", "replace").encode("utf-16"),
     "latin1_bytes": lambda body, size: _add_extra(body, b'"\xe9\xff\xfe"'),
     "twice": _repeat_keys,
 }
@@ -199,9 +187,9 @@ def _change_target(change: RequestChange, url: HttpUrl, target: str, parameter: 
 def _change_headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]:
     """Yield the agent's headers with those of the change, and a connection that is not kept open."""
     replaced = {name.lower() for name, _ in change.headers}
-    gone = {*replaced, *change.without, "connection"}
+    omitted = {*replaced, *change.without, "connection"}
     for line in lines:
-        if line.partition(b":")[0].decode("latin-1").lower() not in gone:
+        if line.partition(b":")[0].decode("latin-1").lower() not in omitted:
             yield line
     if "connection" not in replaced:
         yield b"Connection: close"

@@ -178,18 +178,18 @@ class Instance:
         return "closed", "its process is running but no longer accepts connections"
 
 
-def _replace_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
+def _replace_port(agent: AgentSpec, port: int, forwarded: int) -> AgentSpec:
     """Return the section with the forwarded port in place of the agent's own."""
 
     def move_url(url: str) -> str:
-        return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)
+        return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{forwarded}", url)
 
     def move_optional(url: str | None) -> str | None:
-        return None if url is None else str(ours) if url == str(port) else move_url(url)
+        return None if url is None else str(forwarded) if url == str(port) else move_url(url)
 
     endpoint = move_url(agent.endpoint)
     if endpoint == agent.endpoint:  # the port was left out
-        endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{ours}", endpoint)
+        endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{forwarded}", endpoint)
     return replace(
         agent, endpoint=endpoint, ready=move_optional(agent.ready), reset_endpoint=move_optional(agent.reset_endpoint)
     )

@@ -64,8 +64,8 @@ class LaunchedHttpAgent:
         self.limit = limit if self._port is None else 1
         self._slot = asyncio.Semaphore(self.limit)
         if self._port is not None:
-            one = f"the agent has one port ({self._port}), so trials run one at a time"
-            self.notes = (f"{one}; {PORT} in its endpoint frees them",)
+            why = f"the agent has one port ({self._port}), so trials run one at a time"
+            self.notes = (f"{why}; {PORT} in its endpoint frees them",)
 
         async def start_instance() -> Instance:
             if self._port is not None:

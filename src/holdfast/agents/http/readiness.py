@@ -51,7 +51,7 @@ async def await_ready(
     # Two things are awaited together: the probe, and the end of the program. An agent that ends is reported
     # immediately, with what it printed, and not as a timeout a minute later. `ready` does not count for a program that
     # has ended: something else may listen on its port.
-    what, probe = _make_probe(agent, printed, accepts or _can_connect)
+    condition, probe = _make_probe(agent, printed, accepts or _can_connect)
     ready = asyncio.ensure_future(_poll(probe))
     ended = asyncio.ensure_future(program.wait_for_end(READY_S))
     try:
@@ -65,10 +65,10 @@ async def await_ready(
             task.cancel()
         await asyncio.gather(ready, ended, return_exceptions=True)
     pipes.drain()
-    raise _make_not_ready_error(agent, program, what, printed, place)
+    raise _make_not_ready_error(agent, program, condition, printed, place)
 
 
-def _make_not_ready_error(agent: AgentSpec, program: Started, what: str, printed: Tail, place: Place) -> Exception:
+def _make_not_ready_error(agent: AgentSpec, program: Started, condition: str, printed: Tail, place: Place) -> Exception:
     if program.lost:
         return AgentLost("the launch host died while the agent started")
     if program.out_of_memory:
@@ -79,7 +79,7 @@ def _make_not_ready_error(agent: AgentSpec, program: Started, what: str, printed
         message = f"the agent {describe_end(program.status)} before it was ready"
         hint = f"{place.own_files}; PORT is the port it must listen on"
     else:
-        message = f"the agent was not ready within {READY_S:g} s: {what}"
+        message = f"the agent was not ready within {READY_S:g} s: {condition}"
         hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"
     last_words = f" (last line: {printed.last_line[:200]})" if printed.last_line else ""
     key = "agent.command" if agent.command is not None else "agent.binary"

@@ -144,7 +144,7 @@ def build_request_form(agent: AgentSpec) -> RequestForm:
         body=None if method in _IN_QUERY else template,
         query=tuple(query),
         structured=agent.parse_structured_input,
-        takes_messages=any(one.takes_messages for one in templates),
+        takes_messages=any(part.takes_messages for part in templates),
     )
 
 
@@ -171,14 +171,12 @@ def _build_query(template: RequestTemplate, text: str) -> list[tuple[RequestTemp
 def _parse_json_pairs(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     """Turn each key of an object into a parameter; a value that is not text is sent as JSON."""
     bare = "".join(p if isinstance(p, str) else _quote(p.sample, p.name) for p in make_body_template(text).parts)
-    value = json.loads(bare)
-    if not isinstance(value, dict):
-        value = {"input": value}
-    return [(make_text_template(k), _make_value_template(v)) for k, v in value.items()]
-
-
-def _make_value_template(value: object) -> RequestTemplate:
-    return make_text_template(value) if isinstance(value, str) else make_body_template(json.dumps(value))
+    parsed = json.loads(bare)
+    pairs = parsed.items() if isinstance(parsed, dict) else [("input", parsed)]
+    return [
+        (make_text_template(k), make_text_template(v) if isinstance(v, str) else make_body_template(json.dumps(v)))
+        for k, v in pairs
+    ]
 
 
 def _quote(sample: str, name: str) -> str:

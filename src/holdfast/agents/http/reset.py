@@ -77,16 +77,16 @@ def _resolve_reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
 
 
 async def _post_reset(wire: HttpClient, url: HttpUrl) -> None:
-    what = f"reset by POST {url.display_text}"
+    action = f"reset by POST {url.display_text}"
     try:
         exchange = await wire.send(HttpRequest("POST", url.endpoint.target))
     except AgentUnavailable as gone:
-        raise HarnessError(f"{what} failed: {gone}", code="reset-failed") from gone
+        raise HarnessError(f"{action} failed: {gone}", code="reset-failed") from gone
     if exchange.ending != "answered":
-        raise HarnessError(f"{what} failed: {exchange.ending}, {exchange.detail}", code="reset-failed")
+        raise HarnessError(f"{action} failed: {exchange.ending}, {exchange.detail}", code="reset-failed")
     if exchange.status is not None and exchange.status >= 400:
         body = " ".join(exchange.body[:_TAIL].decode("utf-8", "replace").split())
-        raise HarnessError(f"{what} failed: HTTP {exchange.status} {body}".rstrip(), code="reset-failed")
+        raise HarnessError(f"{action} failed: HTTP {exchange.status} {body}".rstrip(), code="reset-failed")
 
 
 async def _call_function(function: str, root: Path, env: dict[str, str]) -> None:

@@ -137,8 +137,8 @@ class Zygote(SpareChild):
         kill_group(pid, signal.SIGKILL)
         # A child is a subreaper: when it ends, the daemons below it become children of this process. A child that is
         # neither a trial's process nor was started by the agent's import is what this trial has left behind.
-        left = end_orphans(self._import_children | self._children)
-        send_message(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
+        survivors = end_orphans(self._import_children | self._children)
+        send_message(self.control.fileno(), protocol.ChildExited(pid, status, len(survivors)))
 
     def on_fork_refused(self) -> None:
         """Reject the next trial, if one arrives soon."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -16,14 +15,14 @@ from msgspec.structs import replace
 
 from holdfast.agents.conversation import run_until_limit
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.errors import AgentMisconfigured, HarnessError
+from holdfast.errors import HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.processes.leftovers import GRACE_S, kill_group
 from holdfast.processes.pipes import Outlet, Tail, drain, read_now
-from holdfast.processes.program import describe_end
+from holdfast.processes.program import describe_end, split_status
 from holdfast.protocols.trial import TrialContext
 
 MESSAGE_LIMIT = 80_000_000
@@ -32,47 +31,6 @@ PARTIAL_KEPT = 1_000_000
 """Maximum length of an unfinished answer, in characters."""
 
 _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protocol.Message)
-_import_results: msgspec.json.Decoder[protocol.Ready | protocol.Unusable] = msgspec.json.Decoder(
-    protocol.Ready | protocol.Unusable
-)
-
-
-def make_import_error(
-    what: str = "the agent's process died while it imported the agent", hint: str = ""
-) -> AgentMisconfigured:
-    """Return the error of an agent whose process did not report how its import ended."""
-    return AgentMisconfigured(what, code="agent-import-failed", hint=hint, key="agent.endpoint")
-
-
-async def import_agent(
-    setup: protocol.HostSetup,
-    send: Callable[[bytes], Awaitable[None]],
-    receive: Callable[[], Awaitable[bytes]],
-    limit_s: float = inf,
-    hint: str = "",
-) -> protocol.Ready | None:
-    """Send a host its setup and wait until the agent is imported; None if the host closes the connection first.
-
-    Raises AgentUnavailable if the agent cannot be imported in the usual time, TimeoutError after a shorter `limit_s`.
-    """
-    messages: list[bytes] = []
-    frames = protocol.MessageFrames(messages.append)
-    try:
-        async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
-            await send(protocol.add_length(encode(setup)))
-            while not messages:
-                data = await receive()
-                if not data:
-                    return None
-                frames.feed(data)
-    except TimeoutError:
-        if limit_s < protocol.IMPORT_S:
-            raise
-        raise make_import_error(f"the agent's import did not finish within {protocol.IMPORT_S:g} s", hint) from None
-    result = _import_results.decode(messages[0])
-    if isinstance(result, protocol.Unusable):
-        raise result.to_error()
-    return result
 
 
 class HostedTrial:
@@ -258,13 +216,9 @@ class HostedTrial:
         took_ms = (perf_counter() - self._since) * 1000
         if self.out_of_memory:
             return Turn(prompt, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
-        return Turn(prompt, text, took_ms, "crashed", _describe_death(self.status), cut=cut)
-
-
-def _describe_death(status: int | None) -> str:
-    if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == protocol.LOST:
-        return "its process closed its connection to Holdfast before it answered"
-    return f"its process {describe_end(status)} before it answered"
+        code, _ = split_status(self.status)
+        how = "closed its connection to Holdfast" if code == protocol.LOST else describe_end(self.status)
+        return Turn(prompt, text, took_ms, "crashed", f"its process {how} before it answered", cut=cut)
 
 
 class TrialPipes:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from holdfast.agents.conversation import compute_turn_limit_ms, time_left_s
 from holdfast.agents.python.host_protocol import HostSetup, Ready
-from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes, import_agent, make_import_error
-from holdfast.agents.python.python_host import HOST_DIED, OnStarted, PythonHost
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
+from holdfast.agents.python.python_host import HOST_DIED, OnStarted, PythonHost, import_agent, make_import_error
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario

@@ -40,8 +40,8 @@ class Output(io.TextIOBase):
         if not self._parts:
             return "", ()
         text = "".join(self._parts)[-OUTPUT_KEPT:]
-        more = f"{self.printed} characters were printed; the last {OUTPUT_KEPT} are kept"
-        notes = (more,) if self.printed > OUTPUT_KEPT else ()
+        note = f"{self.printed} characters were printed; the last {OUTPUT_KEPT} are kept"
+        notes = (note,) if self.printed > OUTPUT_KEPT else ()
         self._parts, self._size, self.printed = [], 0, 0
         return text, notes
 

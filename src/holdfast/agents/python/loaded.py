@@ -86,9 +86,9 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent
             return CallableAgent(_wrap_input(function, form), awaited, form.messages, each_once=True)
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
-        others = "a function, or an object with invoke, ainvoke or __call__"
+        alternatives = "a function, or an object with invoke, ainvoke or __call__"
         text = f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be called"
-        raise _make_config_error(text, f"name {'the result of its compile()' if graph else others}")
+        raise _make_config_error(text, f"name {'the result of its compile()' if graph else alternatives}")
     if input_setting is not None:
         text = (
             f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text"
@@ -194,8 +194,8 @@ def _suggest(name: str, root: str, own: str) -> str:
 
     from holdfast.agents.python.source_check import find_module_here  # few agents cannot be imported
 
-    if own.partition(".")[0] == name and (here := find_module_here(own, root)):
-        return f"did you mean {here}?"
+    if own.partition(".")[0] == name and (local_name := find_module_here(own, root)):
+        return f"did you mean {local_name}?"
     try:
         siblings = {entry.removesuffix(".py") for entry in os.listdir(root)} - {own}
     except OSError:

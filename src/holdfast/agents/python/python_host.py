@@ -9,16 +9,18 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from math import inf
 from typing import TypeAlias
 
 import msgspec
 
 from holdfast.agents.conversation import RESET_S
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes, import_agent, make_import_error
-from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
+from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable, HarnessError
+from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
 from holdfast.processes.leftovers import GRACE_S, describe_survivors, end_marked, kill_group
@@ -38,6 +40,9 @@ OnStarted: TypeAlias = Callable[[int], None]
 
 _notices: msgspec.json.Decoder[protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused] = (
     msgspec.json.Decoder(protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused)
+)
+_import_results: msgspec.json.Decoder[protocol.Ready | protocol.Unusable] = msgspec.json.Decoder(
+    protocol.Ready | protocol.Unusable
 )
 
 
@@ -143,8 +148,8 @@ class PythonHost:
         if await hosted.wait(lambda: hosted.begun > 0 or bool(hosted.broke), limit_s):
             return
         await self._stop(hosted)
-        what = "reset did not finish" if self._has_reset else "the agent's process did not start"
-        raise HarnessError(f"{what} within {limit_s:g} s", code="agent-not-started")
+        why = "reset did not finish" if self._has_reset else "the agent's process did not start"
+        raise HarnessError(f"{why} within {limit_s:g} s", code="agent-not-started")
 
     async def _stop(self, hosted: HostedTrial) -> None:
         """Send SIGTERM to the trial's group, wait a grace period, then send SIGKILL."""
@@ -237,6 +242,44 @@ def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Po
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def make_import_error(
+    what: str = "the agent's process died while it imported the agent", hint: str = ""
+) -> AgentMisconfigured:
+    """Return the error of an agent whose process did not report how its import ended."""
+    return AgentMisconfigured(what, code="agent-import-failed", hint=hint, key="agent.endpoint")
+
+
+async def import_agent(
+    setup: protocol.HostSetup,
+    send: Callable[[bytes], Awaitable[None]],
+    receive: Callable[[], Awaitable[bytes]],
+    limit_s: float = inf,
+    hint: str = "",
+) -> protocol.Ready | None:
+    """Send a host its setup and wait until the agent is imported; None if the host closes the connection first.
+
+    Raises AgentUnavailable if the agent cannot be imported in the usual time, TimeoutError after a shorter `limit_s`.
+    """
+    messages: list[bytes] = []
+    frames = protocol.MessageFrames(messages.append)
+    try:
+        async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
+            await send(protocol.add_length(encode(setup)))
+            while not messages:
+                data = await receive()
+                if not data:
+                    return None
+                frames.feed(data)
+    except TimeoutError:
+        if limit_s < protocol.IMPORT_S:
+            raise
+        raise make_import_error(f"the agent's import did not finish within {protocol.IMPORT_S:g} s", hint) from None
+    result = _import_results.decode(messages[0])
+    if isinstance(result, protocol.Unusable):
+        raise result.to_error()
+    return result
 
 
 async def _await_import(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready:

@@ -35,10 +35,10 @@ class InputForm:
         if not self.messages:
             return {self.key: agent_input}
         listed = [{"role": "user", "content": agent_input}] if isinstance(agent_input, str) else agent_input
-        return {self.key: [self._format_message(one) for one in listed]}
+        return {self.key: [self._format_message(message) for message in listed]}
 
-    def _format_message(self, one: AgentMessage) -> AgentMessage | tuple[str, str]:
-        role, content = one["role"], one["content"]
+    def _format_message(self, message: AgentMessage) -> AgentMessage | tuple[str, str]:
+        role, content = message["role"], message["content"]
         if role == "tool":  # a tool's message needs the id of a call, and there is none
             role, content = "assistant", f"Tool result: {content}"
         return {"role": role, "content": content} if self.dicts else (role, content)
@@ -49,52 +49,54 @@ TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", m
 
 def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
     """Return how this runnable takes a prompt; raise UserError if that is unknown or contradicts `agent.input`."""
-    asks = read_input_schema(target)
+    schema = read_input_schema(target)
     if by_hand is not None:
-        return _choose_by_setting(endpoint, asks, by_hand)
-    if asks is None:  # an object that the user wrote
+        return _choose_by_setting(endpoint, schema, by_hand)
+    if schema is None:  # an object that the user wrote
         return INPUT
-    form = _choose_by_schema(asks)
+    form = _choose_by_schema(schema)
     if form is None:
-        raise _make_place_error(endpoint, f"asks for {asks.description}, which does not show where the prompt belongs")
-    missing = sorted(asks.required - {form.key}) if asks.checked else []
+        raise _make_place_error(
+            endpoint, f"asks for {schema.description}, which does not show where the prompt belongs"
+        )
+    missing = sorted(schema.required - {form.key}) if schema.checked else []
     if missing:
-        raise _make_place_error(endpoint, f"asks for {asks.description}: no value is known for {', '.join(missing)}")
+        raise _make_place_error(endpoint, f"asks for {schema.description}: no value is known for {', '.join(missing)}")
     return form
 
 
-def _choose_by_schema(asks: InputSchema) -> InputForm | None:
+def _choose_by_schema(schema: InputSchema) -> InputForm | None:
     """Choose `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
-    if not asks.keys:
-        return TEXT if asks.is_text else None
-    if asks.keys.get("messages", AcceptedInput()).messages:
-        return _make_form("messages", asks, messages=True)
-    if asks.keys.get("input", AcceptedInput()).text:
+    if not schema.keys:
+        return TEXT if schema.is_text else None
+    if schema.keys.get("messages", AcceptedInput()).messages:
+        return _make_form("messages", schema, messages=True)
+    if schema.keys.get("input", AcceptedInput()).text:
         return INPUT
-    only = [*(asks.required or asks.keys)]
-    takes = asks.keys[only[0]]
+    only = [*(schema.required or schema.keys)]
+    takes = schema.keys[only[0]]
     if len(only) > 1 or not (takes.text or takes.messages):
         return None
-    return _make_form(only[0], asks, messages=not takes.text)
+    return _make_form(only[0], schema, messages=not takes.text)
 
 
-def _choose_by_setting(endpoint: str, asks: InputSchema | None, setting: str) -> InputForm:
-    if asks is not None and asks.is_graph and asks.keys and setting not in asks.keys:
+def _choose_by_setting(endpoint: str, schema: InputSchema | None, setting: str) -> InputForm:
+    if schema is not None and schema.is_graph and schema.keys and setting not in schema.keys:
         # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
-            f"agent.input is {setting}, but the input of agent.endpoint {endpoint!r} is {asks.description}",
+            f"agent.input is {setting}, but the input of agent.endpoint {endpoint!r} is {schema.description}",
             code="agent-input-unknown",
-            hint=f"set agent.input to the key for the prompt: {', '.join(asks.keys)}",
+            hint=f"set agent.input to the key for the prompt: {', '.join(schema.keys)}",
             key="agent.input",
         )
     if setting == "text":
         return TEXT
-    takes = asks.keys.get(setting, AcceptedInput(text=True)) if asks is not None else AcceptedInput(text=True)
-    return _make_form(setting, asks, messages=setting == "messages" or not takes.text)
+    takes = schema.keys.get(setting, AcceptedInput(text=True)) if schema is not None else AcceptedInput(text=True)
+    return _make_form(setting, schema, messages=setting == "messages" or not takes.text)
 
 
-def _make_form(key: str, asks: InputSchema | None, *, messages: bool) -> InputForm:
-    takes = asks.keys.get(key, AcceptedInput()) if asks is not None else AcceptedInput()
+def _make_form(key: str, schema: InputSchema | None, *, messages: bool) -> InputForm:
+    takes = schema.keys.get(key, AcceptedInput()) if schema is not None else AcceptedInput()
     return InputForm(key, messages, takes.dicts)
 
 
@@ -209,7 +211,7 @@ def _find_required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
     elif is_dataclass(kind):
         required = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     else:
-        required = [name for name, about in getattr(kind, "model_fields", {}).items() if about.is_required()]
+        required = [name for name, info in getattr(kind, "model_fields", {}).items() if info.is_required()]
     return frozenset(required) & frozenset(keys)
 
 

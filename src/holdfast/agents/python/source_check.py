@@ -62,8 +62,8 @@ class SourceProblem(Struct, frozen=True):
 def find_source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem]:
     """Yield what is wrong with the references of the section, each key once."""
     python_path = agent.env.get("PYTHONPATH", "")
-    more = [str(root / folder) for folder in python_path.split(os.pathsep) if folder]
-    modules = _Modules([str(root), *more, *filter(None, sys.path)], root)
+    extra_folders = [str(root / folder) for folder in python_path.split(os.pathsep) if folder]
+    modules = _Modules([str(root), *extra_folders, *filter(None, sys.path)], root)
     for key, path in list_references(agent):
         # Unusual source, such as a sum of 5,000 texts, can fail in the reading itself. Then only a run can tell.
         with suppress(Exception):

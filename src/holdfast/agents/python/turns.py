@@ -264,12 +264,16 @@ def build_raised_turn(prompt: str, started: float, raised: BaseException, partia
     """Return the turn of an agent that raised, also by SystemExit. Its answer so far counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
-    others = 0
+    other_count = 0
     # The text of a group only says how many exceptions it contains, so the first one inside is shown.
     while isinstance(raised, BaseExceptionGroup):
-        others += len(raised.exceptions) - 1
+        other_count += len(raised.exceptions) - 1
         raised = raised.exceptions[0]
-    detail = shorten(format_exception(raised), 2000) + (f" (and {others} more)" if others else "") + _find_place(raised)
+    detail = (
+        shorten(format_exception(raised), 2000)
+        + (f" (and {other_count} more)" if other_count else "")
+        + _find_place(raised)
+    )
     return Turn(prompt, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
 
 

@@ -112,8 +112,8 @@ class BubblewrapSandbox(OpenSandbox):
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         await self._strain.limit(memory, cpu, self.programs.kill_agents)
 
-    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        return self._strain.count_hits(what)
+    def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
+        return self._strain.count_hits(resource)
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
         if not self._sandbox_spec.watched or not kernel.can_filter():

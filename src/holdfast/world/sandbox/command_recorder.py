@@ -112,10 +112,10 @@ class _RecorderLoop:
             ready = [fd for fd, _ in self._poll.poll()]
             # Ends first, then calls, then orders: a freeze must not be answered before every end that is already known
             # is recorded.
-            ours = [fd for fd in ready if not self._lives.on_death(fd)]
-            if self._notifications in ours:
+            others = [fd for fd in ready if not self._lives.on_death(fd)]
+            if self._notifications in others:
                 self._handle_call()
-            if self._orders.fileno() in ours:
+            if self._orders.fileno() in others:
                 self._handle_order()
 
     def _handle_call(self) -> None:
@@ -261,12 +261,12 @@ class Lifetimes:
             self._ended(CommandEndMessage(process.commands.pop().number))
 
     def _end_all(self, process: _Process, code: int | None) -> None:
-        for begun in process.commands:
-            self._end(begun, code)
+        for command in process.commands:
+            self._end(command, code)
 
-    def _end(self, begun: _StartedCommand, code: int | None) -> None:
-        took_ns = time.monotonic_ns() - begun.at_ns
-        self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
+    def _end(self, command: _StartedCommand, code: int | None) -> None:
+        took_ns = time.monotonic_ns() - command.at_ns
+        self._ended(CommandEndMessage(command.number, UNTOLD if code is None else code, took_ns))
 
     def _open_leader(self, pid: int) -> tuple[int, int]:
         """Return the process of a thread, and a pidfd if the thread is its first one."""

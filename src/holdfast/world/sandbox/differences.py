@@ -166,21 +166,21 @@ def _list_tree(
         yield from _list_tree(root, f"{path}/{name}", _read_status(f"{root}/{path}/{name}"), op)
 
 
-def _is_same(here: str, there: str, now: os.stat_result, was: os.stat_result) -> bool:
+def _is_same(path: str, original: str, now: os.stat_result, was: os.stat_result) -> bool:
     if now.st_mode != was.st_mode or now.st_size != was.st_size:
         return False
     if stat.S_ISLNK(now.st_mode):
-        return readlink(here) == readlink(there)
-    return not stat.S_ISREG(now.st_mode) or _has_same_content(here, there)
+        return readlink(path) == readlink(original)
+    return not stat.S_ISREG(now.st_mode) or _has_same_content(path, original)
 
 
-def _has_same_content(here: str, there: str) -> bool:
-    with open_file(here) as one, open_file(there) as other:
+def _has_same_content(path: str, original: str) -> bool:
+    with open_file(path) as file, open_file(original) as original_file:
         while True:
-            mine, theirs = one.read(_CHUNK), other.read(_CHUNK)
-            if mine != theirs:
+            data, original_data = file.read(_CHUNK), original_file.read(_CHUNK)
+            if data != original_data:
                 return False
-            if not mine:
+            if not data:
                 return True
 
 

@@ -70,11 +70,11 @@ class DockerBackend:
         try:
             # This fails without an engine; `info` of some clients does not.
             await run_docker("version", "--format", "{{.Server.Version}}")
-            about = json.loads(await run_docker("info", "--format", "{{json .}}"))
+            engine = json.loads(await run_docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
             raise make_unavailable_error("docker-engine-missing", why=refused) from refused
         await inspect_image(image)
-        backend = cls(folder, image, first, read_isolation(about))
+        backend = cls(folder, image, first, read_isolation(engine))
         try:
             await (await backend.open(SandboxSpec("probe"))).close()
         except HarnessError as refused:
@@ -156,7 +156,7 @@ class DockerSandbox(FolderSandbox):
         if size or share:
             await run_docker("update", *size, *share, self._container.id)
 
-    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
+    def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
         """Return None: Holdfast cannot read the engine's control groups."""
         return None
 
@@ -183,9 +183,9 @@ class DockerSandbox(FolderSandbox):
             await asyncio.to_thread(remove, folder)
 
 
-def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
+def read_isolation(engine: Mapping[str, object]) -> tuple[Isolation, ...]:
     """Return what every container enforces, according to the engine."""
-    options = about.get("SecurityOptions")
+    options = engine.get("SecurityOptions")
     filtered = any("seccomp" in str(option) for option in (options if isinstance(options, list) else ()))
     missing = {DISK: build_missing("engine-disk"), **({} if filtered else {NESTED: build_missing("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
@@ -193,7 +193,7 @@ def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
         *(missing.get(feature) or build_enforced(feature) for feature in ALWAYS),
         build_missing("engine-families"),
         *(
-            build_enforced(feature) if about.get(key) else build_missing("engine-limit", feature, key=key)
+            build_enforced(feature) if engine.get(key) else build_missing("engine-limit", feature, key=key)
             for feature, key in limits.items()
         ),
         build_missing("commands-unreported", who="the docker backend"),

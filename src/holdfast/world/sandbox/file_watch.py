@@ -76,12 +76,12 @@ class FileWatch:
                 return []
         except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return []
-        self._watches = [one for one in self._watches if one not in hits]
-        return [one.number for one in hits]
+        self._watches = [watch for watch in self._watches if watch not in hits]
+        return [watch.number for watch in hits]
 
     def _find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
         if call in self._writes:
-            full = [one for one in self._watches if one.kind == "full"]
+            full = [watch for watch in self._watches if watch.kind == "full"]
             return full if full and is_out_of_room(pid, self._writes[call], arguments) else []
         # The caller is stopped, so the files are as the call will find them. Whether it fails is derived from that, and
         # not observed: the filter runs before the call and cannot see its result.
@@ -91,7 +91,9 @@ class FileWatch:
             try:
                 target = view.find_target(use)
                 if target is not None:
-                    hits += [one for one in self._watches if one not in hits and is_blocked(one, use, target, view)]
+                    hits += [
+                        watch for watch in self._watches if watch not in hits and is_blocked(watch, use, target, view)
+                    ]
             finally:
                 view.close()
         return hits
@@ -118,11 +120,11 @@ def is_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideVie
 
 
 def _is_write_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    there = view.lstat(target) is not None
-    if there and use.writes and _is_permission_missing(watch, target, _WRITE, view):
+    exists = view.lstat(target) is not None
+    if exists and use.writes and _is_permission_missing(watch, target, _WRITE, view):
         return True
     folder = os.path.dirname(target)
-    changes = use.removes if there else use.makes
+    changes = use.removes if exists else use.makes
     return changes and _is_within(watch.path, folder) and _is_permission_missing(watch, folder, _WRITE, view)
 
 
@@ -190,12 +192,12 @@ class InsideView:
         # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
         # follows such a link too, so it is followed here, and the search starts again.
         for _ in range(_LINKS):
-            there, rest = self._find_existing(path, follows)
-            resolved_path = b"/".join([there.rstrip(b"/"), *rest])
-            link = self._read_link(there, rest) if len(rest) > 1 or (rest and follows) else None
+            existing, rest = self._find_existing(path, follows)
+            resolved_path = b"/".join([existing.rstrip(b"/"), *rest])
+            link = self._read_link(existing, rest) if len(rest) > 1 or (rest and follows) else None
             if link is None:
                 return resolved_path
-            path = b"/".join([b"" if link.startswith(b"/") else there, link, *rest[1:]])
+            path = b"/".join([b"" if link.startswith(b"/") else existing, link, *rest[1:]])
         return None
 
     def lstat(self, path: bytes) -> os.stat_result | None:
@@ -221,10 +223,10 @@ class InsideView:
                 os.close(fd)
         return b"/", parts
 
-    def _read_link(self, there: bytes, rest: list[bytes]) -> bytes | None:
+    def _read_link(self, folder: bytes, rest: list[bytes]) -> bytes | None:
         """Return the target of a dangling link."""
         try:
-            return os.readlink(os.fsencode(f"{self._at}/root") + there + b"/" + rest[0])
+            return os.readlink(os.fsencode(f"{self._at}/root") + folder + b"/" + rest[0])
         except OSError:
             return None
 

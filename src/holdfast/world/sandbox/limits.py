@@ -109,14 +109,14 @@ class ControlGroup:
 
     def _gather(self, folder: Path, everybody: Callable[[], Iterable[int]]) -> None:
         """Move all processes into the group, including those that start meanwhile."""
-        there: set[int] = set()
+        moved: set[int] = set()
         # Children inherit the group of their parent, so only those that were forked before their parent moved are
         # missed. Each round finds them, until one finds nobody new.
-        while new := set(everybody()) - there:
+        while new := set(everybody()) - moved:
             for pid in sorted(new):
                 with contextlib.suppress(ProcessLookupError):
                     (folder / "cgroup.procs").write_text(str(pid))
-            there |= new
+            moved |= new
 
     def _remove(self) -> bool:
         for controller, folder in [*self._folders.items()]:

@@ -132,8 +132,8 @@ def _limit_each(size: int | None, everybody: Everybody) -> None:
         )
     # Children inherit the limit. So only processes that were forked before their parent got it are missed, and the next
     # round finds those.
-    there: set[int] = set()
-    while new := set(everybody()) - there:
+    limited: set[int] = set()
+    while new := set(everybody()) - limited:
         for pid in new:
             try:
                 most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
@@ -144,4 +144,4 @@ def _limit_each(size: int | None, everybody: Everybody) -> None:
                 raise HarnessError(
                     f"the memory of its processes cannot be limited: {refused}", code="limits-failed"
                 ) from refused
-        there |= new
+        limited |= new

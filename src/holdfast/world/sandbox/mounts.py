@@ -119,7 +119,7 @@ class SandboxMounts:
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
             _make_mount_point(f"{ROOT}{path}", os.path.isdir(sources[path]))
             _show(sources[path], f"{ROOT}{path}")
-        _link({path: says for path, says in layout.links.items() if _replace_tmp_link(path).startswith(_WRITTEN)})
+        _link({path: target for path, target in layout.links.items() if _replace_tmp_link(path).startswith(_WRITTEN)})
 
     @property
     def layer(self) -> WritableLayer:
@@ -212,10 +212,10 @@ def _add_files(layout: SandboxLayout) -> None:
 
 def _link(links: Mapping[str, str]) -> None:
     """Make links, last, so that no mount is made through one."""
-    for path, says in links.items():
+    for path, target in links.items():
         if not os.path.lexists(f"{ROOT}{path}"):
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
-            os.symlink(says, f"{ROOT}{path}")
+            os.symlink(target, f"{ROOT}{path}")
 
 
 def _replace_tmp_link(path: str) -> str:

@@ -125,8 +125,8 @@ class ProcessSandbox(FolderSandbox):
         """
         await self._strain.limit(memory, cpu, self._kill)
 
-    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        return self._strain.count_hits(what)
+    def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
+        return self._strain.count_hits(resource)
 
     async def close(self) -> None:
         await self.freeze()

@@ -47,10 +47,10 @@ class ProgramLookup:
         """Return the path outside, links followed; None if unknown. Raises OSError if it does not exist."""
         # The mounts exist only inside, so the kernel cannot resolve the path from here. Each link is read at its place
         # outside, and its target is walked again from the top of the tree inside.
-        left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+        parts = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         at, links = "/", 0
-        while left:
-            part = left.pop()
+        while parts:
+            part = parts.pop()
             at = posixpath.normpath(posixpath.join(at, part))
             target = self._read_link(at)
             if target is None:
@@ -59,7 +59,7 @@ class ProgramLookup:
             if links > _LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             at = "/" if target.startswith("/") else posixpath.dirname(at)
-            left += [piece for piece in reversed(target.split("/")) if piece not in ("", ".")]
+            parts += [piece for piece in reversed(target.split("/")) if piece not in ("", ".")]
         return self._map_mount(at)
 
     def _check_executable(self, path: str) -> int:

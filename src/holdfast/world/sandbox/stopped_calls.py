@@ -111,13 +111,13 @@ def _has_file(pid: int, folder: int, name: bytes) -> bool:
 
 def _read_words(memory: int, at: int) -> list[bytes]:
     words: list[bytes] = []
-    left = _TOTAL_BYTES
+    remaining = _TOTAL_BYTES
     for n in range(_ARGUMENTS):
         pointer = int.from_bytes(os.pread(memory, 8, at + 8 * n), "little") if at else 0
-        if not pointer or left <= 0:
+        if not pointer or remaining <= 0:
             return words
-        words.append(read_string(memory, pointer, min(left, _ARGUMENT_BYTES)))
-        left -= len(words[-1])
+        words.append(read_string(memory, pointer, min(remaining, _ARGUMENT_BYTES)))
+        remaining -= len(words[-1])
     return [*words, "…".encode()]
 
 
@@ -262,18 +262,18 @@ def list_reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[
 def list_uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
     """Yield what a call needs from each of its paths."""
     for form in list_path_calls().get(call, ()):
-        more = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
+        flags = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
         folder = AT_CWD if form.folder == _HERE else arguments[form.folder] & 0xFFFFFFFF
-        yield _find_needs(form.kind, more)._replace(folder=folder, name=arguments[form.name])
+        yield _find_needs(form.kind, flags)._replace(folder=folder, name=arguments[form.name])
 
 
-def _find_needs(kind: str, more: int) -> FileUse:
+def _find_needs(kind: str, flags: int) -> FileUse:
     if kind == "open":
-        return _find_open_needs(more)
+        return _find_open_needs(flags)
     if kind == "look at":
-        return FileUse(0, 0, exists=True, follows=not more & _NOFOLLOW_AT)
+        return FileUse(0, 0, exists=True, follows=not flags & _NOFOLLOW_AT)
     if kind == "access":
-        return FileUse(0, 0, exists=True, opens=more != 0, writes=bool(more & os.W_OK))
+        return FileUse(0, 0, exists=True, opens=flags != 0, writes=bool(flags & os.W_OK))
     return _FIXED[kind]
 
 

@@ -182,12 +182,12 @@ class Supervisor:
         Bubblewrap may end before its child, which then becomes a child of this process.
         """
         # The time is read first: cleaning up may take longer than the program ran.
-        took = program.took_ns
+        took_ns = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
         self._forget(program.aside)
         value = status if program.has_run() or os.WIFSIGNALED(status) else wire.UNTOLD
         program.close()
-        self._report(wire.ENDED, program.ticket, value, took)
+        self._report(wire.ENDED, program.ticket, value, took_ns)
 
     def _forget(self, aside: str) -> None:
         if aside:

@@ -65,7 +65,7 @@ def list_interpreters() -> dict[str, Path]:
 
 def list_interpreter_links() -> dict[str, str]:
     """Return the links to the Python that runs Holdfast, which finds its own folders by following them."""
-    return {at: says for at, says, _ in list_links(sys.executable)} if os.path.exists(sys.executable) else {}
+    return {at: target for at, target, _ in list_links(sys.executable)} if os.path.exists(sys.executable) else {}
 
 
 def select_mounts(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
@@ -94,7 +94,7 @@ def is_in_system(path: str) -> bool:
 def _list_places(path: str) -> Iterator[str]:
     """Yield the path without dots, and every other path that its links lead through."""
     yield os.path.abspath(path)
-    yield from (os.path.abspath(beyond) for _, _, beyond in list_links(path))
+    yield from (os.path.abspath(target_path) for _, _, target_path in list_links(path))
 
 
 def list_links(path: str) -> Iterator[tuple[str, str, str]]:
@@ -103,10 +103,10 @@ def list_links(path: str) -> Iterator[tuple[str, str, str]]:
     for name in place.split("/")[1:]:
         at = f"{at}/{name}"
         if os.path.islink(at):
-            says = os.readlink(at)
-            beyond = os.path.join(os.path.dirname(at), says) + place[len(at) :]
-            yield at, says, beyond
-            yield from list_links(beyond)
+            target = os.readlink(at)
+            target_path = os.path.join(os.path.dirname(at), target) + place[len(at) :]
+            yield at, target, target_path
+            yield from list_links(target_path)
             return
 
 

@@ -163,18 +163,18 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
     """
     # The kernel would follow an agent's links out of the workspace. So each part is examined by itself: a link's target
     # is split and put in front of the parts that are left, and nothing is opened before its place is known.
-    left = _split_parts(path, workspace, path)
+    parts = _split_parts(path, workspace, path)
     done: list[str] = []
     links = 0
-    while left:
-        part = left.pop()
+    while parts:
+        part = parts.pop()
         if part == "..":
             if not done:
                 raise OutsideError(f"{path} leaves the workspace")
             done.pop()
             continue
         status = _read_status(root, "/".join([*done, part]), path)
-        if status is None or (left and not (stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode))):
+        if status is None or (parts and not (stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode))):
             return None
         if not stat.S_ISLNK(status.st_mode):
             done.append(part)
@@ -183,7 +183,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
         if links > _LINKS:
             raise OutsideError(f"{path} is a link to itself")
         target = os.readlink("/".join([*done, part]), dir_fd=root)
-        left += _split_parts(target, workspace, path)
+        parts += _split_parts(target, workspace, path)
         if target.startswith("/"):
             done.clear()
     return _check_type(root, "/".join(done) or ".", path)

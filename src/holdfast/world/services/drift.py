@@ -80,10 +80,10 @@ class Table(Struct, frozen=True):
 
 async def read_table(database: Database, table: str, dialect: Dialect) -> Table:
     schema, _, name = table.rpartition(".")
-    here = "current_schema()" if dialect == "postgres" else "database()"
+    current_schema = "current_schema()" if dialect == "postgres" else "database()"
     extra = "c.is_identity" if dialect == "postgres" else "c.extra"
     question = _COLUMNS.format(
-        table=quote_value(name, dialect), schema=quote_value(schema, dialect) if schema else here, extra=extra
+        table=quote_value(name, dialect), schema=quote_value(schema, dialect) if schema else current_schema, extra=extra
     )
     listed = await database.query(question, timeout_s=READ_S, keep=2_000)
     columns = tuple(_parse_column(row) for row in listed.rows)
@@ -174,10 +174,10 @@ def _write_swap(table: Table, row: int, rng: Random) -> str:
         return ""
     column = rng.choice(able)
     other = rng.choice([n for n, values in enumerate(table.rows) if values[column] != table.rows[row][column]])
-    mine, theirs = table.rows[row][column], table.rows[other][column]
-    if (mine is None or theirs is None) and not table.columns[column].nullable:
+    value, other_value = table.rows[row][column], table.rows[other][column]
+    if (value is None or other_value is None) and not table.columns[column].nullable:
         return ""
-    first, second = table.write_update(row, column, theirs), table.write_update(other, column, mine)
+    first, second = table.write_update(row, column, other_value), table.write_update(other, column, value)
     return f"BEGIN;\n{first};\n{second};\nCOMMIT"
 
 
@@ -211,10 +211,10 @@ def _write_duplicate(table: Table, row: int, rng: Random) -> str:
             continue
         value = table.rows[row][n]
         if column.primary:
-            others = [other[n] for other in table.rows]
+            values_so_far = [other[n] for other in table.rows]
             if not str(value).lstrip("-").isdigit():
                 return ""
-            value = max(int(other) for other in others) + 1 + row
+            value = max(int(other) for other in values_so_far) + 1 + row
         names.append(quote_name(column.name, table.dialect))
         values.append(quote_value(value, table.dialect))
     return f"INSERT INTO {quote_table(table.name, table.dialect)} ({', '.join(names)}) VALUES ({', '.join(values)})"  # noqa: S608

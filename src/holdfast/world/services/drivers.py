@@ -170,8 +170,8 @@ async def _create_observer(running: ServiceContainer, settings: PostgresSettings
     password = secrets.token_urlsafe(24)
     login = {"host": str(running.socket_folder), "port": str(get_port(running.spec)), "dbname": settings.database}
     login["client_encoding"] = "utf8"  # the values that the image has prepared its data with
-    theirs = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
-    async with theirs.open_session() as session:
+    agent_session = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
+    async with agent_session.open_session() as session:
         verifier = hash_password(session, OURS, password)
         await session.execute(f"CREATE ROLE {quote_name(OURS)} SUPERUSER LOGIN PASSWORD '{verifier}'")
     return PgSession(running.spec.name, {**login, "user": OURS, "password": password}, settings.user)

@@ -1,12 +1,17 @@
-"""Reads a server's output as it arrives, in bounded memory."""
+"""Reads a server's output as it arrives, in bounded memory, and the statements in the log of a database."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable
+from typing import ClassVar, Generic, TypeVar
 
 from holdfast.processes.pipes import DRAINS, Tail, read_now
+from holdfast.world.services.write_tally import WriteTally
 
 LINE_LIMIT = 65_536
 """Maximum number of bytes of a line: enough to see what a statement does to which table."""
@@ -82,10 +87,9 @@ class ServerLog:
         """Read what was printed so far."""
         for _ in range(reads):
             data = None if self._closed else read_now(self._fd)
-            if data is None:
-                return
             if not data:
-                self._end()
+                if data is not None:
+                    self._end()
                 return
             self._tail.add(data)
             self._lines.add(data)
@@ -106,3 +110,57 @@ class ServerLog:
             self._waiter.set()
         if self._line is not None:
             self._line(line)
+
+
+_SESSIONS = 1_000
+"""Maximum number of agent sessions that a log tracks."""
+
+AgentSession = TypeVar("AgentSession")
+
+
+class StatementLog(ABC, Generic[AgentSession]):
+    """Reads a server's log line by line and adds up the writes of sessions that are not Holdfast's."""
+
+    entry: ClassVar[re.Pattern[bytes]]
+    """Matches the start of an entry; its group `session` is the number of the session."""
+    continuation: ClassVar[re.Pattern[bytes]]
+    """Matches a line that belongs to the entry before it; its group `more` is the text that the line adds."""
+
+    def __init__(self, remember: Callable[[], AgentSession]) -> None:
+        self.tally = WriteTally()
+        self._remember = remember
+        self._ours: set[int] = set()
+        self._pending = bytearray()
+        self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
+
+    def add_own_session(self, number: int) -> None:
+        """Register a session of Holdfast."""
+        self._ours.add(number)
+
+    def add_line(self, line: bytes) -> None:
+        more = self.continuation.match(line)
+        if more is not None and self._pending:
+            self._pending += (b"\n" + more["more"])[: LINE_LIMIT - len(self._pending)]
+            return
+        self.flush()
+        self._pending += line
+
+    def flush(self) -> None:
+        """Process the entry, which is complete."""
+        entry = self.entry.match(bytes(self._pending))
+        self._pending.clear()
+        if entry is not None and int(entry["session"]) not in self._ours:
+            self.read_entry(self._get_session(int(entry["session"])), entry)
+
+    @abstractmethod
+    def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
+        """Add up the statements of a session of the agent."""
+
+    def _get_session(self, number: int) -> AgentSession:
+        # An agent may open sessions forever. Those that it has not used for longest are forgotten, and a new one knows
+        # nothing of a session's temporary tables or last statement.
+        session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
+        self._sessions.move_to_end(number)
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        return session

@@ -65,8 +65,8 @@ class RedisSettings(Struct, frozen=True):
 
 def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
     """Read POSTGRES_*: a superuser that owns a database of its name."""
-    known = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
-    env, server = _split(spec, ("POSTGRES_",), known)
+    supported = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
+    env, server = _split(spec, ("POSTGRES_",), supported)
     user = env.get("USER") or "postgres"
     password = env.get("PASSWORD", "")
     method = env.get("HOST_AUTH_METHOD") or ("scram-sha-256" if password else "trust")
@@ -109,7 +109,7 @@ def read_redis_settings(spec: ServiceSpec) -> RedisSettings:
 
 
 def _split(
-    spec: ServiceSpec, prefixes: tuple[str, ...], known: Collection[str]
+    spec: ServiceSpec, prefixes: tuple[str, ...], supported: Collection[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the image's variables by their short names, the first prefix first, and the rest."""
     short_names: dict[str, str] = {}
@@ -117,11 +117,10 @@ def _split(
         for name, value in spec.env.items():
             if name.startswith(prefix):
                 short = name.removeprefix(prefix)
-                if short not in known:
-                    raise NoServer(
-                        f"service {spec.name}: the local server does not support {name}",
-                        hint=f"known: {', '.join(sorted(prefixes[-1] + k for k in known))}; or use --backend docker",
-                    )
+                if short not in supported:
+                    names = ", ".join(sorted(prefixes[-1] + key for key in supported))
+                    text = f"service {spec.name}: the local server does not support {name}"
+                    raise NoServer(text, hint=f"known: {names}; or use --backend docker")
                 short_names.setdefault(short, value)
     return short_names, {name: value for name, value in spec.env.items() if not name.startswith(prefixes)}
 

@@ -7,30 +7,22 @@ rows of a result are stored in bounded memory.
 from __future__ import annotations
 
 import math
-import re
 import time
-from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date, timedelta
 from datetime import time as day_time
 from decimal import Decimal
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
 from holdfast.model.shorten import get_beginning
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement
-from holdfast.world.services.log import LINE_LIMIT
+from holdfast.world.services.log import StatementLog
 from holdfast.world.services.server import Server
 from holdfast.world.services.spares import ServerOfTrial, ServerSetup
 from holdfast.world.services.write_tally import Counters, WriteTally, build_events
-
-_SESSIONS = 1_000
-"""Maximum number of agent sessions that a log tracks."""
-
-AgentSession = TypeVar("AgentSession")
 
 
 class SqlSession(Protocol):
@@ -66,54 +58,6 @@ class RowCounters(Protocol):
     async def mark(self) -> None: ...
 
     async def read_changes(self) -> Counters: ...
-
-
-class StatementLog(ABC, Generic[AgentSession]):
-    """Reads a server's log line by line and adds up the writes of sessions that are not Holdfast's."""
-
-    entry: ClassVar[re.Pattern[bytes]]
-    """Matches the start of an entry; its group `session` is the number of the session."""
-    continuation: ClassVar[re.Pattern[bytes]]
-    """Matches a line that belongs to the entry before it; its group `more` is the text that the line adds."""
-
-    def __init__(self, remember: Callable[[], AgentSession]) -> None:
-        self.tally = WriteTally()
-        self._remember = remember
-        self._ours: set[int] = set()
-        self._pending = bytearray()
-        self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
-
-    def add_own_session(self, number: int) -> None:
-        """Register a session of Holdfast."""
-        self._ours.add(number)
-
-    def add_line(self, line: bytes) -> None:
-        more = self.continuation.match(line)
-        if more is not None and self._pending:
-            self._pending += (b"\n" + more["more"])[: LINE_LIMIT - len(self._pending)]
-            return
-        self.flush()
-        self._pending += line
-
-    def flush(self) -> None:
-        """Process the entry, which is complete."""
-        entry = self.entry.match(bytes(self._pending))
-        self._pending.clear()
-        if entry is not None and int(entry["session"]) not in self._ours:
-            self.read_entry(self._get_session(int(entry["session"])), entry)
-
-    @abstractmethod
-    def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
-        """Add up the statements of a session of the agent."""
-
-    def _get_session(self, number: int) -> AgentSession:
-        # An agent may open sessions forever. Those that it has not used for longest are forgotten, and a new one knows
-        # nothing of a session's temporary tables or last statement.
-        session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
-        self._sessions.move_to_end(number)
-        if len(self._sessions) > _SESSIONS:
-            self._sessions.popitem(last=False)
-        return session
 
 
 class SqlService:
@@ -217,9 +161,9 @@ def to_json(value: Any) -> Any:
         except UnicodeDecodeError:
             return "\\x" + data.hex()
     if isinstance(value, dict):
-        return {str(key): to_json(one) for key, one in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     return str(value)
 
 
@@ -235,7 +179,7 @@ def _convert_decimal(value: Decimal) -> int | float | str:
 def measure(value: Any) -> int:
     """Return the approximate size of a value in bytes."""
     if isinstance(value, dict):
-        return sum(len(key) + measure(one) for key, one in value.items())
+        return sum(len(key) + measure(item) for key, item in value.items())
     if isinstance(value, list):
         return sum(map(measure, value))
     return len(value) if isinstance(value, str) else 8

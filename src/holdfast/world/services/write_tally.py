@@ -126,10 +126,10 @@ def build_events(service: str, tally: WriteTally, counters: Counters, now: float
         # bare name stays.
         namesakes = () if table in counters.tables or "." in table else by_last_part.get(table, ())
         full_name = namesakes[0] if len(namesakes) == 1 else table
-        there = logged.setdefault((full_name, op), WriteEntry(entry.ts, 0, True))
-        there.ts = min(there.ts, entry.ts)
-        there.statements += entry.statements
-        there.counted = there.counted and entry.counted
+        total = logged.setdefault((full_name, op), WriteEntry(entry.ts, 0, True))
+        total.ts = min(total.ts, entry.ts)
+        total.statements += entry.statements
+        total.counted = total.counted and entry.counted
     audit_events = [
         _make_event(service, key, entry, _count_rows(key, logged, counters)) for key, entry in logged.items()
     ]

@@ -26,18 +26,18 @@ def is_gone(owner_label: str) -> bool:
     if len(parts) != 5:
         return False
     host, boot, space, pid, began = parts
-    here, now, ours = _identify_machine()
-    if host != here or not pid.isdigit():
+    own_host, own_boot, own_space = _identify_machine()
+    if host != own_host or not pid.isdigit():
         return False
     # Process ids repeat, after a restart of the machine and also without one. The time of the boot and the start time
     # of the process tell an owner from a later process with its number.
-    return boot != now or (space == ours and _read_start_time(int(pid)) != began)
+    return boot != own_boot or (space == own_space and _read_start_time(int(pid)) != began)
 
 
 def sweep() -> list[str]:
     """Remove the containers of dead owners and return their names; none without an engine."""
-    left = [name for name, owner_label in _list_containers() if is_gone(owner_label)]
-    return [name for name in left if _run_docker("rm", "--force", "--volumes", name) is not None]
+    leftover = [name for name, owner_label in _list_containers() if is_gone(owner_label)]
+    return [name for name in leftover if _run_docker("rm", "--force", "--volumes", name) is not None]
 
 
 def _list_containers() -> Iterator[tuple[str, str]]:

@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from holdfast.errors import ServiceFailed
 from holdfast.sqltext.lexer import TokenCursor, format_name, quote_part
 from holdfast.sqltext.writes import Write, find_writes, format_plain_name
+from holdfast.world.services.log import StatementLog
 from holdfast.world.services.mysql.session import MySqlSession
-from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
 SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"

@@ -257,18 +257,18 @@ def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> 
 
 def _write_account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]:
     """Create or change an account with that password."""
-    who = f"{quote_text(name)}@{quote_text(host)}"
-    how = f"IDENTIFIED VIA mysql_native_password USING '{hash_native(password)}'"
+    account = f"{quote_text(name)}@{quote_text(host)}"
+    login = f"IDENTIFIED VIA mysql_native_password USING '{hash_native(password)}'"
     if not mariadb:
-        how = f"IDENTIFIED WITH mysql_native_password AS '{hash_native(password)}'"
-    return [f"CREATE USER IF NOT EXISTS {who} {how}", f"ALTER USER {who} {how}"]
+        login = f"IDENTIFIED WITH mysql_native_password AS '{hash_native(password)}'"
+    return [f"CREATE USER IF NOT EXISTS {account} {login}", f"ALTER USER {account} {login}"]
 
 
 def write_password_removal(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
     """Remove passwords from the accounts of the spec, so that no file contains even their hashes."""
-    how = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
+    login = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
     accounts = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
-    return [f"ALTER USER IF EXISTS {quote_text(name)}@{quote_text(host)} IDENTIFIED {how}" for name, host in accounts]
+    return [f"ALTER USER IF EXISTS {quote_text(name)}@{quote_text(host)} IDENTIFIED {login}" for name, host in accounts]
 
 
 def quote_text(value: str) -> str:
@@ -307,7 +307,9 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
             "a mysql service needs MariaDB or MySQL, but neither is installed on this machine",
             hint="apt-get install mariadb-server (no wheel bundles one), or use --backend docker",
         )
-    wanted = [one for one in servers if _is_mariadb(one) == ("mariadb" in (image or ""))]
+    wanted = [
+        server_program for server_program in servers if _is_mariadb(server_program) == ("mariadb" in (image or ""))
+    ]
     return choose(wanted or servers, image)
 
 

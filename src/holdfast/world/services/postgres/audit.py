@@ -22,8 +22,8 @@ from holdfast.errors import QueryFailed
 from holdfast.sqltext.lexer import format_name, quote_part
 from holdfast.sqltext.script import split_statements
 from holdfast.sqltext.writes import Write, find_writes
+from holdfast.world.services.log import StatementLog
 from holdfast.world.services.postgres.session import FLUSHES, PgSession, fetch_results
-from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ class PgLog(StatementLog[_PgAgentSession]):
                     session.temporary.add(write.table)
                 elif write.table not in session.temporary:
                     table = write.table.removeprefix(f"{self.default}.")
-                    known = Write(write.op, table, counted=write.counted)
-                    session.last.append(known)
-                    self.tally.add(known, ts)
+                    named = Write(write.op, table, counted=write.counted)
+                    session.last.append(named)
+                    self.tally.add(named, ts)
 
 
 class PgCounters:
@@ -185,10 +185,10 @@ class PgCounters:
                 now = _ServerSnapshot()
         changed = subtract_counts(("insert", "update", "delete"), now.counts, self._marked.counts)
         operations: dict[str, str] = {}
-        for database, there in now.tables.items():  # a database that was not examined has not changed
-            operations |= find_remade(self._marked.tables.get(database, {}), there)
-        known = frozenset({*now.counts, *self._marked.counts})
-        return Counters(changed, known, remade=operations, default=self.default)
+        for database, shapes in now.tables.items():  # a database that was not examined has not changed
+            operations |= find_remade(self._marked.tables.get(database, {}), shapes)
+        tables = frozenset({*now.counts, *self._marked.counts})
+        return Counters(changed, tables, remade=operations, default=self.default)
 
     async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _ServerSnapshot:
         # Row counters reach the statistics when the session that changed the rows ends or is told to flush. So Holdfast

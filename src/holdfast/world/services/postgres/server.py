@@ -225,7 +225,9 @@ def _describe(version: str) -> str:
 
 def _find_server(image: str | None, user: User | None) -> ServerProgram:
     servers = list_servers(user, ["postgres"], _describe, PLACES, BUNDLES)
-    servers = [one for one in servers if os.access(one.program.with_name("initdb"), os.X_OK)]
+    servers = [
+        server_program for server_program in servers if os.access(server_program.program.with_name("initdb"), os.X_OK)
+    ]
     if not servers:
         raise NoServer(
             "a postgres service needs PostgreSQL, but it is not installed on this machine",
@@ -243,9 +245,9 @@ def fill_data(program: Path, settings: PostgresSettings, data: Path, password: s
     run([*initdb, f"--locale={locale}", *small, *settings.initdb])
     user, database = quote_name(settings.user), quote_name(settings.database)
     # The password is long and random: stretching it would only cost time.
-    ours = hash_scram(password, secrets.token_bytes(16), 1)
+    verifier = hash_scram(password, secrets.token_bytes(16), 1)
     statements = [
-        f"ALTER ROLE {OURS} PASSWORD '{ours}'",
+        f"ALTER ROLE {OURS} PASSWORD '{verifier}'",
         f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
         f"ALTER DATABASE postgres OWNER TO {user}",
         f"UPDATE pg_catalog.pg_authid SET rolsuper = true WHERE rolname IN {FILE_ROLES}",  # noqa: S608
