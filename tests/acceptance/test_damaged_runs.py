@@ -192,6 +192,29 @@ def test_a_ci_run_with_files_of_another_run_is_refused_everywhere(ci_run: Path, 
     assert (resumed.code, "[run-tampered]" in resumed.err) == ((1, False) if swapped == "overall.json" else (4, True))
 
 
+@pytest.mark.parametrize("overall", ["missing", "of another run", "never written"])
+def test_a_part_that_links_to_another_run_is_run_again_when_no_seal_covers_it(tmp_path: Path, overall: str) -> None:
+    agent = "import pathlib\n\ndef answer(prompt):\n    return pathlib.Path(__file__).with_name('answer').read_text()\n"
+    project(tmp_path, SPEC + MUTATION, agent)
+    for words, code in (("I do not know", 1), ("the source: 5", 0)):
+        (tmp_path / "answer").write_text(words)
+        assert tell(tmp_path, "ci").code == code
+    (tmp_path / "answer").write_text("I do not know")
+    failed, green = (tmp_path / RUN.with_name(name) for name in ("0001", "0002"))
+    shutil.rmtree(failed / "parts/contract")
+    (failed / "parts/contract").symlink_to(green / "parts/contract")
+    (failed / "overall.json").unlink()
+    if overall == "of another run":
+        shutil.copy(green / "overall.json", failed)
+    elif overall == "never written":
+        manifest = json.loads((failed / "run.json").read_text())
+        (failed / "run.json").write_text(json.dumps({**manifest, "concluded": []}))
+    assert tell(tmp_path, "ci", "--resume", "0001").code == 1
+    assert not (failed / "parts/contract").is_symlink()
+    assert tell(tmp_path, "show", "0001").code == 0
+    assert json.loads((green / "overall.json").read_text())["passed"]
+
+
 @pytest.mark.parametrize("file", ["part.json", "verdicts-1.jsonl", "observations-0.jsonl"])
 def test_the_index_notices_a_change_of_every_sealed_file(ci_run: Path, file: str) -> None:
     assert tell(ci_run, "runs").code == 0

@@ -22,7 +22,7 @@ from holdfast.plan.options import HuntOptions
 from holdfast.runner.job import format_spec_warnings
 from holdfast.runner.past.whole_history import find_baseline
 from holdfast.runner.start import resume_job
-from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, describe_missing
+from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, describe_missing, is_own_part
 from holdfast.store.known_causes import read_known_causes
 from holdfast.store.run_folders import format_name
 from holdfast.store.rundir import RunDir
@@ -147,7 +147,7 @@ def _prepare_part(
 ) -> PreparedJob:
     """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
     options = build_part_options(part, spec, run_options)
-    if whole is not None and os.path.lexists(whole.get_part(part).path):
+    if whole is not None and is_own_part(whole, whole.get_part(part)):
         rundir = whole.get_part(part)
         config = Path(spec.path)
         return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)

@@ -70,6 +70,9 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
     if plan.whole is not None:
         whole.lock()
         forget_overall(whole)
+        for part, prepared in plan.jobs.items():
+            if prepared.rundir is None:  # it runs again, and must not write into the run that it links to
+                whole.get_part(part).path.unlink(missing_ok=True)
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
     try:

@@ -203,6 +203,18 @@ def read_overall(whole: RunDir) -> Overall | None:
     return stored
 
 
+def is_own_part(whole: RunDir, part: RunDir) -> bool:
+    """Return whether a stored part can be resumed. If it links to a reused run, only the seal of the overall result
+    proves which run that was.
+    """
+    if not part.path.is_symlink():
+        return os.path.lexists(part.path)
+    try:
+        return read_overall(whole) is not None
+    except UserError:
+        return False
+
+
 _COMPUTE = "resume it to compute it again: {resume}"
 _REPEAT = "restore it, or run it again: {resume} --force"
 
@@ -210,7 +222,7 @@ _REPEAT = "restore it, or run it again: {resume} --force"
 def check_parts(whole: RunDir) -> None:
     """Raise UserError if a part that has run is missing, or is of another run."""
     manifest = whole.read_manifest()
-    for name in manifest.concluded:
+    for name in dict.fromkeys((*manifest.concluded, *(part.path.name for part in whole.parts))):
         part = whole.get_part(name)
         if not (part.path / "run.json").is_file():
             raise _build_tampering_error(whole, f"its {name} part is missing", _REPEAT)
