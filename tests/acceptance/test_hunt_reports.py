@@ -37,6 +37,19 @@ def test_every_report_of_a_hunt_has_its_verdict_and_its_causes(project: MakeProj
     assert row["trials"] == found.json["trials"]
 
 
+def test_ci_and_show_explain_the_known_causes_that_fail(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    (cause,) = made.cli("hunt", "--json", "--max-trials", "60").json["causes"]
+    ended = made.cli("ci")
+    assert ended.code == 1
+    assert ended.out.count("✘ once") == 1
+    assert ended.out.count(f"holdfast hunt holdfast.yaml --cause {cause['id']}") == 1
+    shown = made.cli("show").out
+    assert shown.count(f"holdfast hunt holdfast.yaml --cause {cause['id']}") == 1
+    verdict = next(line for line in shown.splitlines() if line.startswith("FAIL"))
+    assert verdict == f"FAIL  hunt: known cause {cause['id']} breaks once · overall 100.00"
+
+
 def test_a_hunt_that_left_faults_untried_passed_nowhere(project: MakeProject) -> None:
     made = shop(project, attempts=1, rules=[ONCE])
     assert made.cli("hunt", "--json", "--max-trials", "6").code == 5

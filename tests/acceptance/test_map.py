@@ -61,5 +61,21 @@ def test_mcp_calls_feed_and_are_covered(project: MakeProject) -> None:
     assert row["modes"]["slow"] == {"state": "held", "n": 1, "extra": False}
 
 
+def test_latest_is_the_last_run_that_the_user_asked_for(project: MakeProject) -> None:
+    made = trading(project, CALM, script=SCRIPT, rules=[rule("bought", value="ORD-40417")])
+    assert made.cli("map", "--json").json["run"] == "0001"
+    assert made.cli("show", "--json").json["run_id"] == "0001"  # there is no other run
+    assert made.run("--no-preflight").code == 1
+    assert made.cli("map", "--json").json["run"] == "0003"
+    for words in (("show",), ("show", "last"), ("report", "latest")):
+        assert made.cli(*words, "--json").json["run_id"] == "0002"
+    assert made.cli("compare", "0002", "latest", "--json").json["after"] == "0002"
+    assert [(run["id"], run["part"]) for run in made.cli("runs", "--json").json["runs"]] == [
+        ("0003", "map"),
+        ("0002", "contract"),
+        ("0001", "map"),
+    ]
+
+
 def test_map_takes_no_option_that_it_ignores(project: MakeProject) -> None:
     assert project(contract([rule("source", value="source")])).cli("map", "--quiet").code == 4

@@ -28,7 +28,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.score import CostEstimate
 from holdfast.model.spec import Spec
 from holdfast.plan import Plan, RunOptions
-from holdfast.plan.options import HuntOptions, KnownFaults
+from holdfast.plan.options import HuntOptions, HuntPurpose, KnownFaults
 from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.outcome import RunOutcome, apply_hunt, store_score
 from holdfast.runner.past.hunted import load_hunt, read_tried_faults
@@ -63,7 +63,7 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> Prepare
         raise UsageError(what, code="option-inapplicable", hint="leave it out: a script always gives the same answers")
     scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
-    if not (options.hunt.shrink or options.hunt.map_only):
+    if not options.hunt.shrink and options.hunt.purpose != "map":
         options = replace(options, hunt=_with_known(spec, options, cause))
     spec, problems = load_part(path, options)
     if not spec.invariants:
@@ -117,7 +117,7 @@ def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
     """Return the causes once more, without the recording: as often as `--confirm-live` says."""
     ids = {one.id for one in found.causes}
     known = tuple(one for one in load_known_causes(job.spec, ()) if one.scenario.name in ids)
-    hunt = replace(job.options.hunt, known=known, only_known=True)
+    hunt = replace(job.options.hunt, known=known, only_known=True, purpose="confirmation")
     spec, problems = load_part(Path(job.spec.path), replace(job.options, replay=None, hunt=hunt))
     return prepare_job(spec, replace(job.options, replay=None, hunt=hunt), format_spec_warnings(spec, problems))
 
@@ -183,7 +183,7 @@ def conclude_hunt(
         if refused.code == CALM_FAILS:
             show_calm(ended.outcome)
         raise refused
-    if planner.options.map_only and result.stopped != "broken":
+    if planner.options.purpose == "map" and result.stopped != "broken":
         return EndedHunt(result, planner, run, outcome)
     hunted = _store_hunt(EndedHunt(result, planner, run, outcome))
     known = (
@@ -237,7 +237,7 @@ def _is_broken(planner: HuntPlanner) -> bool:
 def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> HoldfastError | None:
     """Return why the calm trials do not allow a hunt; None if they do."""
     failing = planner.failing_in_calm
-    if failing and not planner.options.map_only:
+    if failing and planner.options.purpose != "map":
         rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
         hint = "fix the agent or the rule first, or hunt for another rule: --rule ID"
         return UserError(f"the agent breaks {rules} even without faults", code=CALM_FAILS, hint=hint)
@@ -261,7 +261,7 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
 
 
 def build_hunt_options(
-    *, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False
+    *, order: int = 2, sweep: str = "", confirm_live: int = 0, purpose: HuntPurpose = "hunt"
 ) -> HuntOptions:
     """Return the options of a hunt; raise UserError if a mode of a sweep is not one that hunts use at writes."""
     modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
@@ -269,4 +269,4 @@ def build_hunt_options(
         if mode not in list_sweep_modes():
             hint = f"modes: {', '.join(list_sweep_modes())}"
             raise UsageError(f"--sweep: {mode!r} is not a fault of writes", code="argument-invalid", hint=hint)
-    return HuntOptions(order=order, sweep=modes, confirm_live=confirm_live, map_only=map_only)
+    return HuntOptions(order=order, sweep=modes, confirm_live=confirm_live, purpose=purpose)

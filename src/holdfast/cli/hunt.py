@@ -234,7 +234,7 @@ def map_command(config: Path | None, as_json: bool, **given: Any) -> int:
       holdfast map finance.yaml --json
     """
     given = {"replicas": 1, **{name: value for name, value in given.items() if value is not None}}
-    asked = shared.build_run_options(part="hunt", hunt=build_hunt_options(map_only=True), **given)
+    asked = shared.build_run_options(part="hunt", hunt=build_hunt_options(purpose="map"), **given)
     prepared = prepare_hunt(find_config(config), asked)
     screen = Screen(as_json=as_json, quiet=True)
     hunted = run_hunt(prepared, screen)

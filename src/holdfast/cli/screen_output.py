@@ -119,9 +119,8 @@ class Screen:
 
     def print_part(self, outcome: RunOutcome, heading: Part | None = None) -> None:
         """Print the failures of a part and its matrix, under its heading; nothing if there is nothing to explain."""
-        # The causes of a hunt are among the reasons of the overall verdict.
         is_needed = outcome.score.exit_code != 0 or self.verbose
-        if not self.hears_trials or not is_needed or outcome.run.part == "hunt":
+        if not self.hears_trials or not is_needed:
             return
         if heading is not None:
             self.print_heading(heading)

@@ -131,11 +131,11 @@ class HuntPlanner:
             return tuple(self._calm.values())
         if not self.calm:
             self.calm = list(judged.trials)
-            if self.broken_in_calm or (self.failing_in_calm and not self.options.map_only):
+            if self.broken_in_calm or (self.failing_in_calm and self.options.purpose != "map"):
                 self.done = True
                 return ()
             self._start()
-            if self.options.map_only:
+            if self.options.purpose == "map":
                 self.done = True
                 return ()
             return self._plan_round(())

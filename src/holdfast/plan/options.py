@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,10 @@ class FailedTrial(Struct, frozen=True):
     params: dict[str, Any] = {}
 
 
+HuntPurpose = Literal["hunt", "map", "confirmation"]
+"""A map runs only calm trials. A confirmation repeats the causes of a hunt on the live model (`--confirm-live`)."""
+
+
 class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """What a hunt looks for. The causes that are known when it begins are stored with it: they decide what is tried."""
 
@@ -56,8 +60,7 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """Of `shrink`: the id of the trial."""
     only_known: bool = False
     """Nothing new is tried."""
-    map_only: bool = False
-    """Only calm trials are run."""
+    purpose: HuntPurpose = "hunt"
     joined: bool = False
     """The run was merged from shards: their trials are known before the first round."""
 

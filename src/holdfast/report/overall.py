@@ -112,12 +112,12 @@ def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning
 
 
 def _format_verdict_line(whole: Overall, paint: Paint, page: str) -> str:
-    """`FAIL  overall 46.67 · contract: 2 critical cells failed`."""
+    """`FAIL  contract: 2 critical cells failed · overall 46.67`."""
     word_shown = wording.format_verdict(whole)
     resume = quote(format_name(Path(page).parent)) if page else whole.run
     parts = (
-        paint(format_headline(whole), "bold"),
         ", ".join(to_one_line(reason) for reason in whole.reasons),
+        paint(format_headline(whole), "bold"),
         f"resume: holdfast ci --resume {resume}" if whole.exit_code == 2 else "",
     )
     return f"{paint(word_shown, word_shown)}  {' · '.join(filter(None, parts))}"
@@ -185,18 +185,15 @@ def format_markdown(whole: Overall) -> str:
     """Return a table for a CI job's page."""
     from holdfast.report.formats.markdown import escape_inline
 
-    bold = format_headline(whole)
+    headline = escape_inline(format_headline(whole))
     word = wording.format_verdict(whole)
     title = f"## {wording.VERDICT_SIGNS.get(word, '!')} {word}: {escape_inline(whole.name or whole.spec_path)}"
-    lines = [title, "", f"**{escape_inline(bold[:1].upper() + bold[1:])}**", ""]
+    reasons = escape_inline(", ".join(whole.reasons))
+    lines = [title, "", f"**{headline[:1].upper()}{headline[1:]}** · {reasons}", ""]
     head, *body = build_rows(whole)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(escape_inline(cell) for cell in row) + " |" for row in body]
     lines += ["", escape_inline(format_not_run(whole))] if format_not_run(whole) else []
-    lines += [
-        "",
-        *(f"- {escape_inline(reason)}" for reason in whole.reasons),
-        *(f"- {escape_inline(note)}" for note in whole.notes),
-    ]
+    lines += ["", *(f"- {escape_inline(note)}" for note in whole.notes)]
     lines += [f"- warning: {escape_inline(one.text)}" for one in select_warnings(whole)]
     return "\n".join(lines) + "\n"

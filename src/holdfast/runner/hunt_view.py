@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -83,8 +83,9 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
     if found.refused:
         yield Reason(found.exit_code, found.notes[-1], found.refused)
         return
-    for cause in found.causes:
-        yield Reason(VIOLATED, f"{cause.id} breaks {', '.join(cause.rules)}", "hunt-cause")
+    for is_known in (True, False):
+        if causes := [one for one in found.causes if one.known == is_known]:
+            yield Reason(VIOLATED, _describe_causes(causes, "known cause" if is_known else "cause"), "hunt-cause")
     if found.stopped == "broken":
         yield Reason(BROKEN, "Holdfast could not observe the agent's trials", "harness-errors")
     if found.shard:
@@ -100,6 +101,12 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
         why = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
         why = "no known cause was met again" if found.only_known else why
         yield Reason(UNPROVEN, why, "hunt-open")
+
+
+def _describe_causes(causes: Sequence[HuntedCause], noun: str) -> str:
+    """`known cause hunt-6a569ef6 breaks once`, or `3 known causes break once, answers`."""
+    rules = ", ".join(dict.fromkeys(rule for one in causes for rule in one.rules))
+    return f"{noun} {causes[0].id} breaks {rules}" if len(causes) == 1 else f"{len(causes)} {noun}s break {rules}"
 
 
 def _build_rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[CellRow]:

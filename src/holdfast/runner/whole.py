@@ -15,6 +15,7 @@ from holdfast.model.codes import RunWarning
 from holdfast.model.run import Overall, PartResult
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, get_run_command
+from holdfast.reading.words import format_plural
 from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
@@ -82,9 +83,9 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
     reasons = [reason for reason in list_hunt_reasons(result) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
     known = sum(one.known for one in result.causes)
-    summary = (
-        f"{known} known and {len(result.causes) - known} new causes fail, {len(result.fixed)} known no longer fail"
-    )
+    counts = (("known cause", known), ("new cause", len(result.causes) - known))
+    failing = [f"{format_plural(n, noun)} {'fails' if n == 1 else 'fail'}" for noun, n in counts if n]
+    fixed = [f"{format_plural(len(result.fixed), 'known cause')} fixed"] if result.fixed else []
     return PartResult(
         "hunt",
         passed=exit_code == HELD,
@@ -94,7 +95,7 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
         run=run,
         page=page,
         trials=result.trials,
-        said=summary,
+        said=", ".join([*(failing or ["no cause fails"]), *fixed]),
     )
 
 

@@ -128,7 +128,8 @@ def _describe_part(manifest: Manifest) -> str:
     """Return the part, plus weather and shard if they were selected: other weather is not a regression."""
     options = manifest.options
     weather = options.chaos_profile or ("chaos" if options.chaos else "")
-    part = f"{options.part} in {weather}" if weather else options.part
+    kind = options.hunt.purpose if options.part == "hunt" else options.part
+    part = f"{kind} in {weather}" if weather else kind
     return f"{part}{SHARD}{options.select.shard}" if options.select.shard else part
 
 
