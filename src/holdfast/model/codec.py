@@ -113,7 +113,7 @@ def _make_storable(value: Any) -> Any:
     return value
 
 
-RUN_DIRECTORY = 3
+RUN_DIRECTORY = 4
 """`format` in `run.json`: for all files of a run."""
 JSON = 2
 """`format` in every document that `--json` prints, and in `report.json`."""
