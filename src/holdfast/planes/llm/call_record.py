@@ -15,7 +15,6 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.call_report import CallReport
 from holdfast.planes.llm.codecs.loose import as_dict, parse_json
-from holdfast.planes.llm.reply_sender import SentReply
 from holdfast.planes.llm.sources.provider_hosts import find_entry
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Call
@@ -120,10 +119,6 @@ class CallRecord(CallReport):
         """The usage of a reply that passed unread."""
         self.billed = True
         self.script = ""
-
-    def record_sent(self, sent: SentReply) -> None:
-        """Record the reply that was sent to the agent."""
-        self.status, self.trouble = sent.status, sent.trouble
 
     def build_event(self, what: str = "") -> TraceEvent:
         """Return what is known of the call, to be reported; `what` names the request if it is not a model call."""

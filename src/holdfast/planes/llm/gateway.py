@@ -81,33 +81,30 @@ class TrialGateway:
         data = parse_json(body) if body else None
         method, headers = exchange.head.method, AgentHeaders(exchange.head.headers)
         route, trial = find_route(method, path), self._context.trial.id
+        query = Query(provider, method, path, headers, body, trial, data, base_url=base_url)
         if route is None or route.kind != "completion" or not route.codec or not isinstance(data, dict):
             if route is not None and route.kind == "completion":
                 self._context.sink.note(f"a model call whose body is not a JSON object passed unread: {shorten(path)}")
-            query = Query(provider, method, path, headers, body, trial, data, base_url=base_url)
             await self._forward_other(exchange, query, route)
         else:
-            codec = route.codec
-            request, body_digest = codec.read_request(path, data), digest(body)
-            await self._serve_completion(
-                exchange,
-                Query(provider, method, path, headers, body, trial, data, codec, request, base_url, body_digest),
-            )
+            request = route.codec.read_request(path, data)
+            query = replace(query, codec=route.codec, request=request, digest=digest(body))
+            await self._serve_completion(exchange, query)
 
     async def _forward_other(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
         """Answer a request that is not a completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and route.unread:
             self._context.sink.record_unread_model(query.base_url or query.provider, route.unread)
-        if route is not None and not route.may_request_tools:
-            await model_call.forward_other(self._gateway.router, route)
-            return
-        self._aside.add(model_call)
+        may_fetch_calls = route is None or route.kind not in ("embeddings", "models")
+        if may_fetch_calls:
+            self._aside.add(model_call)
         try:
             await model_call.forward_other(self._gateway.router, route)
         finally:
             self._aside.discard(model_call)
-        self._record_fetched(model_call)
+        if may_fetch_calls:
+            self._record_fetched(model_call)
 
     def _record_fetched(self, model_call: ModelCall) -> None:
         """Record the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
@@ -141,7 +138,7 @@ class TrialGateway:
             socket.report_end()
         for model_call in self._under_way:
             model_call.end_trial()
-            self._note_read(model_call)
+            self._mark_results_read(model_call)
             self._record_calls(model_call)
         self._results.close()
         self._gateway.router.forget(self._context.trial.id)
@@ -165,29 +162,38 @@ class TrialGateway:
         if not left:
             record = model_call.record
             self._attempts.record_end(key, retry, failed=bool(record.trouble), lost=record.status is None)
-        self._note_read(model_call)
+        self._mark_results_read(model_call)
         self._record_calls(model_call)
         self._declared.discard(model_call)
 
     def _create_model_call(
         self, exchange: Exchange, query: Query, retry: int, carries: tuple[ChangedCall, ...]
     ) -> ModelCall:
-        context, request = self._context, query.request
+        request, injector = query.request, self._context.injector
         assert request is not None
-        injector = context.injector
         faulty = self._gateway.on_calls and injector.can_affect(PLANE, request.model)
-        call = Call(
-            PLANE, request.model, _build_arguments(request) if faulty else {}, injector.count(PLANE, request.model)
-        )
+        arguments: dict[str, Any] = {}
+        if faulty:  # what the `match` of a model fault can name
+            tools = [tool.name for tool in request.tools]
+            arguments = {"model": request.model, "prompt": request.prompt, "stream": request.stream, "tools": tools}
+        call = Call(PLANE, request.model, arguments, injector.count(PLANE, request.model))
         # Two calls at once have no order, so a fault on the second of them would hit another one in the next run. That
         # is worth one note per trial.
         if self._alone and self._gateway.on_calls and any(not other.is_over for other in self._under_way):
             self._alone = False
             injector.mark_concurrent()
-        models = self._gateway.models
-        return ModelCall(context, exchange, query, models, call=call, retry=retry, carries=carries, faulty=faulty)
+        return ModelCall(
+            self._context,
+            exchange,
+            query,
+            self._gateway.models,
+            call=call,
+            retry=retry,
+            carries=carries,
+            faulty=faulty,
+        )
 
-    def _note_read(self, model_call: ModelCall) -> None:
+    def _mark_results_read(self, model_call: ModelCall) -> None:
         if model_call.carries and model_call.is_read:
             self._results.mark_read(model_call.carries)
 
@@ -256,13 +262,3 @@ async def end_over_limit(exchange: Exchange) -> None:
     """Answer an agent that exceeded one of `agent.limits` and is being stopped."""
     exchange.keep_alive = False
     await exchange.respond(403, body=b"agent.limits: this trial is over\n")
-
-
-def _build_arguments(request: ModelRequest) -> dict[str, Any]:
-    """Return the arguments that the `match` of a model fault can name."""
-    return {
-        "model": request.model,
-        "prompt": request.prompt,
-        "stream": request.stream,
-        "tools": [t.name for t in request.tools],
-    }

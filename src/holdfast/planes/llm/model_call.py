@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from holdfast.planes.llm.call_record import CallRecord, read_usage
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, list_left_out
 from holdfast.planes.llm.known_results import ChangedCall
-from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
+from holdfast.planes.llm.provider_reply import ProviderReply
 from holdfast.planes.llm.reply_sender import find_error, send_completion, send_error, send_failure, send_reply
 from holdfast.planes.llm.sources.provider_hosts import remove_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
@@ -66,23 +65,18 @@ class ModelCall:
         self.record = CallRecord(context, query, models, self._call, retry)
         self._service = f"llm:{self._call.target}" if call is not None else ""
         """Whether the trial depends on the call: if a model is called, its calls must not all fail."""
+        self._reply = ProviderReply(context, query, self.record, call is not None, query.codec)
         self._original: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read completely, as it arrived."""
-        self._passing: PassingReply | None = None
         self._faulty = faulty
         """Whether faults may act on it."""
         self._understood = False
         """Whether the model's own reply was read, whatever happened to it afterwards."""
 
-    @cached_property
-    def _reply(self) -> ProviderReply:
-        """Created when upstream has answered or failed."""
-        return ProviderReply(self._context, self._query, self.record, bool(self._service), self._query.codec)
-
     @property
     def is_read(self) -> bool:
         """Whether a model has read the request and the agent was there for the head of its reply."""
-        record, passed = self.record, self._passing is not None
+        record, passed = self.record, self._reply.passed is not None
         well = record.status is not None and record.status < 300 and record.trouble in ("", "client_gone")
         return self._exchange.is_answered and (self._understood or (passed and well))
 
@@ -96,7 +90,7 @@ class ModelCall:
         """Whether the agent received the complete answer, or left: its next request comes after this one."""
         if self.is_gone or self._exchange.is_delivered:
             return True
-        passed = self._passing and self._passing.read_so_far(self._reply)
+        passed = self._reply.read_so_far()
         return bool(passed and passed.finish)
 
     @property
@@ -108,9 +102,7 @@ class ModelCall:
     @property
     def delivered_reply(self) -> Completion | None:
         """The model's reply, as far as it may have reached the agent."""
-        completion = self.record.completion
-        if completion is None and self._passing is not None:
-            completion = self._passing.read_so_far(self._reply)
+        completion = self.record.completion or self._reply.read_so_far()
         codec = self._query.codec
         if completion is None or not self._exchange.is_answered:
             return None
@@ -120,7 +112,7 @@ class ModelCall:
         """Return whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.is_answered and status is not None and status < 300
-        return well and (completion is None or (self._passing is not None and len(self._passing.body_read) >= KEPT))
+        return well and (completion is None or self._reply.is_cut)
 
     async def forward_other(self, router: Router, route: ApiRoute | None) -> None:
         """Forward a request that is not a completion unchanged, whatever the weather."""
@@ -128,7 +120,7 @@ class ModelCall:
         path = remove_key(self._query.path)
         runs = route is not None and _is_model_work(self._query, route)
         if route is not None and runs:
-            self._service = f"llm:{route.kind} {path}"
+            self._service, self._reply.is_expected = f"llm:{route.kind} {path}", True
         self._reply.aside = route is None
         self._reply.codec = route.codec if route is not None else None
         try:
@@ -139,8 +131,8 @@ class ModelCall:
             record.trouble = "client_gone"
         self._note_delivery()
         well = record.status is not None and record.status < 300
-        if self._passing is not None and self._query.method == "POST" and well:
-            record.usage = read_usage(bytes(self._passing.body_read))
+        if self._reply.passed is not None and self._query.method == "POST" and well:
+            record.usage = read_usage(bytes(self._reply.body_read))
         # It used a model, and did not only ask about models or files.
         if route is not None and (runs or record.usage is not None):
             record.report(record.build_event(f"{route.kind} {path}"))
@@ -186,7 +178,7 @@ class ModelCall:
             )
         except Failed as failed:
             self._exchange.ensure_connected()
-            self.record.record_sent(await send_failure(self._exchange, self._query.codec, failed))
+            await send_failure(self._exchange, self.record, self._query.codec, failed)
             return
         if reply.value is None:
             return
@@ -207,8 +199,7 @@ class ModelCall:
         """Report a call that is still in progress when the trial ends, as far as it got."""
         record = self.record
         record.trouble = record.trouble or "client_gone"
-        if self._passing is not None:
-            self._reply.settle(self._passing.answered, bytes(self._passing.body_read))
+        self._reply.settle()
         event = record.build_event()
         record.report(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
 
@@ -225,10 +216,8 @@ class ModelCall:
             else:
                 await self._send_completion(answered.completion)
             return
-        self._passing = PassingReply(answered)
         # A fault on a tool result is met only if the model read it and the agent received the model's reply.
-        await self._passing.send(self._exchange, self.record, must_be_there=bool(self.carries))
-        self._reply.settle(answered, bytes(self._passing.body_read))
+        await self._reply.forward(answered, self._exchange, must_be_there=bool(self.carries))
 
     async def _request_answer(self, router: Router) -> PassedReply | WrittenReply:
         record = self.record
@@ -268,20 +257,19 @@ class ModelCall:
             self._context.sink.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
-        sent = await send_completion(self._exchange, self._query, self._call.n, completion, like, sleep)
-        record.record_sent(sent)
+        await send_completion(self._exchange, record, self._query, self._call.n, completion, like, sleep)
 
     async def _send_unchanged(self, wire: RawReply, body: bytes) -> None:
         """Forward a reply unchanged that was read for a fault which changed nothing."""
         record = self.record
         record.completion = self._reply.read_completion(wire, body)
-        record.record_sent(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), body))
+        await send_reply(self._exchange, record, wire.status, drop_hop_by_hop(wire.headers), body)
         record.trouble = record.trouble or (find_error(record.completion) if record.completion else "")
 
     async def _send_foreign(self, sent: NotACompletion) -> None:
         wire = sent.answered.wire
         self._reply.report_failure(sent.answered, sent.body)
-        self.record.record_sent(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), sent.body))
+        await send_reply(self._exchange, self.record, wire.status, drop_hop_by_hop(wire.headers), sent.body)
         if wire.status < 300:
             self.record.trouble = self.record.trouble or "upstream"
 
@@ -290,8 +278,7 @@ class ModelCall:
         pointless."""
         self._reply.report_error(str(down))
         status = 502 if type(down) is UpstreamDown else 400
-        self.record.status, self.record.trouble = status, "upstream"
-        self.record.record_sent(await send_error(self._exchange, self._query.codec, str(down), status))
+        await send_error(self._exchange, self.record, self._query.codec, str(down), status)
 
 
 def _is_model_work(query: Query, route: ApiRoute) -> bool:

@@ -28,81 +28,84 @@ KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
 
 
-class PassingReply(Struct, eq=False):
-    """A provider's reply that passes to the agent as bytes; the trace keeps it, up to a limit."""
-
-    answered: PassedReply
-    body_read: bytes | bytearray = b""
-
-    def read_so_far(self, reply: ProviderReply) -> Completion | None:
-        """Return the reply so far, in neutral form."""
-        return reply.read_completion(self.answered.wire, bytes(self.body_read))
-
-    async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
-        """Forward the reply as it arrives; `must_be_there`: not to an agent that has left."""
-        wire = self.answered.wire
-        record.status = wire.status
-        whole = None if exchange.connection.is_gone else wire.read_arrived()
-        try:
-            if whole is None:
-                await self._forward_stream(exchange, record, must_be_there)
-                return
-            self.body_read = whole[:KEPT]
-            if must_be_there:
-                exchange.ensure_connected()
-            await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), whole, reason=wire.reason)
-        except ConnectionError:
-            record.trouble = "client_gone"  # unless it already had everything it wanted
-        finally:
-            wire.abort()
-
-    async def _forward_stream(self, exchange: Exchange, record: CallRecord, must_be_there: bool) -> None:
-        wire = self.answered.wire
-        self.body_read = passed = bytearray()
-        chunks = wire.stream_body()
-        if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
-            passed += await anext(chunks, b"")
-        if must_be_there:
-            exchange.ensure_connected()
-        await exchange.start(
-            wire.status, drop_hop_by_hop(wire.headers), read_body_framing(wire.headers).length, reason=wire.reason
-        )
-        if passed:
-            await exchange.write(bytes(passed))
-        record.start_wait()
-        async for data in chunks:
-            record.since = None  # now the client may be the slow side
-            if len(passed) < KEPT:
-                passed += data
-            await exchange.write(data)
-            record.start_wait()
-        record.since = None
-        await finish_reply(exchange)
-
-
 class ProviderReply(Struct, eq=False):
     """The reply to one request. A failure of the provider is not the agent's fault."""
 
     _context: TrialContext
     _query: Query
     _record: CallRecord
-    _expected: bool
+    is_expected: bool
     """Whether a model was called, and a model's reply must come back."""
     codec: Codec | None
     """The reader of the reply; None if it cannot be read."""
     aside: bool = False
     """Whether no model is called: a library sends telemetry to its provider's host. Its failure decides nothing."""
+    passed: PassedReply | None = None
+    """A reply that passes to the agent as bytes."""
+    body_read: bytes | bytearray = b""
+    """The part of it that has passed; the trace keeps it, up to a limit."""
     like: Any = None
     """The provider's own reply, as a base for writing a changed one."""
     _kind: str = ""
     """The content type of the reply."""
+
+    async def forward(self, answered: PassedReply, exchange: Exchange, *, must_be_there: bool) -> None:
+        """Forward a reply as it arrives, and read along; `must_be_there`: not to an agent that has left."""
+        self.passed, wire, record = answered, answered.wire, self._record
+        record.status = wire.status
+        whole = None if exchange.connection.is_gone else wire.read_arrived()
+        try:
+            if whole is None:
+                await self._forward_stream(wire, exchange, must_be_there)
+            else:
+                self.body_read = whole[:KEPT]
+                if must_be_there:
+                    exchange.ensure_connected()
+                await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), whole, reason=wire.reason)
+        except ConnectionError:
+            record.trouble = "client_gone"  # unless it already had everything it wanted
+        finally:
+            wire.abort()
+        self.settle()
+
+    async def _forward_stream(self, wire: RawReply, exchange: Exchange, must_be_there: bool) -> None:
+        record = self._record
+        self.body_read = body = bytearray()
+        chunks = wire.stream_body()
+        if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
+            body += await anext(chunks, b"")
+        if must_be_there:
+            exchange.ensure_connected()
+        await exchange.start(
+            wire.status, drop_hop_by_hop(wire.headers), read_body_framing(wire.headers).length, reason=wire.reason
+        )
+        if body:
+            await exchange.write(bytes(body))
+        record.start_wait()
+        async for data in chunks:
+            record.since = None  # now the client may be the slow side
+            if len(body) < KEPT:
+                body += data
+            await exchange.write(data)
+            record.start_wait()
+        record.since = None
+        await finish_reply(exchange)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more has passed than was read."""
+        return len(self.body_read) >= KEPT
+
+    def read_so_far(self) -> Completion | None:
+        """Return the part of a passing reply that has arrived, in neutral form."""
+        return None if self.passed is None else self.read_completion(self.passed.wire, bytes(self.body_read))
 
     def read_completion(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
         """Return the reply in neutral form; `keep`: it may be written again."""
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
-        self._kind = kind = read_content_type(wire)
+        self._kind = kind = _read_content_type(wire)
         streamed = self._query.stream or self._query.codec is None  # a fetched reply states itself how it is sent
         if streamed and (kind != "application/json" or kind == codec.stream_type):
             reader = codec.create_reader(keep=keep)
@@ -113,30 +116,38 @@ class ProviderReply(Struct, eq=False):
         return None if self.like is None else codec.read_reply(self.like)
 
     def describe_foreign(self, wire: RawReply, body: bytes) -> str:
-        """Name the data that came instead of a model's reply, if a model was called; otherwise empty."""
-        if isinstance(self.like, dict) and self._kind == "application/json":
-            return ""  # it was read, and is an object
+        """Name the data that came instead of a model's reply, if a model was called; empty if it may be a reply."""
+        kind = _read_content_type(wire)
+        if not self.is_expected or (isinstance(self.like, dict) and self._kind == "application/json"):
+            return ""  # in the second case it was read, and is an object
+        if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):  # whatever its status
+            return "text/html"
         # A reply that was cut short, or is longer than what is read, says nothing against the provider: its end is
         # unknown.
-        whole = self._record.trouble != "client_gone" and len(body) < KEPT
-        return describe_foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
+        if wire.status >= 300 or self._record.trouble == "client_gone" or len(body) >= KEPT:
+            return ""
+        if not body.strip():
+            return "nothing"
+        if self._query.stream and kind != "application/json":
+            return "" if _has_event(body) else kind or "no type"
+        data = parse_json(body)
+        objects = data if isinstance(data, list) else [data]  # Gemini streams an array
+        known = [one for one in objects if isinstance(one, dict) and not _MARKS.isdisjoint(one)]
+        return "" if objects and len(known) == len(objects) else kind or "no type"
 
-    def settle(self, answered: PassedReply, body: bytes) -> None:
+    def settle(self) -> None:
         """Read what passed, for the trace."""
-        completion = self.read_completion(answered.wire, body)
-        if answered.wire.status >= 300 or self.describe_foreign(answered.wire, body):
-            self.report_failure(answered, body)
-        else:
-            self._record_passed(completion, answered.origin)
-
-    def _record_passed(self, completion: Completion | None, origin: str) -> None:
-        record = self._record
-        record.completion = completion
-        if completion is None:
+        if self.passed is None:
             return
-        kind = self.report_end_error(completion, origin)
-        if kind or (record.trouble and completion.finish is not None):
-            record.trouble = kind
+        record, body, completion = self._record, bytes(self.body_read), self.read_so_far()
+        if self.passed.wire.status >= 300 or self.describe_foreign(self.passed.wire, body):
+            self.report_failure(self.passed, body)
+            return
+        record.completion = completion
+        if completion is not None:
+            kind = self.report_end_error(completion, self.passed.origin)
+            if kind or (record.trouble and completion.finish is not None):
+                record.trouble = kind
 
     def report_end_error(self, completion: Completion, origin: str) -> str:
         """Report an error of the provider at the end of a reply that began normally."""
@@ -166,34 +177,14 @@ class ProviderReply(Struct, eq=False):
             self._context.sink.add_error(why, "model-unavailable")
 
 
-def describe_foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
-    """Name the data that came instead of a model's reply; empty if it may be a model's reply.
-
-    An HTML page never is one, whatever its status. `whole` data is not one if it cannot be read.
-    """
-    kind = read_content_type(wire)
-    if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):
-        return "text/html"
-    if wire.status >= 300 or not whole:
-        return ""
-    if not body.strip():
-        return "nothing"
-    if stream and kind != "application/json":
-        return "" if find_first_event(body) is not None else kind or "no type"
-    data = parse_json(body)
-    objects = data if isinstance(data, list) else [data]  # Gemini streams an array
-    known = [one for one in objects if isinstance(one, dict) and not _MARKS.isdisjoint(one)]
-    return "" if objects and len(known) == len(objects) else kind or "no type"
-
-
-def read_content_type(wire: RawReply) -> str:
+def _read_content_type(wire: RawReply) -> str:
     return (wire.get("content-type") or "").partition(";")[0].strip().lower()
 
 
-def find_first_event(body: bytes) -> Any:
-    """Return the first event of a stream, for the fields that every event repeats; None if there is none."""
+def _has_event(body: bytes) -> bool:
+    """Return whether the first object in a stream can be read."""
     for line in body[:KEPT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):
-            return parse_json(event)
-    return None
+            return parse_json(event) is not None
+    return False

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from random import Random
 from typing import Any
-
-from msgspec import Struct
 
 from holdfast.http1.heads import RawFields
 from holdfast.http1.server import Exchange
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, ErrorChunk, Pause
+from holdfast.planes.call_report import CallReport
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import dump_json
-from holdfast.planes.llm.codecs.refusals import Headers
+from holdfast.planes.llm.codecs.refusals import Headers, Refusal
 from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, OriginalStream
 from holdfast.planes.llm.sources.source import Query
@@ -38,17 +38,11 @@ _CONTINUED = re.compile(rb"[\x80-\xbf]")
 _JSON = (("content-type", "application/json"),)
 
 
-class SentReply(Struct, frozen=True):
-    """The status that the agent received, if any, and the kind of error, if there was one."""
-
-    status: int | None = None
-    trouble: str = ""
-
-
 async def send_completion(
-    exchange: Exchange, query: Query, n: int, completion: Completion, like: Any, sleep: Sleep | None
-) -> SentReply:
-    """Send a reply in the agent's format. `n` is the number of the call in its trial.
+    exchange: Exchange, record: CallReport, query: Query, n: int, completion: Completion, like: Any, sleep: Sleep | None
+) -> None:
+    """Send a reply in the agent's format. `record` already says what the agent receives if nothing cuts it off; `n` is
+    the number of the call in its trial.
 
     `like` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
     """
@@ -56,7 +50,9 @@ async def send_completion(
     assert codec is not None
     assert request is not None
     if not request.stream:
-        return await _send_unstreamed(exchange, codec, completion, codec.write_body(completion, request, like), sleep)
+        body = codec.write_body(completion, request, like)
+        await _send_unstreamed(exchange, record, codec, completion, body, sleep)
+        return
     frames = codec.write_frames(completion, request, like if isinstance(like, OriginalStream) else NOTHING)
     if completion.odd:
         frames = split_oddly(frames, Random(digest(f"{query.trial}:{n}".encode())))
@@ -66,61 +62,66 @@ async def send_completion(
             await _wait(frame.ms, sleep)
         elif isinstance(frame, Cut):
             exchange.break_connection()
-            return SentReply(200, "connection_lost")
+            record.trouble = "connection_lost"
+            return
         else:
             await exchange.write(frame)
     await finish_reply(exchange)
-    return SentReply(200, find_error(completion))
 
 
 async def _send_unstreamed(
-    exchange: Exchange, codec: Codec, completion: Completion, body: bytes, sleep: Sleep | None
-) -> SentReply:
+    exchange: Exchange, record: CallReport, codec: Codec, completion: Completion, body: bytes, sleep: Sleep | None
+) -> None:
     """Send a plain reply: its pauses come first, an error becomes its status, and a cut leaves half of it."""
     await _wait(sum(delta.ms for delta in completion.deltas if isinstance(delta, Pause)), sleep)
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
-            return await send_failure(exchange, codec, Failed(delta.message, kind=delta.kind))
+            await send_failure(exchange, record, codec, Failed(delta.message, kind=delta.kind))
+            return
     if not any(isinstance(delta, Cut) for delta in completion.deltas):
         await exchange.respond(200, _JSON, body)
-        return SentReply(200)
+        return
     await exchange.start(200, _JSON, length=len(body))
     await exchange.write(body[: len(body) // 2])
     exchange.break_connection()
-    return SentReply(200, "connection_lost")
+    record.trouble = "connection_lost"
 
 
-async def send_failure(exchange: Exchange, codec: Codec | None, failed: Failed) -> SentReply:
+async def send_failure(exchange: Exchange, record: CallReport, codec: Codec | None, failed: Failed) -> None:
     """Send a failure that a fault caused."""
-    if isinstance(failed, TimedOut):
-        exchange.break_connection()
-        return SentReply(trouble="timeout")
-    if isinstance(failed, Dropped) or codec is None:
-        exchange.break_connection(reset=True)
-        return SentReply(trouble="connection_lost")
+    is_timeout = isinstance(failed, TimedOut)
+    if is_timeout or isinstance(failed, Dropped) or codec is None:
+        exchange.break_connection(reset=not is_timeout)
+        record.status, record.trouble = None, "timeout" if is_timeout else "connection_lost"
+        return
     refusal = codec.write_refusal(failed)
-    return await send_reply(exchange, refusal.status, refusal.headers, refusal.body)
+    await send_reply(exchange, record, refusal.status, refusal.headers, refusal.body)
 
 
-async def send_error(exchange: Exchange, codec: Codec | None, why: str, status: int) -> SentReply:
+async def send_error(exchange: Exchange, record: CallReport, codec: Codec | None, why: str, status: int) -> None:
     """Send an error that no fault caused: a harness error, or a provider that gave no answer."""
+    record.status, record.trouble = status, "upstream"
     if exchange.is_answered:
         exchange.break_connection()
-    elif codec is not None:
+        return
+    if codec is not None:
         refusal = codec.write_refusal(Failed(why, status=status))
-        await send_reply(exchange, refusal.status, refusal.headers, refusal.body)
     else:
-        await send_reply(exchange, status, _JSON, dump_json({"error": {"message": why, "type": "holdfast"}}))
-    return SentReply(status, "upstream")
+        refusal = Refusal(status, _JSON, dump_json({"error": {"message": why, "type": "holdfast"}}))
+    with suppress(ConnectionError):
+        await exchange.respond(refusal.status, refusal.headers, refusal.body)
 
 
-async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFields, body: bytes) -> SentReply:
-    """Send a complete reply unchanged."""
+async def send_reply(
+    exchange: Exchange, record: CallReport, status: int, headers: Headers | RawFields, body: bytes
+) -> None:
+    """Send a complete reply unchanged, and record how the agent received it."""
+    trouble = f"http_{status}" if status >= 300 else ""
     try:
         await exchange.respond(status, headers, body)
     except ConnectionError:
-        return SentReply(status, "client_gone")
-    return SentReply(status, f"http_{status}" if status >= 300 else "")
+        trouble = "client_gone"
+    record.status, record.trouble = status, trouble
 
 
 def find_error(completion: Completion) -> str:

@@ -92,6 +92,5 @@ class Websocket:
         return RequestHead(self._query.method, endpoint.target, fields), wire
 
     async def _send_refusal(self, why: str, status: int) -> None:
-        self._report.status, self._report.trouble = status, "upstream"
         self._context.sink.add_error(why, "model-unavailable")
-        await send_error(self._exchange, self._query.codec, why, status)
+        await send_error(self._exchange, self._report, self._query.codec, why, status)

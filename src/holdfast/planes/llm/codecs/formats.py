@@ -29,11 +29,6 @@ class ApiRoute(Struct, frozen=True):
     unread: str = ""
     """The name of an unsupported format, for a model call in one."""
 
-    @property
-    def may_request_tools(self) -> bool:
-        """Whether a model may request tool calls in the reply."""
-        return self.kind not in ("embeddings", "models")
-
 
 _CHAT = ApiRoute(OPENAI_CHAT, "completion", "openai")
 _COMPLETIONS: dict[str, ApiRoute] = {
