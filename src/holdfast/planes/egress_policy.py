@@ -48,7 +48,7 @@ class Policy:
     """Decides where the proxy may connect.
 
     `allowed` holds the URLs, URL globs and `host:port` pairs that the spec names. An entry with a literal host and port
-    counts as declared and may be on this machine. `allow` and `deny` are egress globs: `*.example.com`,
+    counts as declared and may be on this machine. `allow` holds egress globs: `*.example.com`,
     `api.x.com:443`.
     """
 
@@ -58,13 +58,11 @@ class Policy:
         *,
         default: Literal["allow", "deny"] = "allow",
         allow: Iterable[str] = (),
-        deny: Iterable[str] = (),
         resolve: Resolve | None = None,
     ) -> None:
         self._declared = frozenset(place for url in allowed for place in _parse_places(url))
         self._default = default
         self._allow = tuple(allow)
-        self._deny = tuple(deny)
         self._resolve = resolve or _resolve_host
 
     def is_declared(self, host: str, port: int) -> bool:
@@ -83,8 +81,6 @@ class Policy:
         """Raise NotPermitted if the egress rules deny the request. Called for every request."""
         if self.is_declared(host, port):
             return
-        if any(_matches_glob(glob, host, port) for glob in self._deny):
-            raise NotPermitted(f"network.egress denies {host}:{port}")
         if self._default == "deny" and not any(_matches_glob(glob, host, port) for glob in self._allow):
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 

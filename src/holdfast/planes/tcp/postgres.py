@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
 
-from holdfast.planes.tcp.sinks import ByteSink, MessageBatch
+from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transactions import StatementRefused, TransactionState
-from holdfast.planes.tcp.wire_reader import WireMessage, WireReader, WireReplies, Work
+from holdfast.planes.tcp.wire_reader import MessageBatch, WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
 from holdfast.streams.connection_end import ConnectionEnd
 
@@ -34,9 +33,6 @@ class PostgresReplies(WireReplies):
 
     def __init__(self, transactions: TransactionState) -> None:
         super().__init__(transactions)
-        self.attending = False
-        """Whether a message is in transit that the server has not read yet: its state is then out of date."""
-        self._on_byte: Callable[[bytes], None] | None = None
         self._skipping = False
 
     def expect(self, kind: bytes) -> None:
@@ -47,22 +43,6 @@ class PostgresReplies(WireReplies):
             return
         self._skipping = self._copying = False
         self._waiting.append(kind)
-
-    def expect_byte(self, on_byte: Callable[[bytes], None]) -> None:
-        """Pass the next byte to `on_byte`: a complete answer that says whether TLS is available; b"" if none comes."""
-        self._on_byte = on_byte
-
-    def end(self) -> None:
-        super().end()
-        if self._on_byte is not None:
-            self._on_byte(b"")
-
-    def scan(self, data: bytes) -> bytes:
-        if self._on_byte is not None:
-            on_byte, self._on_byte = self._on_byte, None
-            on_byte(data[:1])
-            return data[:1] + self.scan(data[1:]) if data[1:] else data
-        return super().scan(data)
 
     def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
@@ -211,11 +191,6 @@ class PostgresReader(WireReader):
                 return Work((), self._transactions.add_sync())
         self._expect(message)
         return None
-
-    async def _handle_work(self, message: WireMessage, work: Work) -> None:
-        self._replies.attending = True
-        await super()._handle_work(message, work)
-        self._replies.attending = False
 
     def _expect(self, message: WireMessage) -> None:
         self._replies.expect(message.head[:1])

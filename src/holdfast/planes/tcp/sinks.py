@@ -1,9 +1,9 @@
-"""Destinations of bytes: direct, paced or delayed by a Delivery, or in batches of messages."""
+"""Destinations of bytes: direct, or paced or delayed by a Delivery."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from holdfast.model.delivery import Delivery, DeliveryPart, Lag
@@ -142,108 +142,3 @@ class DelayedSink(ByteSink):
                     self._failure = failure
             if not data:
                 return
-
-
-HELD = 262_144
-"""Bytes of an answer that are held back while a fault may still drop it; a longer answer is sent."""
-LIMIT = 1_000_000
-"""Bytes of a message that are examined; the rest passes unread."""
-
-
-class MessageBatch:
-    """Reads a client's data in the sizes that its protocol needs, and sends messages to the server.
-
-    Short messages are sent together: everything is sent before the next wait for the client.
-    """
-
-    def __init__(self, read: Callable[[], Awaitable[bytes]], sink: ByteSink) -> None:
-        self._read = read
-        self._sink = sink
-        self._data = bytearray()
-        self._at = 0
-        self._out: list[bytes] = []
-
-    async def read_exactly(self, size: int) -> bytes:
-        """Return this many bytes, or fewer at the end of the input."""
-        while len(self._data) - self._at < size:
-            if not await self._read_more():
-                break
-        data = bytes(self._data[self._at : self._at + size])
-        self._at += len(data)
-        return data
-
-    async def read_some(self, most: int) -> bytes:
-        """Return the available bytes, up to this many; b"" at the end of the input."""
-        if self._at == len(self._data) and not await self._read_more():
-            return b""
-        return await self.read_exactly(min(most, len(self._data) - self._at))
-
-    async def _read_more(self) -> bool:
-        await self.flush()
-        data = await self._read()
-        del self._data[: self._at]
-        self._at = 0
-        self._data += data
-        return bool(data)
-
-    def put(self, data: bytes) -> None:
-        self._out.append(data)
-
-    async def flush(self) -> None:
-        data, self._out = b"".join(self._out), []
-        if data:
-            await self._sink.write(data)
-
-    async def send(self, data: bytes, rest: int) -> None:
-        """Forward a message with this many bytes not read yet."""
-        self.put(data)
-        while rest and (more := await self.read_some(min(rest, LIMIT))):
-            rest -= len(more)
-            self.put(more)
-
-    async def skip(self, rest: int) -> None:
-        """Drop the rest of a message."""
-        while rest and (data := await self.read_some(min(rest, LIMIT))):
-            rest -= len(data)
-
-    async def pass_all(self) -> None:
-        """Pass everything on unread."""
-        while data := await self.read_some(LIMIT):
-            self.put(data)
-
-    async def finish(self) -> None:
-        await self.flush()
-        await self._sink.finish()
-
-
-class Answers:
-    """Sends data to the client: immediately, or once a fault has decided whether to drop it."""
-
-    def __init__(self, sink: ByteSink) -> None:
-        self._sink = sink
-        self._held: bytearray | None = None
-        self._lock = asyncio.Lock()
-
-    async def put(self, data: bytes) -> None:
-        async with self._lock:
-            if self._held is None:
-                await self._sink.write(data)
-                return
-            self._held += data
-            if len(self._held) > HELD:
-                await self._release()
-
-    def hold(self) -> None:
-        """Hold back everything from now on."""
-        if self._held is None:
-            self._held = bytearray()
-
-    async def release(self) -> None:
-        """Send what was held back, and everything that follows."""
-        async with self._lock:
-            await self._release()
-
-    async def _release(self) -> None:
-        held, self._held = self._held, None
-        if held:
-            await self._sink.write(bytes(held))

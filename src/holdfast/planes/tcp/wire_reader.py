@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from holdfast.planes.tcp.sinks import LIMIT, Answers, ByteSink, MessageBatch
+from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transactions import ConnectionFaults, StatementRefused, TransactionState, TransactionStep
 from holdfast.protocols.fault import Reply
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
+
+HELD = 262_144
+"""Bytes of an answer that are held back while a fault may still drop it; a longer answer is sent."""
+LIMIT = 1_000_000
+"""Bytes of a message that are examined; the rest passes unread."""
 
 
 class WireReplies(ABC):
@@ -22,6 +27,8 @@ class WireReplies(ABC):
     def __init__(self, transactions: TransactionState) -> None:
         self.opaque = False
         """Whether the rest cannot be read."""
+        self.attending = False
+        """Whether a message is in transit that the server has not read yet: its state is then out of date."""
         self.last = ""
         """The result of the last answer, such as `INSERT 0 1` or `OK`."""
         self._transactions = transactions
@@ -34,6 +41,7 @@ class WireReplies(ABC):
         """Remaining bytes of a message that pass unread."""
         self._moved = asyncio.Event()
         self._over = False
+        self._on_byte: Callable[[bytes], None] | None = None
 
     @property
     def waiting(self) -> bool:
@@ -52,9 +60,19 @@ class WireReplies(ABC):
         """Record that the server sends no more."""
         self._over = True
         self._moved.set()
+        if self._on_byte is not None:
+            self._on_byte(b"")
+
+    def expect_byte(self, on_byte: Callable[[bytes], None]) -> None:
+        """Pass the next byte to `on_byte`: a complete answer that says whether TLS is available; b"" if none comes."""
+        self._on_byte = on_byte
 
     def scan(self, data: bytes) -> bytes:
         """Return the part for the client; an incomplete message that must be read waits here."""
+        if self._on_byte is not None:
+            on_byte, self._on_byte = self._on_byte, None
+            on_byte(data[:1])
+            return data[:1] + self.scan(data[1:]) if data[1:] else data
         if self.opaque:
             return data
         # Bytes are passed on as slices of what arrived. Only an incomplete message that must be read is kept back, so a
@@ -94,6 +112,105 @@ class Work(NamedTuple):
     """The steps of its transaction."""
     ends: bool = True
     """Whether a statement outside a block is its own transaction, which ends with this message."""
+
+
+class MessageBatch:
+    """Reads a client's data in the sizes that its protocol needs, and sends messages to the server.
+
+    Short messages are sent together: everything is sent before the next wait for the client.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[bytes]], sink: ByteSink) -> None:
+        self._read = read
+        self._sink = sink
+        self._data = bytearray()
+        self._at = 0
+        self._out: list[bytes] = []
+
+    async def read_exactly(self, size: int) -> bytes:
+        """Return this many bytes, or fewer at the end of the input."""
+        while len(self._data) - self._at < size:
+            if not await self._read_more():
+                break
+        data = bytes(self._data[self._at : self._at + size])
+        self._at += len(data)
+        return data
+
+    async def read_some(self, most: int) -> bytes:
+        """Return the available bytes, up to this many; b"" at the end of the input."""
+        if self._at == len(self._data) and not await self._read_more():
+            return b""
+        return await self.read_exactly(min(most, len(self._data) - self._at))
+
+    async def _read_more(self) -> bool:
+        await self.flush()
+        data = await self._read()
+        del self._data[: self._at]
+        self._at = 0
+        self._data += data
+        return bool(data)
+
+    def put(self, data: bytes) -> None:
+        self._out.append(data)
+
+    async def flush(self) -> None:
+        data, self._out = b"".join(self._out), []
+        if data:
+            await self._sink.write(data)
+
+    async def send(self, data: bytes, rest: int) -> None:
+        """Forward a message with this many bytes not read yet."""
+        self.put(data)
+        while rest and (more := await self.read_some(min(rest, LIMIT))):
+            rest -= len(more)
+            self.put(more)
+
+    async def skip(self, rest: int) -> None:
+        """Drop the rest of a message."""
+        while rest and (data := await self.read_some(min(rest, LIMIT))):
+            rest -= len(data)
+
+    async def pass_all(self) -> None:
+        """Pass everything on unread."""
+        while data := await self.read_some(LIMIT):
+            self.put(data)
+
+    async def finish(self) -> None:
+        await self.flush()
+        await self._sink.finish()
+
+
+class Answers:
+    """Sends data to the client: immediately, or once a fault has decided whether to drop it."""
+
+    def __init__(self, sink: ByteSink) -> None:
+        self._sink = sink
+        self._held: bytearray | None = None
+        self._lock = asyncio.Lock()
+
+    async def put(self, data: bytes) -> None:
+        async with self._lock:
+            if self._held is None:
+                await self._sink.write(data)
+                return
+            self._held += data
+            if len(self._held) > HELD:
+                await self._release()
+
+    def hold(self) -> None:
+        """Hold back everything from now on."""
+        if self._held is None:
+            self._held = bytearray()
+
+    async def release(self) -> None:
+        """Send what was held back, and everything that follows."""
+        async with self._lock:
+            await self._release()
+
+    async def _release(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            await self._sink.write(bytes(held))
 
 
 class WireReader(ABC):
@@ -169,6 +286,7 @@ class WireReader(ABC):
 
     async def _handle_work(self, message: WireMessage, work: Work) -> None:
         """Send a working message through the faults that wait for it."""
+        self._replies.attending = True
         try:
             await self._faults.send_through(work.steps, partial(self._forward, message))
         except StatementRefused as refused:
@@ -177,6 +295,7 @@ class WireReader(ABC):
             for statement in work.statements:
                 if statement.kind == "write":
                     self._faults.record_write(statement)
+        self._replies.attending = False
 
     async def _forward(self, message: WireMessage, answered: bool) -> Reply:
         # A fault may drop the answer after the server has done the work, so the answer must not leave before the fault

@@ -12,8 +12,8 @@ from example_counts import examples
 from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.mysql import MysqlReader
 from holdfast.planes.tcp.postgres import PostgresReader, build_error
-from holdfast.planes.tcp.sinks import LIMIT
 from holdfast.planes.tcp.transactions import TransactionState
+from holdfast.planes.tcp.wire_reader import LIMIT
 
 SQL = [
     "BEGIN", "COMMIT", "ROLLBACK", "SELECT 1", "INSERT INTO a VALUES (1)", "SET x = 1", "SET autocommit = 0", "",
