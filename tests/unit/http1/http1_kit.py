@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import gc
+import inspect
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -12,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import pytest
 
 from holdfast.http1.server import Exchange, Listener, serve
 
@@ -37,6 +40,16 @@ def run(test: Coroutine[Any, Any, None], *, collect: bool = True) -> None:
     if collect:
         gc.collect()
     assert not complaints, complaints
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine function; a conftest.py imports this hook for its folder."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @asynccontextmanager

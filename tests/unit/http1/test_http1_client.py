@@ -121,57 +121,48 @@ def test_read_s_is_between_chunks_not_for_the_whole() -> None:
     assert asked(dripping, read_s=0.15) == (200, b"01234567")
 
 
-def test_failures_to_connect_are_reported_by_kind() -> None:
+async def test_failures_to_connect_are_reported_by_kind() -> None:
     async def silent(peer: Raw) -> None:
         await peer.rest()
 
-    async def test() -> None:
-        upstreams = Upstreams()
-        server, _ = contexts()
+    upstreams = Upstreams()
+    server, _ = contexts()
 
-        async def kind(url: str, connect_s: float = 5) -> str:
-            with pytest.raises(UpstreamFailed) as failed:
-                await upstreams.send("GET", url, connect_s=connect_s)
-            return failed.value.kind
+    async def kind(url: str, connect_s: float = 5) -> str:
+        with pytest.raises(UpstreamFailed) as failed:
+            await upstreams.send("GET", url, connect_s=connect_s)
+        return failed.value.kind
 
-        assert await kind("http://127.0.0.1:1/") == "refused"
-        assert await kind("http://no..name/") == "dns"
-        async with upstream(silent) as url, upstream(silent, ssl=server) as untrusted:
-            assert await kind(url.replace("http", "https"), 0.1) == "timeout"
-            assert await kind(untrusted) == "tls"
-        await upstreams.close()
-        assert await kind("http://127.0.0.1:1/") == "closed"
-
-    run(test())
+    assert await kind("http://127.0.0.1:1/") == "refused"
+    assert await kind("http://no..name/") == "dns"
+    async with upstream(silent) as url, upstream(silent, ssl=server) as untrusted:
+        assert await kind(url.replace("http", "https"), 0.1) == "timeout"
+        assert await kind(untrusted) == "tls"
+    await upstreams.close()
+    assert await kind("http://127.0.0.1:1/") == "closed"
 
 
-def test_tls_with_a_given_context_and_the_name_of_the_url_at_another_address() -> None:
+async def test_tls_with_a_given_context_and_the_name_of_the_url_at_another_address() -> None:
     server, trusting = contexts()
 
-    async def test() -> None:
-        async with upstream(saying(HELLO), ssl=server) as url:
-            upstreams = Upstreams()
-            named = url.replace("127.0.0.1", "localhost")
-            reply = await upstreams.send("GET", named, ssl=trusting, addresses=("127.0.0.1",))
-            assert await reply.read() == b"hello world"
-            await upstreams.close()
-
-    run(test())
+    async with upstream(saying(HELLO), ssl=server) as url:
+        upstreams = Upstreams()
+        named = url.replace("127.0.0.1", "localhost")
+        reply = await upstreams.send("GET", named, ssl=trusting, addresses=("127.0.0.1",))
+        assert await reply.read() == b"hello world"
+        await upstreams.close()
 
 
-def test_a_write_that_must_go_out_once_takes_a_new_connection() -> None:
-    async def test() -> None:
-        ports = []
+async def test_a_write_that_must_go_out_once_takes_a_new_connection() -> None:
+    ports = []
 
-        async def answer(exchange: Exchange) -> None:
-            ports.append(exchange.connection.peer[1])
-            await exchange.respond(200)
+    async def answer(exchange: Exchange) -> None:
+        ports.append(exchange.connection.peer[1])
+        await exchange.respond(200)
 
-        async with serving(answer) as listener:
-            upstreams = Upstreams()
-            for once in (False, False, True):
-                await (await upstreams.send("POST", f"http://127.0.0.1:{listener.port}/", body=b"x", once=once)).read()
-            await upstreams.close()
-        assert ports[0] == ports[1] != ports[2]
-
-    run(test())
+    async with serving(answer) as listener:
+        upstreams = Upstreams()
+        for once in (False, False, True):
+            await (await upstreams.send("POST", f"http://127.0.0.1:{listener.port}/", body=b"x", once=once)).read()
+        await upstreams.close()
+    assert ports[0] == ports[1] != ports[2]

@@ -21,7 +21,7 @@ from holdfast.http1.client import UpstreamFailed, Upstreams
         ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 500\r\n\r\n"),
     ],
 )
-def test_replies_without_body_leave_the_connection_usable(method: str, data: bytes) -> None:
+async def test_replies_without_body_leave_the_connection_usable(method: str, data: bytes) -> None:
     connections = 0
 
     async def talk(peer: Raw) -> None:
@@ -29,19 +29,16 @@ def test_replies_without_body_leave_the_connection_usable(method: str, data: byt
         connections += 1
         await saying(data, data, HELLO)(peer)
 
-    async def test() -> None:
-        async with upstream(talk) as url:
-            upstreams = Upstreams()
-            for _ in range(2):
-                assert await (await upstreams.send(method, url)).read() == b""
-            assert await (await upstreams.send("GET", url)).read() == b"hello world"
-            await upstreams.close()
-
-    run(test())
+    async with upstream(talk) as url:
+        upstreams = Upstreams()
+        for _ in range(2):
+            assert await (await upstreams.send(method, url)).read() == b""
+        assert await (await upstreams.send("GET", url)).read() == b"hello world"
+        await upstreams.close()
     assert connections == 1
 
 
-def test_connections_are_kept_and_dropped_when_idle_for_long() -> None:
+async def test_connections_are_kept_and_dropped_when_idle_for_long() -> None:
     connections = 0
 
     async def talk(peer: Raw) -> None:
@@ -49,22 +46,19 @@ def test_connections_are_kept_and_dropped_when_idle_for_long() -> None:
         connections += 1
         await saying(*[HELLO] * 5)(peer)
 
-    async def test() -> None:
-        async with upstream(talk) as url:
-            upstreams = Upstreams(idle_s=0.1)
-            for _ in range(3):
-                await (await upstreams.send("GET", url)).read()
-            assert connections == 1
-            await until(lambda: not upstreams._open)
-            assert not upstreams._idle
+    async with upstream(talk) as url:
+        upstreams = Upstreams(idle_s=0.1)
+        for _ in range(3):
             await (await upstreams.send("GET", url)).read()
-            assert connections == 2
-            await upstreams.close()
+        assert connections == 1
+        await until(lambda: not upstreams._open)
+        assert not upstreams._idle
+        await (await upstreams.send("GET", url)).read()
+        assert connections == 2
+        await upstreams.close()
 
-    run(test())
 
-
-def test_a_kept_connection_that_the_server_closed_is_tried_once_more_on_a_new_one() -> None:
+async def test_a_kept_connection_that_the_server_closed_is_tried_once_more_on_a_new_one() -> None:
     connections = 0
 
     async def talk(peer: Raw) -> None:
@@ -77,19 +71,16 @@ def test_a_kept_connection_that_the_server_closed_is_tried_once_more_on_a_new_on
         else:
             await peer.rest()
 
-    async def test() -> None:
-        async with upstream(talk) as url:
-            upstreams = Upstreams()
-            for _ in range(2):
-                assert await (await upstreams.send("POST", url, body=b"")).read() == b"hello world"
-            await upstreams.close()
-
-    run(test())
+    async with upstream(talk) as url:
+        upstreams = Upstreams()
+        for _ in range(2):
+            assert await (await upstreams.send("POST", url, body=b"")).read() == b"hello world"
+        await upstreams.close()
     assert connections == 2
 
 
 @pytest.mark.parametrize("case", ["a stream", "half a reply", "a new connection"])
-def test_nothing_is_sent_twice_that_may_not_be(case: str) -> None:
+async def test_nothing_is_sent_twice_that_may_not_be(case: str) -> None:
     requests = 0
 
     async def talk(peer: Raw) -> None:
@@ -105,21 +96,18 @@ def test_nothing_is_sent_twice_that_may_not_be(case: str) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"data"
 
-    async def test() -> None:
-        async with upstream(talk) as url:
-            upstreams = Upstreams()
-            if case != "a new connection":
-                await (await upstreams.send("GET", url)).read()
-            with pytest.raises(UpstreamFailed) as failed:
-                await upstreams.send("POST", url, body=chunks() if case == "a stream" else b"x")
-            assert failed.value.kind == "closed"
-            await upstreams.close()
-
-    run(test())
+    async with upstream(talk) as url:
+        upstreams = Upstreams()
+        if case != "a new connection":
+            await (await upstreams.send("GET", url)).read()
+        with pytest.raises(UpstreamFailed) as failed:
+            await upstreams.send("POST", url, body=chunks() if case == "a stream" else b"x")
+        assert failed.value.kind == "closed"
+        await upstreams.close()
     assert requests == 1
 
 
-def test_a_server_that_says_more_than_it_was_asked_is_not_asked_again() -> None:
+async def test_a_server_that_says_more_than_it_was_asked_is_not_asked_again() -> None:
     connections = 0
 
     async def talk(peer: Raw) -> None:
@@ -127,14 +115,11 @@ def test_a_server_that_says_more_than_it_was_asked_is_not_asked_again() -> None:
         connections += 1
         await saying(HELLO * 2)(peer)
 
-    async def test() -> None:
-        async with upstream(talk) as url:
-            upstreams = Upstreams()
-            for _ in range(2):
-                assert await (await upstreams.send("GET", url)).read() == b"hello world"
-            await upstreams.close()
-
-    run(test())
+    async with upstream(talk) as url:
+        upstreams = Upstreams()
+        for _ in range(2):
+            assert await (await upstreams.send("GET", url)).read() == b"hello world"
+        await upstreams.close()
     assert connections == 2
 
 
@@ -191,38 +176,32 @@ def test_a_stream_is_sent_in_chunks_or_with_the_length_it_was_given() -> None:
     assert request_seen("POST", [("Content-Length", "11")], pieces()).endswith(b"Content-Length: 11\r\n\r\nhello world")
 
 
-def test_a_stream_that_fails_or_is_not_as_long_as_declared_fails_the_request() -> None:
+async def test_a_stream_that_fails_or_is_not_as_long_as_declared_fails_the_request() -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield b"one"
         raise KeyError("ours")
 
-    async def test() -> None:
-        async with upstream(saying(b"")) as url:
-            upstreams = Upstreams()
-            with pytest.raises(KeyError):
-                await upstreams.send("POST", url, body=failing())
-            for length in ("5", "50"):
-                with pytest.raises(ValueError, match="declared length"):
-                    await upstreams.send("POST", url, [("Content-Length", length)], pieces())
-            await upstreams.close()
-
-    run(test())
+    async with upstream(saying(b"")) as url:
+        upstreams = Upstreams()
+        with pytest.raises(KeyError):
+            await upstreams.send("POST", url, body=failing())
+        for length in ("5", "50"):
+            with pytest.raises(ValueError, match="declared length"):
+                await upstreams.send("POST", url, [("Content-Length", length)], pieces())
+        await upstreams.close()
 
 
-def test_a_reply_may_come_before_the_request_is_at_its_end() -> None:
+async def test_a_reply_may_come_before_the_request_is_at_its_end() -> None:
     async def endless() -> AsyncIterator[bytes]:
         while True:
             yield b"x" * 100
             await asyncio.sleep(0.001)
 
-    async def test() -> None:
-        async with upstream(saying(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")) as url:
-            upstreams = Upstreams()
-            reply = await upstreams.send("POST", url, body=endless())
-            assert (reply.status, await reply.read()) == (413, b"no")
-            await upstreams.close()
-
-    run(test())
+    async with upstream(saying(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")) as url:
+        upstreams = Upstreams()
+        reply = await upstreams.send("POST", url, body=endless())
+        assert (reply.status, await reply.read()) == (413, b"no")
+        await upstreams.close()
 
 
 @pytest.mark.parametrize(
@@ -237,15 +216,14 @@ def test_a_reply_may_come_before_the_request_is_at_its_end() -> None:
         ("GET", "http:///path", []),
     ],
 )
-def test_a_request_that_would_break_its_frame_is_refused(method: str, url: str, headers: list[tuple[str, str]]) -> None:
-    async def test() -> None:
-        with pytest.raises(ValueError, match=r"not a|must not"):
-            await Upstreams().send(method, url, headers)
+async def test_a_request_that_would_break_its_frame_is_refused(
+    method: str, url: str, headers: list[tuple[str, str]]
+) -> None:
+    with pytest.raises(ValueError, match=r"not a|must not"):
+        await Upstreams().send(method, url, headers)
 
-    run(test())
 
-
-def test_a_slow_taker_stops_the_server_and_loses_nothing() -> None:
+async def test_a_slow_taker_stops_the_server_and_loses_nothing() -> None:
     sent = 0
     total = 30_000_000
 
@@ -259,34 +237,28 @@ def test_a_slow_taker_stops_the_server_and_loses_nothing() -> None:
             sent += 100_000
         await peer.rest()
 
-    async def test() -> None:
-        async with upstream(flood) as url:
-            upstreams = Upstreams()
-            reply = await upstreams.send("GET", url, read_s=0.1)
-            before = -1
-            while sent != before:
-                before = sent
-                await asyncio.sleep(0.15)  # longer than read_s: it is not the server who is slow
-            assert reply.inflow.waiting < 1_000_000
-            assert sent < total
-            assert sum([len(data) async for data in reply.stream_body()]) == total
-            await upstreams.close()
-
-    run(test())
+    async with upstream(flood) as url:
+        upstreams = Upstreams()
+        reply = await upstreams.send("GET", url, read_s=0.1)
+        before = -1
+        while sent != before:
+            before = sent
+            await asyncio.sleep(0.15)  # longer than read_s: it is not the server who is slow
+        assert reply.inflow.waiting < 1_000_000
+        assert sent < total
+        assert sum([len(data) async for data in reply.stream_body()]) == total
+        await upstreams.close()
 
 
-def test_a_reply_over_the_limit_is_given_up() -> None:
-    async def test() -> None:
-        async with upstream(saying(HELLO, then="close")) as url:
-            upstreams = Upstreams()
-            with pytest.raises(UpstreamFailed):
-                await (await upstreams.send("GET", url)).read(limit=5)
-            await upstreams.close()
-
-    run(test())
+async def test_a_reply_over_the_limit_is_given_up() -> None:
+    async with upstream(saying(HELLO, then="close")) as url:
+        upstreams = Upstreams()
+        with pytest.raises(UpstreamFailed):
+            await (await upstreams.send("GET", url)).read(limit=5)
+        await upstreams.close()
 
 
-def test_aborting_or_leaving_a_reply_ends_its_connection() -> None:
+async def test_aborting_or_leaving_a_reply_ends_its_connection() -> None:
     ended = 0
 
     async def endless(peer: Raw) -> None:
@@ -296,32 +268,26 @@ def test_aborting_or_leaving_a_reply_ends_its_connection() -> None:
         await peer.rest()
         ended += 1
 
-    async def test() -> None:
-        async with upstream(endless) as url:
-            upstreams = Upstreams()
-            (await upstreams.send("GET", url)).abort()
-            chunks = (await upstreams.send("GET", url)).stream_body()
-            assert await anext(chunks) == b"hello"
-            await chunks.aclose()  # type: ignore[attr-defined]
-            task = asyncio.create_task((await upstreams.send("GET", url)).read())
-            await asyncio.sleep(0.01)
-            task.cancel()
-            await until(lambda: ended == 3 and not upstreams._open)
-            reply = await upstreams.send("GET", url)
-            await upstreams.close()
-            with pytest.raises(UpstreamFailed):
-                await reply.read()
-
-    run(test())
+    async with upstream(endless) as url:
+        upstreams = Upstreams()
+        (await upstreams.send("GET", url)).abort()
+        chunks = (await upstreams.send("GET", url)).stream_body()
+        assert await anext(chunks) == b"hello"
+        await chunks.aclose()  # type: ignore[attr-defined]
+        task = asyncio.create_task((await upstreams.send("GET", url)).read())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await until(lambda: ended == 3 and not upstreams._open)
+        reply = await upstreams.send("GET", url)
+        await upstreams.close()
+        with pytest.raises(UpstreamFailed):
+            await reply.read()
 
 
-def test_cancelling_a_request_ends_its_connection() -> None:
-    async def test() -> None:
-        async with upstream(saying(b"")) as url:
-            upstreams = Upstreams()
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(upstreams.send("GET", url), 0.05)
-            await until(lambda: not upstreams._open)
-            await upstreams.close()
-
-    run(test())
+async def test_cancelling_a_request_ends_its_connection() -> None:
+    async with upstream(saying(b"")) as url:
+        upstreams = Upstreams()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(upstreams.send("GET", url), 0.05)
+        await until(lambda: not upstreams._open)
+        await upstreams.close()

@@ -99,72 +99,63 @@ def test_a_compressed_body_passes_as_it_is() -> None:
     assert tapped == body
 
 
-def test_each_piece_of_a_stream_arrives_when_it_was_sent() -> None:
-    async def test() -> None:
-        step = asyncio.Event()
+async def test_each_piece_of_a_stream_arrives_when_it_was_sent() -> None:
+    step = asyncio.Event()
 
-        async def talk(peer: Raw) -> None:
-            await peer.head()
-            peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            for n in range(3):
-                await step.wait()
-                step.clear()
-                peer.send(b"6\r\ndata %d\r\n" % n)
-            await peer.rest()
+    async def talk(peer: Raw) -> None:
+        await peer.head()
+        peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for n in range(3):
+            await step.wait()
+            step.clear()
+            peer.send(b"6\r\ndata %d\r\n" % n)
+        await peer.rest()
 
-        async with upstream(talk) as url, proxy(url, [], []) as listener, raw(listener.port) as client:
-            client.send(b"GET / HTTP/1.1\r\n\r\n")
-            await client.head()
-            for n in range(3):
-                step.set()
-                assert await client.reader.readexactly(11) == b"6\r\ndata %d\r\n" % n
-
-    run(test())
+    async with upstream(talk) as url, proxy(url, [], []) as listener, raw(listener.port) as client:
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        await client.head()
+        for n in range(3):
+            step.set()
+            assert await client.reader.readexactly(11) == b"6\r\ndata %d\r\n" % n
 
 
-def test_an_upstream_that_breaks_off_cuts_the_client_and_is_reported() -> None:
+async def test_an_upstream_that_breaks_off_cuts_the_client_and_is_reported() -> None:
     async def talk(peer: Raw) -> None:
         await peer.head()
         peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
 
-    async def test() -> None:
-        failures: list[Exception] = []
-        async with upstream(talk) as url, proxy(url, [], failures) as listener, raw(listener.port) as client:
+    failures: list[Exception] = []
+    async with upstream(talk) as url, proxy(url, [], failures) as listener, raw(listener.port) as client:
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        await client.head()
+        assert await client.rest() == b"5\r\nhello\r\n"
+        await until(lambda: [type(error) for error in failures] == [UpstreamFailed])
+
+
+async def test_a_client_that_leaves_ends_the_upstreams_connection() -> None:
+    ended = asyncio.Event()
+
+    async def talk(peer: Raw) -> None:
+        await peer.head()
+        peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try:
+            while True:
+                peer.send(b"5\r\nhello\r\n")
+                await peer.writer.drain()
+                await asyncio.sleep(0.001)
+        finally:
+            ended.set()
+
+    failures: list[Exception] = []
+    async with upstream(talk) as url, proxy(url, [], failures) as listener:
+        async with raw(listener.port) as client:
             client.send(b"GET / HTTP/1.1\r\n\r\n")
             await client.head()
-            assert await client.rest() == b"5\r\nhello\r\n"
-            await until(lambda: [type(error) for error in failures] == [UpstreamFailed])
-
-    run(test())
+        await ended.wait()
+        assert [type(error) for error in failures] == [ConnectionResetError]
 
 
-def test_a_client_that_leaves_ends_the_upstreams_connection() -> None:
-    async def test() -> None:
-        ended = asyncio.Event()
-
-        async def talk(peer: Raw) -> None:
-            await peer.head()
-            peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            try:
-                while True:
-                    peer.send(b"5\r\nhello\r\n")
-                    await peer.writer.drain()
-                    await asyncio.sleep(0.001)
-            finally:
-                ended.set()
-
-        failures: list[Exception] = []
-        async with upstream(talk) as url, proxy(url, [], failures) as listener:
-            async with raw(listener.port) as client:
-                client.send(b"GET / HTTP/1.1\r\n\r\n")
-                await client.head()
-            await ended.wait()
-            assert [type(error) for error in failures] == [ConnectionResetError]
-
-    run(test())
-
-
-def test_a_hundred_streams_at_once_lose_no_byte() -> None:
+async def test_a_hundred_streams_at_once_lose_no_byte() -> None:
     whole = b"".join(b"data %03d " % n for n in range(40))
 
     async def talk(peer: Raw) -> None:
@@ -176,14 +167,11 @@ def test_a_hundred_streams_at_once_lose_no_byte() -> None:
         peer.send(b"0\r\n\r\n")
         await peer.rest()
 
-    async def test() -> None:
-        async with upstream(talk) as url, proxy(url, [], []) as listener:
+    async with upstream(talk) as url, proxy(url, [], []) as listener:
 
-            async def one() -> bytes:
-                async with raw(listener.port) as client:
-                    client.send(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-                    return (await client.reply())[2]
+        async def one() -> bytes:
+            async with raw(listener.port) as client:
+                client.send(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+                return (await client.reply())[2]
 
-            assert await asyncio.gather(*[one() for _ in range(100)]) == [whole] * 100
-
-    run(test())
+        assert await asyncio.gather(*[one() for _ in range(100)]) == [whole] * 100

@@ -7,7 +7,7 @@ import socket
 import ssl
 
 import pytest
-from http1_kit import Raw, contexts, raw, run, serving, until, upstream
+from http1_kit import Raw, contexts, raw, serving, until, upstream
 
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
@@ -50,7 +50,7 @@ def _connected(port: int) -> socket.socket:
     return sock
 
 
-def test_bytes_go_both_ways_after_connect() -> None:
+async def test_bytes_go_both_ways_after_connect() -> None:
     async def shouting(exchange: Exchange) -> None:
         tunnel = await exchange.take_over()
         while data := await tunnel.read():
@@ -58,20 +58,17 @@ def test_bytes_go_both_ways_after_connect() -> None:
             if b"bye" in data:
                 tunnel.close()
 
-    async def test() -> None:
-        async with serving(shouting) as listener, raw(listener.port) as client:
-            client.send(CONNECT + b"ahead")
-            assert await client.head() == b"HTTP/1.1 200 Connection Established\r\n\r\n"
-            assert await client.reader.readexactly(5) == b"AHEAD"
-            client.send(b"hello\r\n\r\n")
-            assert await client.reader.readexactly(9) == b"HELLO\r\n\r\n"
-            client.send(b"bye")
-            assert await client.rest() == b"BYE"
-
-    run(test())
+    async with serving(shouting) as listener, raw(listener.port) as client:
+        client.send(CONNECT + b"ahead")
+        assert await client.head() == b"HTTP/1.1 200 Connection Established\r\n\r\n"
+        assert await client.reader.readexactly(5) == b"AHEAD"
+        client.send(b"hello\r\n\r\n")
+        assert await client.reader.readexactly(9) == b"HELLO\r\n\r\n"
+        client.send(b"bye")
+        assert await client.rest() == b"BYE"
 
 
-def test_a_tunnel_ends_where_the_client_leaves() -> None:
+async def test_a_tunnel_ends_where_the_client_leaves() -> None:
     ended: list[bytes] = []
 
     async def reading(exchange: Exchange) -> None:
@@ -82,35 +79,29 @@ def test_a_tunnel_ends_where_the_client_leaves() -> None:
         with pytest.raises(ConnectionResetError):
             await tunnel.write(b"more")
 
-    async def test() -> None:
-        async with serving(reading) as listener:
-            async with raw(listener.port) as client:
-                client.send(CONNECT + b"x")
-                await client.head()
-                await until(lambda: ended == [b"x"])
-            await until(lambda: ended == [b"x", b""])
-
-    run(test())
+    async with serving(reading) as listener:
+        async with raw(listener.port) as client:
+            client.send(CONNECT + b"x")
+            await client.head()
+            await until(lambda: ended == [b"x"])
+        await until(lambda: ended == [b"x", b""])
 
 
-def test_a_connect_that_is_refused_can_be_tried_again_on_the_same_connection() -> None:
+async def test_a_connect_that_is_refused_can_be_tried_again_on_the_same_connection() -> None:
     async def guarded(exchange: Exchange) -> None:
         if exchange.head.get("Proxy-Authorization") is None:
             await exchange.respond(407, [("Proxy-Authenticate", "Basic")], b"who?")
         else:
             (await exchange.take_over()).close()
 
-    async def test() -> None:
-        async with serving(guarded) as listener, raw(listener.port) as client:
-            client.send(CONNECT)
-            assert (await client.reply())[::2] == (407, b"who?")
-            client.send(CONNECT.replace(b"\r\n\r\n", b"\r\nProxy-Authorization: Basic x\r\n\r\n"))
-            assert b" 200 " in await client.head()
-
-    run(test())
+    async with serving(guarded) as listener, raw(listener.port) as client:
+        client.send(CONNECT)
+        assert (await client.reply())[::2] == (407, b"who?")
+        client.send(CONNECT.replace(b"\r\n\r\n", b"\r\nProxy-Authorization: Basic x\r\n\r\n"))
+        assert b" 200 " in await client.head()
 
 
-def test_cut_breaks_tls_without_a_farewell() -> None:
+async def test_cut_breaks_tls_without_a_farewell() -> None:
     server, trusting = contexts()
 
     async def cutting(exchange: Exchange) -> None:
@@ -118,12 +109,6 @@ def test_cut_breaks_tls_without_a_farewell() -> None:
         await exchange.write(b"half")
         exchange.break_connection()
         assert exchange.connection.is_gone
-
-    async def test() -> None:
-        async with serving(by_tls(server, cutting)) as listener:
-            sock = await asyncio.to_thread(_connected, listener.port)
-            got = await asyncio.to_thread(_read_tls, trusting, sock)
-            assert got.endswith(b"4\r\nhalf\r\n")
 
     def _read_tls(context: ssl.SSLContext, sock: socket.socket) -> bytes:
         with context.wrap_socket(sock, server_hostname="localhost", suppress_ragged_eofs=False) as client:
@@ -134,23 +119,20 @@ def test_cut_breaks_tls_without_a_farewell() -> None:
                     got += part
         return got
 
-    run(test())
+    async with serving(by_tls(server, cutting)) as listener:
+        sock = await asyncio.to_thread(_connected, listener.port)
+        got = await asyncio.to_thread(_read_tls, trusting, sock)
+        assert got.endswith(b"4\r\nhalf\r\n")
 
 
 @pytest.mark.parametrize("says_farewell", [True, False])
-def test_a_tls_client_may_leave_after_a_close_in_the_middle_of_a_reply(says_farewell: bool) -> None:
+async def test_a_tls_client_may_leave_after_a_close_in_the_middle_of_a_reply(says_farewell: bool) -> None:
     server, trusting = contexts()
 
     async def closing(exchange: Exchange) -> None:
         await exchange.start(200, (), 1000)
         await exchange.write(b"half")
         exchange.connection.close()
-
-    async def test() -> None:
-        async with serving(by_tls(server, closing)) as listener:
-            sock = await asyncio.to_thread(_connected, listener.port)
-            assert await asyncio.to_thread(_read_and_leave, sock) == b"half"
-            await asyncio.sleep(0.05)
 
     def _read_and_leave(sock: socket.socket) -> bytes:
         with trusting.wrap_socket(sock, server_hostname="localhost") as client:
@@ -162,22 +144,22 @@ def test_a_tls_client_may_leave_after_a_close_in_the_middle_of_a_reply(says_fare
                 client.unwrap()
         return got.partition(b"\r\n\r\n")[2]
 
-    run(test())
+    async with serving(by_tls(server, closing)) as listener:
+        sock = await asyncio.to_thread(_connected, listener.port)
+        assert await asyncio.to_thread(_read_and_leave, sock) == b"half"
+        await asyncio.sleep(0.05)
 
 
-def test_close_ends_a_client_in_the_middle_of_its_handshake() -> None:
+async def test_close_ends_a_client_in_the_middle_of_its_handshake() -> None:
     server, _ = contexts()
 
-    async def test() -> None:
-        async with serving(by_tls(server, inside)) as listener, raw(listener.port) as client:
-            client.send(CONNECT + b"\x16")
-            await client.head()
-            await asyncio.sleep(0.02)
-
-    run(test())
+    async with serving(by_tls(server, inside)) as listener, raw(listener.port) as client:
+        client.send(CONNECT + b"\x16")
+        await client.head()
+        await asyncio.sleep(0.02)
 
 
-def test_drop_ends_the_tls_in_a_connection_and_whoever_answers_there() -> None:
+async def test_drop_ends_the_tls_in_a_connection_and_whoever_answers_there() -> None:
     server, trusting = contexts()
     stopped: list[str] = []
     roots: list[ClientConnection] = []
@@ -205,21 +187,18 @@ def test_drop_ends_the_tls_in_a_connection_and_whoever_answers_there() -> None:
             except OSError:
                 return b""
 
-    async def test() -> None:
-        async with serving(intercept) as listener:
-            asking = asyncio.create_task(asyncio.to_thread(lambda: ask(_connected(listener.port))))
-            await until(lambda: len(roots) == 1)
-            listener.drop(set())
-            assert len(listener.connections) == 1
-            listener.drop(set(roots))
-            await until(lambda: sorted(stopped) == ["inner", "outer"])
-            assert await asking == b""
-
-    run(test())
+    async with serving(intercept) as listener:
+        asking = asyncio.create_task(asyncio.to_thread(lambda: ask(_connected(listener.port))))
+        await until(lambda: len(roots) == 1)
+        listener.drop(set())
+        assert len(listener.connections) == 1
+        listener.drop(set(roots))
+        await until(lambda: sorted(stopped) == ["inner", "outer"])
+        assert await asking == b""
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_tls_begins_inside_a_tunnel_also_for_a_client_that_does_not_wait(ahead: bool) -> None:
+async def test_tls_begins_inside_a_tunnel_also_for_a_client_that_does_not_wait(ahead: bool) -> None:
     server, trusting = contexts()
     connections: list[ClientConnection] = []
 
@@ -229,27 +208,24 @@ def test_tls_begins_inside_a_tunnel_also_for_a_client_that_does_not_wait(ahead: 
             await asyncio.sleep(0.02)
         connections.append(await serve_tls(tunnel, server, inside))
 
-    async def test() -> None:
-        async with serving(intercept) as listener:
-            listener.epoch = 3
-            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-            tls = trusting.wrap_bio(incoming, outgoing, server_hostname="localhost")
-            async with raw(listener.port) as client:
-                with pytest.raises(ssl.SSLWantReadError):
-                    tls.do_handshake()
-                client.send(CONNECT + (outgoing.read() if ahead else b""))
-                await client.head()
+    async with serving(intercept) as listener:
+        listener.epoch = 3
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = trusting.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        async with raw(listener.port) as client:
+            with pytest.raises(ssl.SSLWantReadError):
+                tls.do_handshake()
+            client.send(CONNECT + (outgoing.read() if ahead else b""))
+            await client.head()
+            client.send(outgoing.read())
+            await _shake(tls, client, incoming, outgoing)
+            for path in (b"/one", b"/two"):
+                tls.write(b"GET %b HTTP/1.1\r\n\r\n" % path)
                 client.send(outgoing.read())
-                await _shake(tls, client, incoming, outgoing)
-                for path in (b"/one", b"/two"):
-                    tls.write(b"GET %b HTTP/1.1\r\n\r\n" % path)
-                    client.send(outgoing.read())
-                    assert b"%b tls=True born=3" % path in await _plain(tls, client, incoming)
-                assert set(connections) == listener.connections
-                assert connections[0].peer == client.writer.get_extra_info("sockname")
-            await connections[0].wait_closed()
-
-    run(test())
+                assert b"%b tls=True born=3" % path in await _plain(tls, client, incoming)
+            assert set(connections) == listener.connections
+            assert connections[0].peer == client.writer.get_extra_info("sockname")
+        await connections[0].wait_closed()
 
 
 async def _shake(tls: ssl.SSLObject, client: Raw, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
@@ -278,7 +254,7 @@ def _distrust(client: socket.socket) -> None:
         ssl.create_default_context().wrap_socket(client, server_hostname="localhost")
 
 
-def test_a_client_that_refuses_our_certificate_is_told_to_who_began_tls() -> None:
+async def test_a_client_that_refuses_our_certificate_is_told_to_who_began_tls() -> None:
     server, _ = contexts()
     refusals: list[OSError] = []
 
@@ -289,23 +265,20 @@ def test_a_client_that_refuses_our_certificate_is_told_to_who_began_tls() -> Non
         except OSError as error:
             refusals.append(error)
 
-    async def test() -> None:
-        async with serving(intercept) as listener:
-            client = socket.create_connection(("127.0.0.1", listener.port))
-            client.sendall(CONNECT)
-            await asyncio.to_thread(client.recv, 1000)
-            await asyncio.to_thread(_distrust, client)
-            async with raw(listener.port) as leaving:
-                leaving.send(CONNECT)
-                await leaving.head()
-            await until(lambda: len(refusals) == 2 and not listener.connections)
-
-    run(test())
+    async with serving(intercept) as listener:
+        client = socket.create_connection(("127.0.0.1", listener.port))
+        client.sendall(CONNECT)
+        await asyncio.to_thread(client.recv, 1000)
+        await asyncio.to_thread(_distrust, client)
+        async with raw(listener.port) as leaving:
+            leaving.send(CONNECT)
+            await leaving.head()
+        await until(lambda: len(refusals) == 2 and not listener.connections)
     assert isinstance(refusals[0], ssl.SSLError)
     assert isinstance(refusals[1], ConnectionResetError)
 
 
-def test_a_tunnel_can_be_looked_into_and_go_on_as_http_without_tls() -> None:
+async def test_a_tunnel_can_be_looked_into_and_go_on_as_http_without_tls() -> None:
     looks: list[bytes] = []
 
     async def plain(exchange: Exchange) -> None:
@@ -313,19 +286,16 @@ def test_a_tunnel_can_be_looked_into_and_go_on_as_http_without_tls() -> None:
         looks.append(await tunnel.peek())
         serve_plain(tunnel, inside)
 
-    async def test() -> None:
-        async with serving(plain) as listener, raw(listener.port) as client:
-            client.send(CONNECT)
-            await client.head()
-            for path in (b"/one", b"/two"):
-                client.send(b"GET %b HTTP/1.1\r\n\r\n" % path)
-                assert (await client.reply())[2] == path + b" tls=False born=0"
-
-    run(test())
+    async with serving(plain) as listener, raw(listener.port) as client:
+        client.send(CONNECT)
+        await client.head()
+        for path in (b"/one", b"/two"):
+            client.send(b"GET %b HTTP/1.1\r\n\r\n" % path)
+            assert (await client.reply())[2] == path + b" tls=False born=0"
     assert looks == [b"GET /one HTTP/1.1\r\n\r\n"]
 
 
-def test_a_blind_tunnel_copies_every_byte_both_ways_and_each_direction_ends_by_itself() -> None:
+async def test_a_blind_tunnel_copies_every_byte_both_ways_and_each_direction_ends_by_itself() -> None:
     size = 5_000_000
 
     async def connect(exchange: Exchange) -> None:
@@ -337,19 +307,16 @@ def test_a_blind_tunnel_copies_every_byte_both_ways_and_each_direction_ends_by_i
         peer.send(b"%d " % total + b"y" * size)
         await peer.writer.drain()
 
-    async def test() -> None:
-        async with serving(connect) as listener, upstream(counting) as url, raw(listener.port) as client:
-            client.send(b"CONNECT %b HTTP/1.1\r\n\r\nx" % url.removeprefix("http://").encode())
-            await client.head()
-            client.send(b"x" * (size - 1))
-            client.writer.write_eof()
-            assert await client.rest() == b"%d " % size + b"y" * size
-            await until(lambda: not listener.connections)
-
-    run(test())
+    async with serving(connect) as listener, upstream(counting) as url, raw(listener.port) as client:
+        client.send(b"CONNECT %b HTTP/1.1\r\n\r\nx" % url.removeprefix("http://").encode())
+        await client.head()
+        client.send(b"x" * (size - 1))
+        client.writer.write_eof()
+        assert await client.rest() == b"%d " % size + b"y" * size
+        await until(lambda: not listener.connections)
 
 
-def test_a_blind_tunnel_holds_little_for_a_side_that_does_not_read() -> None:
+async def test_a_blind_tunnel_holds_little_for_a_side_that_does_not_read() -> None:
     sent = 0
 
     async def connect(exchange: Exchange) -> None:
@@ -363,23 +330,20 @@ def test_a_blind_tunnel_holds_little_for_a_side_that_does_not_read() -> None:
             await peer.writer.drain()
             sent += 50_000
 
-    async def test() -> None:
-        async with serving(connect) as listener, upstream(flood) as url, raw(listener.port, limit=1000) as client:
-            client.send(b"CONNECT %b HTTP/1.1\r\n\r\n" % url.removeprefix("http://").encode())
-            await client.head()
-            before = -1
-            while sent != before:
-                before = sent
-                await asyncio.sleep(0.1)
-            (connection,) = listener.connections
-            assert connection.transport.get_write_buffer_size() < 1_000_000
-            await client.reader.readexactly(3_000_000)
-            await until(lambda: sent > before)
-
-    run(test())
+    async with serving(connect) as listener, upstream(flood) as url, raw(listener.port, limit=1000) as client:
+        client.send(b"CONNECT %b HTTP/1.1\r\n\r\n" % url.removeprefix("http://").encode())
+        await client.head()
+        before = -1
+        while sent != before:
+            before = sent
+            await asyncio.sleep(0.1)
+        (connection,) = listener.connections
+        assert connection.transport.get_write_buffer_size() < 1_000_000
+        await client.reader.readexactly(3_000_000)
+        await until(lambda: sent > before)
 
 
-def test_a_tunnel_to_nowhere_ends_and_says_why() -> None:
+async def test_a_tunnel_to_nowhere_ends_and_says_why() -> None:
     failures: list[UpstreamFailed] = []
 
     async def connect(exchange: Exchange) -> None:
@@ -388,10 +352,7 @@ def test_a_tunnel_to_nowhere_ends_and_says_why() -> None:
         except UpstreamFailed as failed:
             failures.append(failed)
 
-    async def test() -> None:
-        async with serving(connect) as listener, raw(listener.port) as client:
-            client.send(CONNECT)
-            await client.rest()
-
-    run(test())
+    async with serving(connect) as listener, raw(listener.port) as client:
+        client.send(CONNECT)
+        await client.rest()
     assert [failed.kind for failed in failures] == ["refused"]
