@@ -25,30 +25,27 @@ async def status(place) -> int:
 
 
 @pytest.mark.parametrize("depth", [0, 3])
-def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
+async def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
     tmp_path /= "/".join(["a project in a folder with a long name"] * depth)  # longer than a socket's address may be
     tmp_path.mkdir(parents=True, exist_ok=True)
 
-    async def main():
-        place = load_address(tmp_path)
-        standby = Standby(tmp_path, place)
-        await standby.open()
+    place = load_address(tmp_path)
+    standby = Standby(tmp_path, place)
+    await standby.open()
+    assert await status(place) == 503
+    for _ in range(2):  # and again for the next run
+        taken = await asyncio.to_thread(take_socket, tmp_path)
+        assert taken.handed.token == place.token
+        address = await TrialAddress.open(
+            lambda _, context: ServedTrial(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
+        )
+        with address.serve_trial(FakeContext()):
+            assert await status(place) == 200
+        await address.close()
+        taken.give_back()
+        await asyncio.sleep(0.05)
         assert await status(place) == 503
-        for _ in range(2):  # and again for the next run
-            taken = await asyncio.to_thread(take_socket, tmp_path)
-            assert taken.handed.token == place.token
-            address = await TrialAddress.open(
-                lambda _, context: ServedTrial(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
-            )
-            with address.serve_trial(FakeContext()):
-                assert await status(place) == 200
-            await address.close()
-            taken.give_back()
-            await asyncio.sleep(0.05)
-            assert await status(place) == 503
-        await standby.close()
-
-    asyncio.run(main())
+    await standby.close()
 
 
 def test_the_place_stays_the_same_after_a_restart(tmp_path):
@@ -81,20 +78,17 @@ def test_no_gateway_here_says_how_to_start_one(tmp_path):
     assert "holdfast gateway" in refused.value.hint
 
 
-def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(tmp_path, golden: Golden):
+async def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(tmp_path, golden: Golden):
     told = []
 
-    async def main():
-        standby = Standby(tmp_path, load_address(tmp_path), told.append)
-        await standby.open()
-        first = await asyncio.to_thread(take_socket, tmp_path)
-        with pytest.raises(AgentUnavailable, check=has_code("gateway-busy")):
-            await asyncio.to_thread(take_socket, tmp_path)
-        first.give_back()
-        await asyncio.sleep(0.05)
-        await standby.close()
-
-    asyncio.run(main())
+    standby = Standby(tmp_path, load_address(tmp_path), told.append)
+    await standby.open()
+    first = await asyncio.to_thread(take_socket, tmp_path)
+    with pytest.raises(AgentUnavailable, check=has_code("gateway-busy")):
+        await asyncio.to_thread(take_socket, tmp_path)
+    first.give_back()
+    await asyncio.sleep(0.05)
+    await standby.close()
     who = f"process {os.getpid()}" if sys.platform == "linux" else "a process"
     assert told[0].startswith(f"taken by {who}")
     assert told[1].startswith(f"refused to {who}")
@@ -102,20 +96,17 @@ def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(t
     assert told[2:] == ["given back"]
 
 
-def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):
+async def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):
     complaints = []
 
-    async def main():
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        standby = Standby(tmp_path, load_address(tmp_path))
-        await standby.open()
-        taken = await asyncio.to_thread(take_socket, tmp_path)
-        await asyncio.wait_for(standby.close(), 5)
-        taken.give_back()
-        await asyncio.sleep(0.02)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(main())
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    standby = Standby(tmp_path, load_address(tmp_path))
+    await standby.open()
+    taken = await asyncio.to_thread(take_socket, tmp_path)
+    await asyncio.wait_for(standby.close(), 5)
+    taken.give_back()
+    await asyncio.sleep(0.02)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     assert complaints == []
 
 

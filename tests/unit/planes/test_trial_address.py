@@ -145,24 +145,21 @@ async def test_when_a_trial_is_over_its_connections_are_closed():
         kept.close()
 
 
-def test_what_is_under_way_when_the_trial_ends_is_cut_off():
+async def test_what_is_under_way_when_the_trial_ends_is_cut_off():
     class Slow(ServedTrial):
         async def serve_model(self, exchange, provider, path):
             await asyncio.sleep(30)
 
-    async def main():
-        address = await TrialAddress.open(lambda place, context: Slow(context), lambda place: {})
-        with address.serve_trial(FakeContext()):
-            waiting = asyncio.create_task(once(address, f"GET /{address.token}/openai/v1/models"))
-            await asyncio.sleep(0.05)
-        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await asyncio.wait_for(waiting, 2)
-        await address.close()
-
-    asyncio.run(main())
+    address = await TrialAddress.open(lambda place, context: Slow(context), lambda place: {})
+    with address.serve_trial(FakeContext()):
+        waiting = asyncio.create_task(once(address, f"GET /{address.token}/openai/v1/models"))
+        await asyncio.sleep(0.05)
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await asyncio.wait_for(waiting, 2)
+    await address.close()
 
 
-def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys, golden: Golden):
+async def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys, golden: Golden):
     class Broken(ServedTrial):
         async def serve_model(self, exchange, provider, path):
             raise KeyError("oops")
@@ -173,13 +170,10 @@ def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys,
         boarded.append(Broken(context))
         return boarded[-1]
 
-    async def main():
-        address = await TrialAddress.open(board, lambda place: {})
-        with address.serve_trial(FakeContext()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await once(address, f"GET /{address.token}/openai/v1/models")
-        await address.close()
-
-    asyncio.run(main())
+    address = await TrialAddress.open(board, lambda place: {})
+    with address.serve_trial(FakeContext()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await once(address, f"GET /{address.token}/openai/v1/models")
+    await address.close()
     golden(boarded[0].why)
     assert capsys.readouterr().err == ""
 
