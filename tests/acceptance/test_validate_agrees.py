@@ -101,10 +101,91 @@ def test_an_unset_variable_is_one_error_with_its_place(tmp_path: Path, agent: st
     assert "would be refused" not in told.err
 
 
-def test_what_holdfast_run_would_refuse_is_told_though_contract_run_takes_it(tmp_path: Path) -> None:
-    project(tmp_path, SCENARIO.replace("id: a-b\n", "") + MAPPED + CALM)
-    told = tell(tmp_path, "validate")
-    assert told.code == 0
-    assert "  id  " in told.err
-    assert "(warning)  [missing-key]" in told.err
-    assert tell(tmp_path, "run").code == 4
+TASK = UNASKED + "task: {prompt: x}\n"
+SESSION = "replays: {sessions: [{id: s, input: hello, contract: other.yaml}]}\n"
+ONLY_PROBES = PYTHON + RULES.replace("value: source", "value: source, probes: [one]") + CALM
+WARNED = {
+    "a map without an id": (TASK + "version: 1\n" + MAPPED + CALM, ["run"], "missing-key", "id"),
+    "a map without a version": (TASK + "id: a-b\n" + MAPPED + CALM, ["run"], "missing-key", "version"),
+    "the same, which ci runs": (TASK + MAPPED + CALM, ["ci"], "missing-key", "id"),
+    "a contract that asks a task": (TASK + RULES + CALM, ["run"], "missing-key", "id"),
+    "a list of rules and a task": (
+        TASK + "version: 1\nid: a-b\ninvariants: [{id: q, type: completes}]\n" + RULES + CALM,
+        ["run"],
+        "wrong-type",
+        "invariants",
+    ),
+    "a contract without scenarios": (
+        PYTHON + RULES + "invariants: [{id: q, type: completes}]\n",
+        ["contract", "run"],
+        "no-contract",
+        "chaos_matrix",
+    ),
+    "scenarios without a contract": (
+        PYTHON + CALM + "invariants: [{id: q, type: completes}]\n",
+        ["contract", "run"],
+        "no-contract",
+        "contract.invariants",
+    ),
+    "a hunt without rules": (ONLY_PROBES + "hunt: {trials: 3}\n", ["ci"], "lint-hunt-no-rules", "hunt"),
+    "a secret in no file": (
+        TASK + "version: 1\nid: a-b\nsecrets: [{name: KEY, source: 'file:absent.txt'}]\n" + MAPPED,
+        ["run"],
+        "run-refused",
+        "secrets[0]",
+    ),
+    "a judge without a key": (
+        SPEC.replace("value: source}", "value: source}" + JUDGE.replace("my-jugde", "gpt-4")),
+        ["contract", "run"],
+        "run-refused",
+        "models",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WARNED)
+def test_what_one_command_refuses_is_a_warning_though_another_runs_the_file(tmp_path: Path, what: str) -> None:
+    spec, command, code, path = WARNED[what]
+    project(tmp_path, spec)
+    document = tell(tmp_path, "validate", "--json", OPENAI_API_KEY="").json
+    assert document["valid"]
+    assert (code, path) in {(one["code"], one["path"]) for one in document["warnings"]}
+    assert tell(tmp_path, *command, OPENAI_API_KEY="").code == 4
+
+
+CONTRACT = "contract: {name: c, invariants: [{id: a, type: completes}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "code"),
+    [("", "unusable-session"), ("contract: {name: c}\n", "unusable-session"), (CONTRACT, None)],
+)
+@pytest.mark.parametrize("nested", [False, True], ids=["in the spec", "in a session file"])
+def test_the_contract_of_a_session_is_checked(tmp_path: Path, other: str, code: str | None, nested: bool) -> None:
+    project(tmp_path, SPEC + ("replays: {sessions: [{file: s.yaml}]}\n" if nested else SESSION))
+    (tmp_path / "s.yaml").write_text("{id: s, input: hello, contract: other.yaml}\n")
+    if other:
+        (tmp_path / "other.yaml").write_text(other)
+    document = tell(tmp_path, "validate", "--json").json
+    assert [one["code"] for one in document["errors"]] == ([] if code is None else [code])
+    assert (tell(tmp_path, "replay", "run").code == 4) is (code is not None)
+    assert tell(tmp_path, "contract", "run").code == 0  # which does not replay it
+
+
+def test_two_session_files_with_one_id_are_refused(tmp_path: Path) -> None:
+    project(tmp_path, SPEC + "replays: {sessions: [{file: s.yaml}, {id: s, input: hello}]}\n")
+    (tmp_path / "s.yaml").write_text("{id: s, input: hello}\n")
+    assert [one["code"] for one in tell(tmp_path, "validate", "--json").json["errors"]] == ["unusable-session"]
+    assert tell(tmp_path, "replay", "run").code == 4
+    assert tell(tmp_path, "contract", "run").code == 0
+
+
+@pytest.mark.parametrize("key", ["query_params: {q: '{order}'}", 'request_template: \'{"a": "{prompt} {order}"}\''])
+def test_a_field_that_a_prompt_lacks_is_refused(tmp_path: Path, key: str) -> None:
+    spec = SPEC.replace("type: python", key).replace("bot:answer", "http://127.0.0.1:1/")
+    project(tmp_path, spec)
+    told = tell(tmp_path, "validate", "--json")
+    assert (told.code, [one["code"] for one in told.json["errors"]]) == (4, ["unknown-field"])
+    assert tell(tmp_path, "contract", "run").code == 4
+    project(tmp_path, spec.replace('"What is the total?"', '"order: 7"'))
+    assert tell(tmp_path, "validate").code == 0

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 from msgspec.structs import replace
 
+from holdfast.agents.http.request import build_request_form
 from holdfast.agents.python.source_check import find_source_problems
 from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 from holdfast.cli.screen import print_document, show_problems
+from holdfast.errors import AgentMisconfigured, UserError
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Position
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import format_count
+from holdfast.runner.consultations import check_judges, check_users
+from holdfast.secrets.values import resolve_secrets
 from holdfast.spec import CheckResult, LoadOptions, check, find_contract_problems
 from holdfast.spec.explain import find_key_position, report_unbuilt
+from holdfast.spec.references import find_names
 
 
 @click.command(name="validate")
@@ -39,7 +46,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     """Return 0 if the file can be used, otherwise 4. Warnings are printed and do not change the exit code."""
     checked = _check_contract(path) if contract else _check_undeclared(path)
     spec = checked.spec
-    problems = [*checked.problems, *([*report_unbuilt(spec), *_check_references(spec)] if spec else ())]
+    problems = [*checked.problems, *(_find_run_problems(spec) if spec else ())]
     wrong = any(p.severity == "error" for p in problems)
     if as_json:
         return _print_json(path, problems, wrong)
@@ -51,14 +58,61 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     return 0
 
 
+def _find_run_problems(spec: Spec) -> list[Problem]:
+    """Return what a run of this valid spec would refuse, as far as that can be known without running anything."""
+    refused = [*_find_missing_fields(spec), *_find_missing_values(spec)]
+    return [*report_unbuilt(spec), *_check_references(spec), *refused]
+
+
+def _find_missing_fields(spec: Spec) -> Iterator[Problem]:
+    """Yield the first prompt that lacks a field of the HTTP request."""
+    agent = spec.agent
+    texts = (agent.request_template or "", *agent.query_params, *agent.query_params.values())
+    if agent.type != "http" or any(find_names(text).has_references for text in texts):
+        return
+    form = build_request_form(replace(agent, endpoint="http://127.0.0.1/", headers={}))
+    key = "agent.request_template" if agent.request_template else "agent.query_params"
+    for prompt in dict.fromkeys(turn for task in spec.tasks for turn in task.turns):
+        try:
+            form.fill(prompt, prompt)
+        except AgentMisconfigured as unknown:
+            message = f"{unknown}: {shorten(prompt, 60)!r}"
+            yield _build_problem(spec, key, message, unknown.hint, "unknown-field")
+            return
+
+
+def _find_missing_values(spec: Spec) -> Iterator[Problem]:
+    """Yield a warning for each secret and model without a usable value or key here. No secret's command is run."""
+    root = Path(spec.path).resolve().parent
+    trusted = root.is_relative_to(Path.cwd())
+    tries: list[tuple[str, Callable[[], object]]] = [
+        ("models", lambda: check_judges(spec, spec.invariants, os.environ)),
+        ("models", lambda: check_users(spec, os.environ)),
+    ]
+    for number, secret in enumerate(spec.world.secrets if spec.world else ()):
+        kind = secret.source.partition(":")[0]
+        if kind == "file" or (kind == "command" and not trusted):
+            resolve = partial(resolve_secrets, [secret], os.environ, root, spec.seed, commands=False)
+            tries.append((f"secrets[{number}]", resolve))
+    for key, attempt in tries:
+        try:
+            attempt()
+        except UserError as wrong:
+            problem = _build_problem(spec, key, f"{wrong}; a run would be refused", wrong.hint, "run-refused")
+            yield replace(problem, severity="warning", ignored="run-refused" in spec.ignored_warnings)
+
+
+def _build_problem(spec: Spec, key: str, message: str, hint: str, code: str) -> Problem:
+    at = find_key_position(spec, key) or Position(1, 1)
+    return Problem(message, key, at.line, at.column, hint=hint, code=code)
+
+
 def _check_references(spec: Spec) -> list[Problem]:
     """Report references to code that cannot work, or probably cannot. The code is read, not run."""
     problems = []
     for one in find_source_problems(spec.agent, Path(spec.path).resolve().parent):
-        at = find_key_position(spec, one.key) or Position(1, 1)
-        problem = Problem(
-            one.message, one.key, at.line, at.column, hint=one.hint, code="bad-reference", suggestion=one.suggestion
-        )
+        problem = _build_problem(spec, one.key, one.message, one.hint, "bad-reference")
+        problem = replace(problem, suggestion=one.suggestion)
         if not one.certain:
             ignored = "lint-reference" in spec.ignored_warnings
             problem = replace(problem, code="lint-reference", severity="warning", ignored=ignored)
@@ -77,13 +131,28 @@ def _check_undeclared(path: Path) -> CheckResult:
     """Check the file for each command that could run it. If none can, return the problems of the likelier one."""
     loaded = check(path, environ=os.environ)
     if loaded.spec is not None and loaded.spec.declares:
-        return _check_parts(path, loaded.spec.declares)
+        return _add_other_commands(path, loaded, _check_parts(path, loaded.spec.declares))
     if loaded.spec is None or not (lacking := find_contract_problems(loaded.spec)):
         return loaded
     scenario = check(path, environ=os.environ, options=LoadOptions(part="scenario"))
     if scenario.spec is not None or any(task.kind == "task" for task in loaded.spec.tasks):
         return scenario
     return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
+
+
+def _add_other_commands(path: Path, loaded: CheckResult, checked: CheckResult) -> CheckResult:
+    """Add, as warnings, why `run` or `contract run` would refuse a file with sections for it that others run."""
+    assert loaded.spec is not None
+    declared, refused = loaded.spec.declares, list[Problem]()
+    if "task" in loaded.keys and "scenario" not in declared:
+        scenario = check(path, environ=os.environ, options=LoadOptions(part="scenario"))
+        refused += [one for one in scenario.problems if one.severity == "error"]
+    if loaded.keys & {"contract", "chaos_matrix"} and "contract" not in declared:
+        refused += find_contract_problems(loaded.spec)
+    known = {(one.path, one.code) for one in checked.problems}
+    warnings = (replace(one, severity="warning") for one in refused if (one.path, one.code) not in known)
+    problems = sorted((*checked.problems, *warnings), key=lambda one: (one.line, one.column))
+    return replace(checked, problems=tuple(problems))
 
 
 def _check_parts(path: Path, parts: Sequence[Part]) -> CheckResult:

@@ -19,7 +19,7 @@ from holdfast.plan.checks import get_traits
 from holdfast.reading.words import find_near_name
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec.rules.parts import REPLAY
-from holdfast.spec.rules.replays import read_contract
+from holdfast.spec.rules.replays import find_contract_file, read_contract, suggest_contract
 
 
 def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
@@ -214,26 +214,10 @@ def _make_relative(rule: Invariant, folder: Path, root: Path) -> Invariant:
 
 def _find_contract(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
     """Return the file of a session's contract; None for the spec's own contract."""
-    if not session.contract or session.contract == spec.name:
-        return None
     folder = Path(session.file).resolve().parent if session.file else root
-    place = folder / session.contract
-    if os.path.isfile(place):
-        return None if place.resolve() == Path(spec.path).resolve() else place.resolve()
+    file = find_contract_file(session.contract, spec.name, folder, Path(spec.path))
+    if file is None or os.path.isfile(file):
+        return None if file is None else file.resolve()
     where = f"{session.file or spec.path}:{session.line}"
     what = f"{where}: session {session.id}: there is no contract {session.contract[:80]!r}"
-    raise UserError(what, hint=_suggest(session.contract, spec.name, folder), code="session-unusable")
-
-
-def _suggest(named: str, own: str, folder: Path) -> str:
-    """Return a suggestion of the closest name, or of the possible values."""
-    place = folder / named
-    neighbours = []
-    if os.path.isdir(place.parent):
-        neighbours = [one.name for one in sorted(place.parent.iterdir()) if one.suffix in (".yaml", ".yml", ".json")][
-            :1000
-        ]
-    close = find_near_name(named, [own]) or find_near_name(place.name, neighbours)
-    if close:
-        return f"did you mean {close if close == own else os.path.join(os.path.dirname(named), close)}?"
-    return f"use the spec's own contract, {own!r}, or the path of a file with a contract, relative to the session file"
+    raise UserError(what, hint=suggest_contract(session.contract, spec.name, folder), code="session-unusable")

@@ -204,7 +204,8 @@ def find_contract_problems(spec: Spec) -> list[Problem]:
 
 
 def _build_problem(path: str, message: str, hint: str, at: Position) -> Problem:
-    return Problem(f"a contract needs it: {message}", path, at.line, at.column, hint=hint, code="no-contract")
+    message = f"holdfast contract run needs it: {message}"
+    return Problem(message, path, at.line, at.column, hint=hint, code="no-contract")
 
 
 def reject_unset_variables(problems: Iterable[Problem]) -> tuple[Problem, ...]:

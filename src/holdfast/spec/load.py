@@ -55,6 +55,8 @@ class CheckResult(Struct, frozen=True):
     spec: Spec | None
     problems: tuple[Problem, ...]
     source: str
+    keys: frozenset[str] = frozenset()
+    """The top-level keys of the file."""
 
 
 _DEFAULTS = LoadOptions()
@@ -101,10 +103,11 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         codes = section.warnings.ignore
         problems = [replace(p, ignored=p.severity == "warning" and p.code in codes) for p in problems]
     if spec is None or any(p.severity == "error" for p in problems):
-        return CheckResult(None, tuple(problems), source)
+        return CheckResult(None, tuple(problems), source, frozenset(root.pairs))
     if options.part == "verify" and any(one.code == "unreachable-fault" for one in problems):
         spec = replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
-    return CheckResult(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
+    spec = replace(spec, digest=digest(file.data, 16), built=built)
+    return CheckResult(spec, tuple(problems), source, frozenset(root.pairs))
 
 
 def _is_session(root: Node) -> bool:
@@ -124,9 +127,9 @@ def _build_spec(
     matrix = contract.build_contract_weather(reader, file, options, folder)
     count = contract.get_replicas(reader, file, options.replicas)
     scoring = contract.build_scoring(reader, file, rules, matrix, count)
-    _check_sections(reader, file, folder if options.copied_from is None else None)
+    _check_sections(reader, file, path, copied=options.copied_from is not None)
     parts = tuple(iter_parts(file, rules, matrix))
-    part = _select_part(reader, file, path, parts, options)
+    part = _select_part(reader, file, path, rules, parts, options)
     held = select_part_rules(file, part, rules)
     weather = build_part_weather(reader, file, part, options, folder, matrix)
     faults = matrix.placed if weather is matrix else (*matrix.placed, *weather.placed)
@@ -172,7 +175,7 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
     """Return the fields of a Spec that come from one section, whichever part is run."""
     own = file.contract
     return {
-        "name": (own.name if own else "") or file.id or path.stem,
+        "name": _get_name(file, path),
         "description": (own.description if own else "") or file.description,
         "models": {name: model.spec for name, model in file.models.items()},
         "world": build_world(file),
@@ -188,13 +191,24 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
     }
 
 
-def _select_part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
+def _get_name(file: File, path: Path) -> str:
+    """Return the name of the contract, otherwise of the scenario, otherwise of the file."""
+    return (file.contract.name if file.contract else "") or file.id or path.stem
+
+
+def _select_part(
+    reader: Reader, file: File, path: Path, rules: ContractRules, parts: tuple[Part, ...], options: LoadOptions
+) -> Part:
     """Return the selected part; reports what it needs and the file lacks."""
     part = select_part(options.part, parts)
     if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports an empty file
         report_scenario_problems(reader, file, path)
     report_part_problems(reader, file, part, options)
     warn_unused_scoring(reader, file, parts)
+    if file.hunt is not None and not select_part_rules(file, "hunt", rules).all:
+        message = "has no rule: holdfast hunt and holdfast ci refuse this file"
+        hint = "a hunt judges rules without probes: add one, or remove hunt"
+        reader.warn(file.at.get_key("hunt"), message, hint=hint, code="lint-hunt-no-rules")
     return part
 
 
@@ -249,10 +263,10 @@ def _build_output(file: File) -> dict[str, str]:
     return {key: value for key, value in keys.items() if value}
 
 
-def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
+def _check_sections(reader: Reader, file: File, path: Path, *, copied: bool) -> None:
     """Report keys that need another key."""
     report_task_problems(reader, file)
-    if folder is not None and file.agent.dir is not None and _is_inside(folder / file.agent.dir, folder):
+    if not copied and file.agent.dir is not None and _is_inside(path.parent / file.agent.dir, path.parent):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
         message = f"{file.agent.dir[:60]!r} contains the spec: the agent would see its rules"
         reader.report(file.agent.at.get("dir"), message, hint=hint, code="bad-setting")
@@ -269,7 +283,7 @@ def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
     if file.warnings is not None:
         _check_ignored_warnings(reader, file.warnings)
     if file.replays is not None:
-        report_replay_problems(reader, file.replays, folder)
+        report_replay_problems(reader, file.replays, None if copied else path, _get_name(file, path))
 
 
 def _check_ignored_warnings(reader: Reader, section: WarningsSection) -> None:

@@ -43,7 +43,7 @@ def report_scenario_problems(reader: Reader, file: File, path: Path) -> None:
         reader.report(file.at.get_key(key), message, hint=hint, code="missing-key")
         return
     if file.run_rules:
-        message = "a list holds the rules of golden prompts: those of a task are a map"
+        message = "holdfast run needs a map of rules for a task: a list holds the rules of golden prompts"
         hint = f"write {_NEEDED['invariants']}, or add golden_prompts"
         reader.report(file.at.get_key("invariants"), message, hint=hint, code="wrong-type")
         return
@@ -104,7 +104,7 @@ def _is_below(path: str, below: tuple[str, ...]) -> bool:
 _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = (
     (("chaos_matrix", "contract.chaos_matrix"), ("unreachable-fault",), ("contract", "scenario")),
     (("model", "mutations"), ("no-model", "missing-key", "conflict"), ("mutation",)),
-    (("replays",), ("missing-file",), ("replay",)),
+    (("replays",), ("missing-file", "unusable-session"), ("replay",)),
 )
 """Paths and codes of errors that stop only some parts, with those parts."""
 

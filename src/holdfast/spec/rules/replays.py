@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,12 +20,15 @@ from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
+from holdfast.reading.words import find_near_name
 from holdfast.spec.explain import report_inner
 from holdfast.spec.rules.matrix import MatrixEntry
 from holdfast.spec.rules.rules import report_duplicate_rules
 from holdfast.spec.sections.file import ContractSection
 from holdfast.spec.sections.run import ReplaySession, ReplaySource, ReplaysSection
 
+_MOST_NEIGHBOURS = 1000
+"""Names of files that are compared with a misspelt one."""
 _SHAPE = "a session has an id and an input; a list of them, or {sessions: [...]}, is several"
 
 
@@ -41,16 +45,16 @@ def build_replays(section: ReplaysSection) -> ReplaySpec:
     return ReplaySpec(tuple(sessions), tuple(map(_build_source, section.sources)))
 
 
-def report_replay_problems(reader: Reader, section: ReplaysSection, folder: Path | None) -> None:
-    """Report missing keys, duplicate ids and unusable session files.
+def report_replay_problems(reader: Reader, section: ReplaysSection, spec: Path | None, own: str) -> None:
+    """Report missing keys, duplicate ids, and unusable session files and contracts.
 
-    `folder` has the files; None if they were already checked when the copy was made.
+    Files are relative to the spec, whose name is `own`; None if they were already checked when the copy was made.
     """
     for session in section.sessions:
         _check_keys(reader, session)
-        if session.file is not None and folder is not None:
-            _check_session_file(reader, session, folder)
     _report_duplicate_ids(reader, section.sessions)
+    if spec is not None:
+        _check_recorded_sessions(reader, section, spec, own)
     for source in section.sources:
         required = "project" if source.type == "langsmith" else "run_id"
         if not source.at.has(required):
@@ -135,15 +139,67 @@ def _report_duplicate_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> 
     reader.report_duplicates(((one.id, one.at.get("id")) for one in sessions if one.id), "id")
 
 
-def _check_session_file(reader: Reader, session: ReplaySession, folder: Path) -> None:
-    """Report the first problem of a session file; a missing file is reported elsewhere."""
-    assert session.file is not None
-    if not (folder / session.file).is_file():
+def _check_recorded_sessions(reader: Reader, section: ReplaysSection, spec: Path, own: str) -> None:
+    """Report session files and contracts that cannot be read, and ids that two files use."""
+    first: dict[str, ReplaySession] = {}
+    for entry in section.sessions:
+        for session in _read_entry(reader, entry, spec.parent):
+            earlier = first.setdefault(session.id, entry)
+            if earlier is not entry and (earlier.file or entry.file):  # two in the spec are a duplicate-id
+                message = f"the id {session.id!r} is used twice: first by the session on line {earlier.at.line}"
+                reader.report(entry.at, message, hint="give it another id", code="unusable-session")
+            node = entry.at.get("contract" if entry.file is None else "file")
+            _check_contract_file(reader, node, session, spec, own)
+
+
+def _read_entry(reader: Reader, entry: ReplaySession, folder: Path) -> tuple[RecordedSession, ...]:
+    """Return the sessions of an entry; reports the first problem of its file. A missing file is reported elsewhere."""
+    if entry.file is None:
+        return (_build_session(entry, ""),)
+    if not (folder / entry.file).is_file():
+        return ()
+    try:
+        return read_sessions(folder / entry.file, entry.file)
+    except SpecError as wrong:
+        report_inner(reader, entry.at.get("file"), entry.file, wrong.problems, code="bad-session", most=1)
+        return ()
+
+
+def _check_contract_file(reader: Reader, node: Node, session: RecordedSession, spec: Path, own: str) -> None:
+    """Report a contract that a session names if it does not exist or has an error."""
+    folder = (spec.parent / session.file).parent
+    file = find_contract_file(session.contract, own, folder, spec)
+    if file is None:
+        return
+    if not os.path.isfile(file):
+        message = f"session {session.id}: there is no contract {session.contract[:80]!r}"
+        reader.report(node, message, hint=suggest_contract(session.contract, own, folder), code="unusable-session")
         return
     try:
-        read_sessions(folder / session.file, session.file)
+        read_contract(file, session.contract)
     except SpecError as wrong:
-        report_inner(reader, session.at.get("file"), session.file, wrong.problems, code="bad-session", most=1)
+        report_inner(reader, node, session.contract, wrong.problems, code="unusable-session", most=1)
+
+
+def find_contract_file(contract: str, own: str, folder: Path, spec: Path) -> Path | None:
+    """Return the file of the contract that a session in this folder names; None for the spec's own contract."""
+    if not contract or contract == own:
+        return None
+    file = folder / contract
+    return None if os.path.isfile(file) and file.resolve() == spec.resolve() else file
+
+
+def suggest_contract(contract: str, own: str, folder: Path) -> str:
+    """Return the hint for a contract that does not exist: the closest name, or the possible values."""
+    file = folder / contract
+    neighbours: list[str] = []
+    if os.path.isdir(file.parent):
+        names = sorted(one.name for one in file.parent.iterdir() if one.suffix in (".yaml", ".yml", ".json"))
+        neighbours = names[:_MOST_NEIGHBOURS]
+    close = find_near_name(contract, [own]) or find_near_name(file.name, neighbours)
+    if close:
+        return f"did you mean {close if close == own else os.path.join(os.path.dirname(contract), close)}?"
+    return f"use the spec's own contract, {own!r}, or the path of a file with a contract, relative to the session file"
 
 
 def _build_session(entry: ReplaySession, file: str) -> RecordedSession:
