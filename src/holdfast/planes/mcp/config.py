@@ -88,8 +88,8 @@ def rewrite_config(
     base_url: str,
     fill: Fill = keep_text,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
-    """Return the configuration with each server replaced by the relay or Holdfast's address; and the servers behind
-    that address.
+    """Return the configuration with each server replaced by the relay or Holdfast's address, and the servers that
+    Holdfast calls instead.
 
     `environ` are the variables that route a relay to Holdfast. Clients start servers with a small environment, so each
     entry contains them. `fill` resolves the values that Holdfast keeps: addresses and headers.
@@ -103,12 +103,15 @@ def rewrite_config(
         if twice is not None:
             raise McpConfigInvalid(f"mcp_config: the server {twice!r} is listed twice")
         used.update(entries)
-        changed[section] = {
-            name: _rewrite_entry(
-                name, _require_map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers
-            )
-            for name, entry in entries.items()
-        }
+        changed[section] = rewritten = {}
+        for name, written in entries.items():
+            entry = _require_map(written, f"{section}.{name}")
+            if "command" in entry:
+                rewritten[name] = _rewrite_stdio(name, entry, relay, environ)
+                continue
+            key, servers[name] = _read_target(name, entry, fill)
+            rest = {name: value for name, value in entry.items() if name != "headers"}
+            rewritten[name] = {**rest, key: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
     if not used:
         raise McpConfigInvalid(
             "mcp_config names no servers", hint='it is a map {"mcpServers": {name: {"command": ...}}}'
@@ -135,32 +138,21 @@ def read_config(path: Path) -> dict[str, Any]:
         raise McpConfigInvalid(f"agent.mcp_config: {path.name} cannot be read: {wrong}") from wrong
 
 
-def _rewrite_entry(
-    name: str,
-    entry: dict[str, Any],
-    relay: Sequence[str],
-    environ: Mapping[str, str],
-    base_url: str,
-    fill: Fill,
-    servers: dict[str, Target],
-) -> dict[str, Any]:
-    if "command" in entry:
-        return _rewrite_stdio(name, entry, relay, environ)
-    where = next((key for key in _URLS if key in entry), None)
-    if where is None:
+def _read_target(name: str, entry: dict[str, Any], fill: Fill) -> tuple[str, Target]:
+    """Return the key that holds the address of an HTTP server, and the server."""
+    key = next((key for key in _URLS if key in entry), None)
+    if key is None:
         raise McpConfigInvalid(f"mcp_config: the server {name!r} has neither a command nor a url")
     if entry.get("type") == "sse":
         hint = "use the server's streamable HTTP address, with type: http"
         raise McpConfigInvalid(
             f"mcp_config: the server {name!r} is of type sse, which MCP no longer supports", hint=hint
         )
-    url = entry[where]
+    url = entry[key]
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise McpConfigInvalid(f"mcp_config: the url of server {name!r} is not an http address")
     headers = _require_map(entry.get("headers", {}), f"{name}.headers")
-    servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
-    rest = {key: value for key, value in entry.items() if key != "headers"}
-    return {**rest, where: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
+    return key, Target(fill(url, name), {header: fill(str(value), name) for header, value in headers.items()})
 
 
 def _rewrite_stdio(

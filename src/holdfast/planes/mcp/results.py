@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -71,10 +72,12 @@ def read_tool_value(result: Result) -> tuple[Any, Put]:
         return structured, lambda value: _write_structured(result, value, value)
     if texts:
         return "\n".join(texts), _put_content(result, lambda value: _replace_first_text(blocks, value))
-    at = next((i for i, block in enumerate(blocks) if _find_embedded_text(block) is not None), None)
+    at = next((i for i, block in enumerate(blocks) if _has_embedded_text(block)), None)
     if at is not None:
-        return _find_embedded_text(blocks[at]), _put_content(
-            result, lambda value: _replace_at(blocks, at, _replace_embedded(blocks[at], value))
+        block, resource = blocks[at], blocks[at]["resource"]
+        return resource["text"], _put_content(
+            result,
+            lambda value: _replace_at(blocks, at, {**block, "resource": {**resource, "text": _to_text(value)}}),
         )
     return [Block(block) for block in blocks], _put_content(result, _write_blocks)
 
@@ -135,19 +138,13 @@ def build_replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
     if isinstance(value, dict) and _is_content(value.get("content")):
         return _mark_complete(value, stateless)
     if form.structured and not form.text and isinstance(value, str):
-        value = _decode_data(value)
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            value = msgspec.json.decode(value)
     return build_result(value, form, stateless=stateless)
 
 
 def _is_content(content: Any) -> bool:
     return isinstance(content, list) and all(isinstance(b, dict) and isinstance(b.get("type"), str) for b in content)
-
-
-def _decode_data(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        return text
 
 
 def build_failure(text: str, *, stateless: bool) -> Result:
@@ -189,15 +186,10 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
-def _find_embedded_text(block: dict[str, Any]) -> str | None:
-    """Return the text of a resource embedded in the result."""
+def _has_embedded_text(block: dict[str, Any]) -> bool:
+    """Return whether a block embeds a resource with text."""
     resource = block.get("resource") if block.get("type") == "resource" else None
-    text = resource.get("text") if isinstance(resource, dict) else None
-    return text if isinstance(text, str) else None
-
-
-def _replace_embedded(block: dict[str, Any], value: Any) -> dict[str, Any]:
-    return {**block, "resource": {**block["resource"], "text": _to_text(value)}}
+    return isinstance(resource, dict) and isinstance(resource.get("text"), str)
 
 
 def _write_blocks(value: Any) -> list[Any]:

@@ -45,7 +45,8 @@ class McpTrialState:
         """Remember a tool as its server lists it."""
         self.add_tool(name, read_result_shape(tool))
         if name in self.tools:
-            self.schemas[name] = read_declared_schema(tool)
+            schema = tool.get("outputSchema")
+            self.schemas[name] = DeclaredSchema(schema) if isinstance(schema, dict) else None
 
     def count_request(self, plane: str, target: str) -> int:
         """Count a request that is not a tool call: a listing, a read."""
@@ -136,12 +137,6 @@ class DeclaredSchema:
             return None if self._validator is None else bool(self._validator.is_valid(structured))
         except ValueError:  # nested too deeply
             return None
-
-
-def read_declared_schema(tool: Mapping[str, Any]) -> DeclaredSchema | None:
-    """Return the schema that a listed tool declares for its structured results."""
-    schema = tool.get("outputSchema")
-    return DeclaredSchema(schema) if isinstance(schema, dict) else None
 
 
 def is_acceptable(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any = UNSET) -> bool:

@@ -18,7 +18,7 @@ from holdfast.faults.values import TRIES
 from holdfast.model.scenario import Injection
 from holdfast.planes.mcp import results
 from holdfast.planes.mcp.results import Block, ResultShape, read_tool_value
-from holdfast.planes.mcp.trial_state import is_acceptable, read_declared_schema
+from holdfast.planes.mcp.trial_state import DeclaredSchema, is_acceptable
 
 TEXT = {"type": "text", "text": "hello"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -208,15 +208,13 @@ def test_a_schema_that_refers_to_other_places_has_nothing_fetched(elsewhere: Els
     file.write_text(json.dumps(NEVER))
     for at in (elsewhere.url, file.as_uri()):
         for schema in pointing(at):
-            assert is_acceptable(read_declared_schema({"outputSchema": schema}), {"item": "lamp"}, {"item": "desk"}), (
-                schema
-            )
+            assert is_acceptable(DeclaredSchema(schema), {"item": "lamp"}, {"item": "desk"}), schema
     assert elsewhere.asked == []
 
 
 def test_of_a_schema_that_cannot_be_read_the_shape_that_the_server_gave_decides() -> None:
     for schema in [*pointing("http://127.0.0.1:9/x"), {"type": "no"}, {"$ref": "#/none"}]:
-        one = read_declared_schema({"outputSchema": schema})
+        one = DeclaredSchema(schema)
         assert is_acceptable(one, {"item": "lamp"}, {"item": "desk"}), schema
         assert not is_acceptable(one, {"item": 1}, {"item": "desk"}), schema
         assert not is_acceptable(one, UNSET, {"item": "desk"}), schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -21,6 +22,7 @@ from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, ToolD
 
 _WRAPPERS = ("result", "output", "content", "error")
 """Keys under which a result that is not an object is sent."""
+_CAPITAL = re.compile(r"(?=[A-Z])")
 _MOST_CANDIDATES = 8
 """Google's maximum number of candidates."""
 
@@ -28,24 +30,22 @@ _MOST_CANDIDATES = 8
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """Read a request; the model and whether it streams are in the path. Names may be in either case."""
     model, _, method = unquote(path.partition("?")[0]).rpartition(":")
-    settings = _get_either(body, "generationConfig", "generation_config")
-    modes = as_list(settings.get("responseModalities", settings.get("response_modalities")))
+    settings = as_dict(_get(body, "generationConfig"))
+    modes = map(as_text, as_list(_get(settings, "responseModalities")))
     wanted = (
-        ("logprobs", settings.get("responseLogprobs", settings.get("response_logprobs")) is True),
-        *((as_text(mode).lower(), as_text(mode).upper() != "TEXT") for mode in modes),
+        ("logprobs", _get(settings, "responseLogprobs") is True),
+        *((mode.lower(), mode.upper() != "TEXT") for mode in modes),
     )
     return ModelRequest(
         model.rpartition("/")[2],
         read_conversation(body).build_messages(),
         _read_tools(body),
         method.startswith("stream"),
-        max_tokens=as_optional_count(settings.get("maxOutputTokens", settings.get("max_output_tokens"))),
+        max_tokens=as_optional_count(_get(settings, "maxOutputTokens")),
         temperature=as_number(settings.get("temperature")),
-        tool_choice=_read_choice(_get_either(body, "toolConfig", "tool_config")),
-        json_reply="json" in as_text(settings.get("responseMimeType", settings.get("response_mime_type"))),
-        copies=min(
-            as_optional_count(settings.get("candidateCount", settings.get("candidate_count"))) or 1, _MOST_CANDIDATES
-        ),
+        tool_choice=_read_choice(as_dict(_get(body, "toolConfig"))),
+        json_reply="json" in as_text(_get(settings, "responseMimeType")),
+        copies=min(as_optional_count(_get(settings, "candidateCount")) or 1, _MOST_CANDIDATES),
         schema=_read_schema(settings),
         unscriptable=tuple([name for name, wants in wanted if wants]),
     )
@@ -64,18 +64,19 @@ def lower_types(node: Any) -> Any:
 
 def _read_schema(settings: dict[str, Any]) -> dict[str, Any] | None:
     """Read the schema of the reply; Google's own schemas have their types in upper case."""
-    plain = _get_either(settings, "responseJsonSchema", "response_json_schema")
-    return plain or lower_types(_get_either(settings, "responseSchema", "response_schema")) or None
+    plain = as_dict(_get(settings, "responseJsonSchema"))
+    return plain or lower_types(as_dict(_get(settings, "responseSchema"))) or None
 
 
-def _get_either(body: Mapping[str, Any], camel: str, snake: str) -> dict[str, Any]:
-    return as_dict(body.get(camel, body.get(snake)))
+def _get(fields: Mapping[str, Any], name: str) -> Any:
+    """Return a field by its name in camel case, or in the snake case that Google also accepts."""
+    return fields[name] if name in fields else fields.get(_CAPITAL.sub("_", name).lower())
 
 
 def read_conversation(body: Mapping[str, Any]) -> Conversation:
     """Read the messages of a request."""
     conversation = Conversation()
-    system = body.get("systemInstruction", body.get("system_instruction"))
+    system = _get(body, "systemInstruction")
     if text := system if isinstance(system, str) else read_text(as_dict(system).get("parts")):
         conversation.add_message("system", text)
     contents = body.get("contents")
@@ -91,7 +92,7 @@ def _read_message(content: Any, conversation: Conversation) -> None:
     parts = [as_dict(part) for part in as_list(as_dict(content).get("parts"))]
     answered = False
     for part in parts:
-        if result := _get_either(part, "functionResponse", "function_response"):
+        if result := as_dict(_get(part, "functionResponse")):
             answered = True
             wrapper, value = _unwrap_result(result)
             failed = wrapper == "error"
@@ -101,7 +102,7 @@ def _read_message(content: Any, conversation: Conversation) -> None:
     if parts and (text or not answered):
         conversation.add_message("assistant" if as_dict(content).get("role") == "model" else "user", text)
     for part in parts:
-        if call := _get_either(part, "functionCall", "function_call"):
+        if call := as_dict(_get(part, "functionCall")):
             arguments = read_arguments(call.get("args"))
             conversation.add_call(as_text(call.get("id")), as_text(call.get("name")), arguments)
     return None
@@ -124,9 +125,9 @@ def write_result(result: dict[str, Any], text: str, failed: bool) -> None:
 
 
 def _read_choice(config: dict[str, Any]) -> str | None:
-    calling = _get_either(config, "functionCallingConfig", "function_calling_config")
+    calling = as_dict(_get(config, "functionCallingConfig"))
     mode = as_text(calling.get("mode")).upper()
-    names = as_list(calling.get("allowedFunctionNames", calling.get("allowed_function_names")))
+    names = as_list(_get(calling, "allowedFunctionNames"))
     if mode in ("ANY", "VALIDATED") and len(names) == 1:
         return as_text(names[0]) or None
     return {"AUTO": "auto", "VALIDATED": "auto", "NONE": "none", "ANY": "required"}.get(mode)
@@ -135,9 +136,9 @@ def _read_choice(config: dict[str, Any]) -> str | None:
 def _read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
     tools = []
     for tool in map(as_dict, as_list(body.get("tools"))):
-        for function in map(as_dict, as_list(tool.get("functionDeclarations", tool.get("function_declarations")))):
-            keys = ("parametersJsonSchema", "parameters_json_schema", "parameters")
-            schema = next((as_dict(function[key]) for key in keys if key in function), {})
+        for function in map(as_dict, as_list(_get(tool, "functionDeclarations"))):
+            plain = _get(function, "parametersJsonSchema")
+            schema = as_dict(function.get("parameters") if plain is None else plain)
             if name := as_text(function.get("name")):
                 tools.append(ToolDeclaration(name, as_text(function.get("description")), schema))
     return tuple(tools)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import sleep
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,10 +17,10 @@ from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.loose import dump_json
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.codecs.refusals import Headers
-from holdfast.planes.llm.sources.assigned import parse_reply, read_error_message, read_retry_after
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest
+from holdfast.planes.llm.sources.assigned import parse_reply, read_error_message, read_retry_after, to_openai_chat
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
-from holdfast.planes.llm.sources.source import ModelSource, PassedReply, Query, SourceReply, UpstreamDown, WrittenReply
+from holdfast.planes.llm.sources.source import ModelSource, Query, SourceReply, UpstreamDown, WrittenReply
 
 REPLY_READ = 4_000_000
 """Maximum size of a reply, in bytes: a rating has a few hundred."""
@@ -61,23 +61,15 @@ def drop_rejected(question: Question, refused: ModelRefused) -> tuple[Question, 
 
 
 async def ask_model(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
-    """Return the text of the reply, and who gave it. Raises Refused if the server rejects it, UpstreamDown if no reply
-    can be read.
+    """Return the text of the reply, and where it came from. Raises ModelRefused if the server rejects the question,
+    UpstreamDown if no reply can be read.
 
     `conversation` distinguishes questions: a script counts used rules for each.
     """
-    letter, codec = write_request(provider, question), _CODECS[provider]
-    query = Query(
-        provider,
-        "POST",
-        letter.path,
-        AgentHeaders(tuple((name.encode(), value.encode()) for name, value in letter.headers)),
-        dump_json(letter.body),
-        conversation,
-        letter.body,
-        codec,
-        codec.read_request(letter.path, letter.body),
-    )
+    (path, body), codec = _WRITERS[provider](question), _CODECS[provider]
+    headers = AgentHeaders((_JSON, _ANTHROPIC_VERSION) if provider == "anthropic" else (_JSON,))
+    request = codec.read_request(path, body)
+    query = Query(provider, "POST", path, headers, dump_json(body), conversation, body, codec, request)
     completion, origin = await _read_completion(await source.answer(query), codec)
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
@@ -90,20 +82,18 @@ async def ask_model(source: ModelSource, provider: str, question: Question, conv
 async def _read_completion(answered: SourceReply, codec: Codec) -> tuple[Completion, str]:
     if isinstance(answered, WrittenReply):
         return answered.completion, answered.origin
-    body = await answered.wire.read(REPLY_READ)
-    if answered.wire.status != 200:
-        raise _build_refusal(answered, body)
-    return codec.read_reply(parse_reply(body, answered.origin)), answered.origin
-
-
-def _build_refusal(answered: PassedReply, body: bytes) -> ModelRefused:
-    explanation = shorten(read_error_message(body).strip()) or answered.wire.reason
-    return ModelRefused(answered.origin, answered.wire.status, explanation, read_retry_after(answered.wire))
+    wire, origin = answered.wire, answered.origin
+    body = await wire.read(REPLY_READ)
+    if wire.status != 200:
+        explanation = shorten(read_error_message(body).strip()) or wire.reason
+        raise ModelRefused(origin, wire.status, explanation, read_retry_after(wire))
+    return codec.read_reply(parse_reply(body, origin)), origin
 
 
 ANSWER_TOKENS = 2_048
 """The maximum length of an answer, for providers that require one: enough for a rating and its reason."""
-_ANTHROPIC_VERSION = "2023-06-01"
+_JSON = (b"content-type", b"application/json")
+_ANTHROPIC_VERSION = (b"anthropic-version", b"2023-06-01")
 
 
 class Question(Struct, frozen=True):
@@ -120,29 +110,17 @@ class Question(Struct, frozen=True):
     """Whether the system text is a separate message."""
 
 
-class ProviderRequest(Struct, frozen=True):
-    """A question in a provider's format."""
-
-    path: str
-    body: dict[str, Any]
-    headers: Headers = (("content-type", "application/json"),)
-
-
-def write_request(provider: str, question: Question) -> ProviderRequest:
-    """Return the request in the format of openai, anthropic, google or ollama."""
-    return _WRITERS[provider](question)
+def _write_openai(question: Question) -> tuple[str, dict[str, Any]]:
+    request = ModelRequest(
+        question.model,
+        tuple([ChatMessage(role, text) for role, text in _list_messages(question)]),
+        temperature=question.temperature,
+        json_reply=question.json,
+    )
+    return "/v1/chat/completions", {**to_openai_chat(request, question.model), "stream": False}
 
 
-def _write_openai(question: Question) -> ProviderRequest:
-    body: dict[str, Any] = {"model": question.model, "messages": _write_messages(question), "stream": False}
-    if question.temperature is not None:
-        body["temperature"] = question.temperature
-    if question.json:
-        body["response_format"] = {"type": "json_object"}
-    return ProviderRequest("/v1/chat/completions", body)
-
-
-def _write_anthropic(question: Question) -> ProviderRequest:
+def _write_anthropic(question: Question) -> tuple[str, dict[str, Any]]:
     body: dict[str, Any] = {
         "model": question.model,
         "max_tokens": ANSWER_TOKENS,
@@ -151,11 +129,10 @@ def _write_anthropic(question: Question) -> ProviderRequest:
     }
     if question.temperature is not None:
         body["temperature"] = min(question.temperature, 1.0)  # its scale ends there
-    version = ("anthropic-version", _ANTHROPIC_VERSION)
-    return ProviderRequest("/v1/messages", body, (("content-type", "application/json"), version))
+    return "/v1/messages", body
 
 
-def _write_google(question: Question) -> ProviderRequest:
+def _write_google(question: Question) -> tuple[str, dict[str, Any]]:
     config: dict[str, Any] = {} if question.temperature is None else {"temperature": question.temperature}
     if question.json:
         config["responseMimeType"] = "application/json"
@@ -164,22 +141,24 @@ def _write_google(question: Question) -> ProviderRequest:
         "contents": [{"role": "user", "parts": [{"text": question.prompt}]}],
         "generationConfig": config,
     }
-    return ProviderRequest(f"/v1beta/models/{question.model.removeprefix('models/')}:generateContent", body)
+    return f"/v1beta/models/{question.model.removeprefix('models/')}:generateContent", body
 
 
-def _write_ollama(question: Question) -> ProviderRequest:
-    body: dict[str, Any] = {"model": question.model, "messages": _write_messages(question), "stream": False}
+def _write_ollama(question: Question) -> tuple[str, dict[str, Any]]:
+    messages = [{"role": role, "content": text} for role, text in _list_messages(question)]
+    body: dict[str, Any] = {"model": question.model, "messages": messages, "stream": False}
     if question.temperature is not None:
         body["options"] = {"temperature": question.temperature}
     if question.json:
         body["format"] = "json"
-    return ProviderRequest("/api/chat", body)
+    return "/api/chat", body
 
 
-def _write_messages(question: Question) -> list[dict[str, str]]:
+def _list_messages(question: Question) -> list[tuple[Literal["system", "user"], str]]:
     if not question.apart:
-        return [{"role": "user", "content": f"{question.system}\n\n{question.prompt}"}]
-    return [{"role": "system", "content": question.system}, {"role": "user", "content": question.prompt}]
+        return [("user", f"{question.system}\n\n{question.prompt}")]
+    return [("system", question.system), ("user", question.prompt)]
 
 
 _WRITERS = {"openai": _write_openai, "anthropic": _write_anthropic, "google": _write_google, "ollama": _write_ollama}
+"""Return a question as the path and body of a request in the format of a provider."""
