@@ -52,10 +52,6 @@ class ClientConnection(SocketStream):
         return self if self.outer is None else self.outer.root
 
     @property
-    def is_tls(self) -> bool:
-        return self.raw is not None and self.transport is not self.raw
-
-    @property
     def has_left(self) -> bool:
         """Whether the client has closed its end, even if that was not read yet."""
         if self.is_gone or self.raw is None:
@@ -128,7 +124,7 @@ class ClientConnection(SocketStream):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.owner.forget(self)
+        self.owner.connections.discard(self)
         self.requests.on_disconnect()
 
 
@@ -207,9 +203,6 @@ class Listener:
         connection.task = task = connection.loop.create_task(connection.requests.run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def forget(self, connection: ClientConnection) -> None:
-        self.connections.discard(connection)
 
     def report_error(self, connection: ClientConnection, method: str, error: Exception) -> None:
         if self.on_error is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import cache
 from types import TracebackType
@@ -21,27 +22,20 @@ _inside: ContextVar[tuple[CallKey, ...]] = ContextVar("holdfast_inside", default
 _weather: Weather | None = None  # for threads that the agent starts: they do not inherit the context
 
 
-class ActiveWeather:  # used like a function: `with under(weather, broke):`
-    """Runs the body in this weather. `broke` receives harness errors, `watch` receives the agent's calls."""
-
-    __slots__ = ("_before", "_token", "_weather")
-
-    def __init__(self, weather: Weather, broke: Callable[[HarnessError], None], watch: CallTrace | None = None) -> None:
-        weather.broke = broke
-        weather.watch = watch
-        self._weather = weather
-
-    def __enter__(self) -> None:
-        global _weather
-        self._before, _weather = _weather, self._weather
-        self._token: Token[Weather | None] = _task_weather.set(self._weather)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        global _weather
-        _task_weather.reset(self._token)
-        _weather = self._before
+@contextmanager
+def activate_weather(
+    weather: Weather, broke: Callable[[HarnessError], None], watch: CallTrace | None = None
+) -> Iterator[None]:
+    """Run the body in this weather. `broke` receives harness errors, `watch` receives the agent's calls."""
+    global _weather
+    weather.broke, weather.watch = broke, watch
+    outer, _weather = _weather, weather
+    token = _task_weather.set(weather)
+    try:
+        yield
+    finally:
+        _task_weather.reset(token)
+        _weather = outer
 
 
 def get_current_weather() -> Weather | None:

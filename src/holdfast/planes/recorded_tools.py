@@ -75,7 +75,7 @@ class RecordedTools:
         recording or to the tool."""
 
         async def answer(call: Call) -> Reply:
-            return await self._answer(call, forward, names, sleep, sent or _ignore_sent)
+            return await self._answer(call, forward, names, sleep, sent or (lambda: None))
 
         return answer
 
@@ -84,11 +84,9 @@ class RecordedTools:
     ) -> Reply:
         recorded = self._take_response(call, names)
         if recorded is None:
-            self._tell(
-                RecordedUse(
-                    self._find_tool_name(call.plane, names), 0, call.plane, 0, format_call(call), passed=self._live
-                )
-            )
+            at = _find_first(call.plane, names, self._tools)  # a tool that has no responses left
+            tool = shorten_target(names[0]) if at is None else self._tools[at]
+            self._tell(RecordedUse(tool, 0, call.plane, 0, format_call(call), passed=self._live))
             if not self._live:
                 raise _build_lost_connection(call, "the recording has no reply for this call")
             sent()
@@ -121,11 +119,6 @@ class RecordedTools:
             best = max(fitting, key=lambda one: score_likeness(one.response.arguments, call.arguments))
             self._left.remove(best)
             return best
-
-    def _find_tool_name(self, plane: str, names: Sequence[str]) -> str:
-        """Return the recording's name for a tool that has no responses left; otherwise the first name."""
-        at = _find_first(plane, names, self._tools)
-        return shorten_target(names[0]) if at is None else self._tools[at]
 
 
 def _find_first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
@@ -247,10 +240,6 @@ def _build_failure(response: RecordedResponse, value: Any) -> Failed:
     return Failed(words, status=status, body=value)
 
 
-def _ignore_sent() -> None:
-    """Do nothing: the default of `sent`."""
-
-
 USES_KEPT = 1_000
 """Maximum number of calls listed per trial."""
 _LISTED = 10
@@ -278,16 +267,15 @@ def write_replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ..
 def _note_unknown_calls(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
     """List the calls that the recording has no reply for, each once."""
     calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.is_known)
-    notes = [_format_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
+    notes = []
+    for (passed, named, call), times in list(calls.items())[:_LISTED]:
+        often = f" ({times} times)" if times > 1 else ""
+        spent = "; all its recorded replies were used" if named else ""
+        called = "; the tool was called" if passed else ""
+        notes.append(f"the recording has no reply for: {call}{often}{spent}{called}")
     if len(calls) > _LISTED:
         notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")
     return notes
-
-
-def _format_unknown_call(passed: bool, named: bool, call: str, times: int) -> str:
-    often = f" ({times} times)" if times > 1 else ""
-    spent = "; all its recorded replies were used" if named else ""
-    return f"the recording has no reply for: {call}{often}{spent}{'; the tool was called' if passed else ''}"
 
 
 def _note_unused(recorded: Counter[str], used: Counter[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from holdfast.errors import UserError
@@ -19,28 +19,13 @@ class ToolUnusable(UserError):
     default_code = "tool-unusable"
 
 
-class ToolRegistry(Mapping[str, Callable[..., Any]]):
-    """A mapping of name to callable: `registry.add(f)`, `registry["f"](...)`."""
-
-    def __init__(self, tools: Mapping[str, Callable[..., Any]] | None = None) -> None:
-        self._tools = dict(tools or {})
+class ToolRegistry(dict[str, Callable[..., Any]]):
+    """A dict of name to callable: `registry.add(f)`, `registry["f"](...)`."""
 
     def add(self, function: F, *, name: str | None = None) -> F:
         """Register a callable; usable as a decorator."""
-        self._tools[name or function.__name__] = function
+        self[name or function.__name__] = function
         return function
-
-    def __getitem__(self, name: str) -> Callable[..., Any]:
-        return self._tools[name]
-
-    def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
-        self._tools[name] = function
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
-
-    def __len__(self) -> int:
-        return len(self._tools)
 
 
 @overload

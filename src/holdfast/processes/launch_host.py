@@ -9,7 +9,6 @@ is killed.
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import resource
 import select
@@ -239,6 +238,4 @@ def main() -> None:
     # Daemons become children of the nearest subreaper when their parent ends. If that were init, nobody could find
     # them.
     keep_orphans()
-    gc.collect()
-    gc.freeze()  # keepers share these pages; a garbage collection would copy them
     LaunchHost(control).run()

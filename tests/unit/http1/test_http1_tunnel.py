@@ -30,7 +30,8 @@ async def tunnel(client: Tunnel, host: str, port: int) -> None:
 
 
 async def inside(exchange: Exchange) -> None:
-    text = f"{exchange.head.target} tls={exchange.connection.is_tls} born={exchange.connection.born}"
+    is_tls = exchange.connection.transport is not exchange.connection.raw
+    text = f"{exchange.head.target} tls={is_tls} born={exchange.connection.born}"
     await exchange.respond(200, body=text.encode())
 
 

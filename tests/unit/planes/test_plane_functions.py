@@ -25,7 +25,7 @@ from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import InstalledHooks, install
-from holdfast.planes.open_call import ActiveWeather
+from holdfast.planes.open_call import activate_weather
 from holdfast.protocols.fault import Call, Reply
 from plane_weather import Own, fault, weather_of
 
@@ -52,7 +52,7 @@ class Fixture:
 
     def under(self, *injections: Injection) -> Any:
         self.weather, self.ledger = weather_of(*injections)
-        return ActiveWeather(self.weather, self.broke.append)
+        return activate_weather(self.weather, self.broke.append)
 
     def evil(self, target: str = "*") -> Any:
         return self.under(fault(target, EVIL, payload="evil"))

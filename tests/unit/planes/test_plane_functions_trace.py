@@ -20,7 +20,7 @@ from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes import registry
 from holdfast.planes.install import InstalledHooks, install
-from holdfast.planes.open_call import ActiveWeather
+from holdfast.planes.open_call import activate_weather
 from holdfast.planes.traced_call import CallTrace
 from plane_weather import fault, weather_of
 
@@ -44,7 +44,7 @@ class Traced:
     def watched(self, *injections: Injection, early: bool = False) -> Any:
         weather, self.ledger = weather_of(*injections)
         watch = CallTrace(perf_counter(), lambda _, event: self.told.append(event), early=early)
-        return ActiveWeather(weather, lambda broke: pytest.fail(str(broke)), watch)
+        return activate_weather(weather, lambda broke: pytest.fail(str(broke)), watch)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_threads_that_call_at_once_are_noticed(traced: Traced) -> None:
         "import threading\nboth = threading.Barrier(2)\ndef look():\n    both.wait(5)\n    return 1", "look"
     )
     weather, _ = weather_of()
-    with ActiveWeather(weather, lambda broke: pytest.fail(str(broke)), None):
+    with activate_weather(weather, lambda broke: pytest.fail(str(broke)), None):
         threads = [threading.Thread(target=m.look) for _ in range(2)]
         for thread in threads:
             thread.start()

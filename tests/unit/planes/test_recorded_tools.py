@@ -23,7 +23,7 @@ from holdfast.model.task import RecordedFiring, RecordedResponse, RecordedUse, R
 from holdfast.planes import functions, registry
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import InstalledHooks, install
-from holdfast.planes.open_call import ActiveWeather
+from holdfast.planes.open_call import activate_weather
 from holdfast.planes.recorded_tools import RecordedTools, decode_response
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply
@@ -59,7 +59,7 @@ class Tools:
 
         trial = replace(TRIAL, task=task, scenario=Scenario("s", injections))
         weather = Weather(trial, self.ledger.append, self.ledger.append, self.seen.append)
-        return ActiveWeather(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
+        return activate_weather(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
 
     def fail(self, why: HarnessError) -> None:
         raise AssertionError(why)

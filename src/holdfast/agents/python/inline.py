@@ -39,7 +39,7 @@ from holdfast.model.task import Task
 from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import InstalledHooks
-from holdfast.planes.open_call import ActiveWeather
+from holdfast.planes.open_call import activate_weather
 from holdfast.planes.traced_call import CallTrace
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class InlineAgent:
                     watch = CallTrace(
                         perf_counter() - context.sink.now(), lambda _, e: context.sink.add(e), attack=attack
                     )
-                    with ActiveWeather(weather, broke.append, watch):
+                    with activate_weather(weather, broke.append, watch):
                         turns, notes = await self._converse(task, context)
         finally:
             sys.stdout, sys.stderr = before

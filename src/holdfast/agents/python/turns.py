@@ -31,7 +31,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.faulted_call import drive
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.open_call import ActiveWeather
+from holdfast.planes.open_call import activate_weather
 from holdfast.planes.traced_call import CallTrace, ReadValues
 from holdfast.processes.startable import build_trial_variables
 
@@ -83,7 +83,9 @@ def perform(request: protocol.TrialRequest, agent: CallableAgent, line: protocol
     reporter = _CallReporter(line)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
     watch = CallTrace(request.began, reporter.report, early=True, attack=attack)
-    with ActiveWeather(weather, lambda ours: line.send(protocol.HarnessFailure(str(ours), ours.code or "bug")), watch):
+    with activate_weather(
+        weather, lambda broken: line.send(protocol.HarnessFailure(str(broken), broken.code or "bug")), watch
+    ):
         loop = _LazyLoop()
         try:
             if agent.is_async:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from random import Random
-from unittest.mock import patch
 
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import Task
@@ -21,9 +20,3 @@ def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
         own.choice("abc"),
         own.uniform(-1, 1),
     ]
-
-
-def test_a_generator_that_nobody_uses_is_never_seeded() -> None:
-    luck = Luck(TRIAL)
-    with patch("holdfast.planes.injection.active_injection.Random", side_effect=AssertionError("seeded")):
-        luck.create_rng(0, "search:1")
