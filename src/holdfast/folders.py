@@ -26,6 +26,7 @@ JUDGE_CACHE = "judge-cache"
 USER_CACHE = "user-cache"
 MUTATION_CACHE = os.path.join("cache", "mutations")
 REPLAYS = "replays"
+HISTORY = "history"
 OWN_FILES = (
     ".gitignore",
     "cache",
@@ -33,9 +34,7 @@ OWN_FILES = (
     "gateway.json",
     "gateway.lock",
     "gateway.sock",
-    "history.db",
-    "history.db-shm",
-    "history.db-wal",
+    HISTORY,
     HUNTS,
     JUDGE_CACHE,
     KEPT,

@@ -139,7 +139,7 @@ def test_nothing_is_written_around_the_folder_of_the_runs(tmp_path: Path, runs: 
     words = ("--runs-dir", runs)
     assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", *words).code == 0
     assert tell(tmp_path, "runs", *words).code == 0
-    assert {path.name for path in (tmp_path / runs).iterdir()} == {".gitignore", "0001", "history.db"}
+    assert {path.name for path in (tmp_path / runs).iterdir()} == {".gitignore", "0001", "history"}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"specs", runs.split("/")[0]})
     for around in (tmp_path / runs).relative_to(tmp_path).parents:
         assert not (tmp_path / around / ".gitignore").exists(), around

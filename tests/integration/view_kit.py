@@ -173,47 +173,43 @@ def contract_run(folder: Path, *words: str) -> int:
 
 def many_runs(folder: Path, count: int, after: int = 0) -> None:
     """Runs that the history knows and that hold nothing else: enough for a list. `after` so many that are there."""
-    from holdfast.store import history_table
-    from holdfast.store.history import _build_stamp
-    from holdfast.store.history_table import FILE, begin_transaction, open_database
+    from holdfast.folders import HISTORY
+    from holdfast.store.history import HistoryRow, build_stamp, write_row
     from holdfast.store.past_run import PastRun
 
     runs = folder / ".holdfast" / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     dice, score, began = Random(7), 70.0, datetime(2026, 3, 1, 8, tzinfo=UTC)
-    db = open_database(runs.parent / FILE)
-    with begin_transaction(db):
-        for number in range(after + 1, after + count + 1):
-            path = runs / f"{number:04d}"
-            path.mkdir()
-            (path / "run.json").touch()
-            score = min(100.0, max(20.0, score + dice.uniform(-6, 6.4)))
-            passed = score > 72
-            row = PastRun(
-                id=path.name,
-                part="contract",
-                started=(began + timedelta(minutes=25 * number)).isoformat(),
-                duration_s=dice.uniform(4, 90),
-                spec=f"/project/{('desk', 'refunds', 'mail')[number % 3]}.yaml",
-                commit=f"{dice.getrandbits(160):040x}",
-                branch="main",
-                ended=True,
-                complete=True,
-                whole=True,
-                score=round(score, 2),
-                low=max(0.0, score - 12),
-                high=min(100.0, score + 9),
-                passed=passed,
-                exit_code=0 if passed else 1,
-                trials=40,
-                judged=40,
-                total=40,
-                counts={"pass": int(score * 0.4), "fail": 40 - int(score * 0.4)},
-                calls=120,
-                cost_usd=dice.uniform(0.01, 0.4),
-            )
-            history_table.write_run(db, row, _build_stamp(path))
-    db.close()
+    for number in range(after + 1, after + count + 1):
+        path = runs / f"{number:04d}"
+        path.mkdir()
+        (path / "run.json").touch()
+        score = min(100.0, max(20.0, score + dice.uniform(-6, 6.4)))
+        passed = score > 72
+        row = PastRun(
+            id=path.name,
+            part="contract",
+            started=(began + timedelta(minutes=25 * number)).isoformat(),
+            duration_s=dice.uniform(4, 90),
+            spec=f"/project/{('desk', 'refunds', 'mail')[number % 3]}.yaml",
+            commit=f"{dice.getrandbits(160):040x}",
+            branch="main",
+            ended=True,
+            complete=True,
+            whole=True,
+            score=round(score, 2),
+            low=max(0.0, score - 12),
+            high=min(100.0, score + 9),
+            passed=passed,
+            exit_code=0 if passed else 1,
+            trials=40,
+            judged=40,
+            total=40,
+            counts={"pass": int(score * 0.4), "fail": 40 - int(score * 0.4)},
+            calls=120,
+            cost_usd=dice.uniform(0.01, 0.4),
+        )
+        write_row(runs.parent / HISTORY, HistoryRow(build_stamp(path), row), ())
 
 
 def large_spec(rules: int, scenarios: int) -> str:

@@ -38,8 +38,7 @@ def runs_command(count: int, as_json: bool) -> int:
       holdfast runs
       holdfast runs -n 5 --json
     """
-    with open_history(get_runs_folder(), shared.warn) as found:
-        runs = found.read_runs()
+    runs = open_history(get_runs_folder()).read_runs()
     ids = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
     listed = [_update_state(run) for run in runs if run.id.partition("/")[0] in ids]
     if as_json:
@@ -89,10 +88,11 @@ def trend_command(spec: Path | None, rule: str | None, count: int, as_json: bool
         dict.fromkeys((get_runs_folder(spec), get_runs_folder()))
     )  # merged runs lie here, not next to their spec
     looked = list(filter(list_stored_runs, looked))[:1] or looked
-    with open_history(looked[0], shared.warn) as found:
-        path = _choose_spec(spec, found.read_runs(), " or ".join(map(str, looked)))
-        of_file = [run for run in found.read_runs() if run.spec == path]
-        made = build_trends(found.read_runs(cells_of=[run.id for run in of_file]), path, count)
+    history = open_history(looked[0])
+    runs = history.read_runs()
+    path = _choose_spec(spec, runs, " or ".join(map(str, looked)))
+    of_file = [run for run in runs if run.spec == path]
+    made = build_trends(history.read_runs(cells_of=[run.id for run in of_file]), path, count)
     for run in of_file:
         if run.note:
             shared.warn(run.note)

@@ -1,141 +1,141 @@
-"""`history.db`: an SQLite index of all stored runs, rebuilt from the run directories when needed.
+"""The history: a row for each stored run, kept in `.holdfast/history` to read no run twice.
 
-The run directories are the truth. A run itself writes nothing here: every reader updates the history. A damaged file is
-set aside; if no file can be written, the history is built in memory. Neither hides anything.
+The run directories are the truth. A run itself writes nothing here: every reader updates the rows that are missing or
+out of date. A row that cannot be read is made again, and one that cannot be written stays in memory.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from holdfast.folders import get_own_folder_of
-from holdfast.store import history_table
-from holdfast.store.history_table import FILE, NewerFile, begin_transaction, is_damaged, open_database, set_aside
-from holdfast.store.past_run import PastRun
-from holdfast.store.run_folders import PARTS, get_id, list_damaged_runs, list_parts, list_stored_runs
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from holdfast.folders import HISTORY, get_own_folder_of
+from holdfast.model.codec import create_decoder, encode
+from holdfast.store.lines import UNREADABLE
+from holdfast.store.past_run import PastCell, PastRun
+from holdfast.store.run_folders import PARTS, get_id, get_run_folder, list_damaged_runs, list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
 BATCH = 32
-"""Runs added in one transaction: an interrupted rebuild keeps what was done."""
+"""Runs that are read before the reader is told how many are left."""
+FORMAT = 1
+"""The format of a row: a row of another format is made again."""
+SUFFIX = ".json"
 Read = Callable[[RunDir], PastRun]
 """Reads a run; a note says why a run cannot be read. Never raises."""
-Tell = Callable[[str], None]
 
 
-class _StaleRun(NamedTuple):
-    """A run whose history row is missing or out of date."""
+class HistoryRow(Struct, frozen=True):
+    """A run without its cells, and the fingerprint of its files when it was read."""
 
-    run: RunDir
     stamp: str
+    run: PastRun
 
 
+class _Cells(Struct, frozen=True):
+    """The cells of the run, which the row's file also holds: most readers do not need them."""
+
+    cells: tuple[PastCell, ...] = ()
+
+
+_row, _cells = create_decoder(HistoryRow), create_decoder(_Cells)
 Indexing = Callable[["History", int | None], None]
 """Receives, while a history is updated, how many runs are still to be read; those read are in it. None: not known yet.
 """
 
 
 class History:
-    """The runs of one project, as of when it was opened or last updated."""
+    """The runs of one project, as of when it was last updated."""
 
-    def __init__(self, db: sqlite3.Connection, runs: Path, read: Read) -> None:
-        self._db = db
-        self._folder = runs
+    def __init__(self, runs: Path, read: Read) -> None:
+        self._runs = runs
+        self._folder = get_own_folder_of(runs) / HISTORY
         self._read = read
-        self._others = 0
-        """SQLite's counter of changes by other processes."""
+        self._rows = {row.run.id: row for row in self._read_rows()}
+        self._unwritten: dict[str, tuple[PastCell, ...]] = {}
+        """The cells of runs whose row could not be written."""
 
     def update(self, step: Indexing | None = None) -> bool:
-        """Read what changed on disk, newest first; returns whether anything changed here or in another process.
-
-        Runs are read outside of a transaction, so a long rebuild blocks nobody.
-        """
-        db = self._db
+        """Read what changed on disk, newest first, and return whether anything changed."""
         if step is not None:
             step(self, None)
-        known = history_table.read_stamps(db)
-        there = {get_id(path): path for path in _list_runs(self._folder)}
-        stale = [
-            _StaleRun(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _build_stamp(path))
-        ]
-        # The newest first: somebody who watches a rebuild looks for the last run, not for the first.
-        stale.reverse()
-        gone = [id for id in known if id not in there]
-        if gone:
-            with begin_transaction(db):
-                for id in gone:
-                    history_table.remove_run(db, id)
-        for start in range(0, len(stale), BATCH):
-            if step is not None:
-                step(self, len(stale) - start)
-            batch = [(self._read(one.run), one.stamp) for one in stale[start : start + BATCH]]
-            with begin_transaction(db):
-                for run, stamp in batch:
-                    history_table.write_run(db, run, stamp)
-        others, self._others = self._others, db.execute("PRAGMA data_version").fetchone()[0]
-        return bool(stale or gone or others != self._others)
+        stamps = {get_id(path): (path, build_stamp(path)) for path in _list_runs(self._runs)}
+        gone = [id for id in self._rows if id not in stamps]
+        for id in gone:
+            del self._rows[id]
+            with suppress(OSError):
+                self._get_file(id).unlink()
+        stale = [id for id, (_, stamp) in stamps.items() if id not in self._rows or self._rows[id].stamp != stamp]
+        # The newest first: somebody who watches looks for the last run, not for the first.
+        for number, id in enumerate(reversed(stale)):
+            if step is not None and number % BATCH == 0:
+                step(self, len(stale) - number)
+            path, stamp = stamps[id]
+            self._write(stamp, self._read(RunDir(path)))
+        return bool(stale or gone)
 
     def read_runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
         """Return every run, newest first; with the cells of the named runs, or of all."""
-        return history_table.read_rows(self._db, cells_of=cells_of)
+        wanted = self._rows.keys() if cells_of is None else set(cells_of)
+        runs = [
+            replace(row.run, cells=self._read_cells(id)) if id in wanted else row.run for id, row in self._rows.items()
+        ]
+        return sorted(runs, key=lambda run: run.order, reverse=True)
 
-    def run(self, id: str) -> PastRun | None:
-        """Return one run with its cells."""
-        return next((run for run in self.read_runs(cells_of=[id]) if run.id == id), None)
+    def _read_rows(self) -> Iterator[HistoryRow]:
+        with suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                # Reading a pipe would never end.
+                if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
+                    with suppress(OSError, *UNREADABLE):
+                        row = _row.decode(Path(entry.path).read_bytes())
+                        # The file name decides the id: an agent without a sandbox may have changed the file.
+                        if entry.name[:1].isdigit() and get_row_name(row.run.id) == entry.name:
+                            yield row
 
-    def close(self) -> None:
-        self._db.close()
-
-
-@contextmanager
-def open_index(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
-    """The updated history of the runs in that folder; `tell` receives problems with its file."""
-    with closing(_open_current(runs, read, tell, step)) as history:
-        yield history
-
-
-def _open_current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
-    path = get_own_folder_of(runs) / FILE
-    if not runs.is_dir():
-        return _open_in_memory(runs, read, step)
-    for _ in range(2):
+    def _read_cells(self, id: str) -> tuple[PastCell, ...]:
+        if id in self._unwritten:
+            return self._unwritten[id]
         try:
-            return _open_updated(open_database(path), runs, read, step)
-        except NewerFile:
-            tell(f"{path} was written by a newer Holdfast and stays as it is; this history is not saved")
-            return _open_in_memory(runs, read, step)
-        except sqlite3.DatabaseError as broken:
-            if not is_damaged(broken):
-                tell(f"the history cannot be kept in {path} ({broken}); it is built from the runs in memory")
-                return _open_in_memory(runs, read, step)
-            aside = set_aside(path)
-            if aside is None:
-                break
-            if aside != path:
-                tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is built from the runs")
-    tell(f"{path} is damaged and cannot be moved away; the history is rebuilt from the runs and not saved")
-    return _open_in_memory(runs, read, step)
+            return _cells.decode(self._get_file(id).read_bytes()).cells
+        except (OSError, *UNREADABLE):  # somebody removed or changed the file since
+            return self._write(self._rows[id].stamp, self._read(RunDir(get_run_folder(self._runs, id))))
+
+    def _write(self, stamp: str, run: PastRun) -> tuple[PastCell, ...]:
+        """Store the row in memory and on disk, and return the cells of the run."""
+        # A path may have bytes that are not UTF-8.
+        texts = {name: _to_utf8(value) for name, value in asdict(run).items() if isinstance(value, str)}
+        row = HistoryRow(stamp, replace(run, cells=(), **texts))
+        self._rows[run.id] = row
+        self._unwritten.pop(run.id, None)
+        try:
+            write_row(self._folder, row, run.cells)
+        except OSError:
+            self._unwritten[run.id] = run.cells
+        return run.cells
+
+    def _get_file(self, id: str) -> Path:
+        return self._folder / get_row_name(id)
 
 
-def _open_in_memory(runs: Path, read: Read, step: Indexing | None) -> History:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    history_table.create(db)
-    return _open_updated(db, runs, read, step)
+def get_row_name(id: str) -> str:
+    """Return `0007.json`, or `0007-contract.json` for a part."""
+    return id.replace("/", "-") + SUFFIX
 
 
-def _open_updated(db: sqlite3.Connection, runs: Path, read: Read, step: Indexing | None) -> History:
-    history = History(db, runs, read)
-    try:
-        history.update(step)
-    except BaseException:
-        db.close()
-        raise
-    return history
+def write_row(folder: Path, row: HistoryRow, cells: tuple[PastCell, ...]) -> None:
+    """Write a row in one step: several processes may write it, and any of them may be killed."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / get_row_name(row.run.id)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_bytes(encode({"stamp": row.stamp, "run": row.run, "cells": cells}))
+    temporary.replace(path)
 
 
 def _list_runs(runs: Path) -> Iterator[Path]:
@@ -145,7 +145,7 @@ def _list_runs(runs: Path) -> Iterator[Path]:
     yield from list_damaged_runs(runs)
 
 
-def _build_stamp(run: Path) -> str:
+def build_stamp(run: Path) -> str:
     """Return a fingerprint of a run's files: names, sizes and times, and the format that this version reads."""
     # The verdict of a run of several parts also depends on its parts, and the row of a part on the overall verdict.
     other = [f"{part}/ended.json" for part in list_parts(run)]
@@ -154,7 +154,7 @@ def _build_stamp(run: Path) -> str:
     stats = []
     with suppress(OSError), os.scandir(run) as entries:
         stats = sorted(_stat(one.path) for one in entries if not one.is_dir())
-    return " ".join((__version__, *stats, *map(_stat, other)))
+    return _to_utf8(" ".join((__version__, str(FORMAT), *stats, *map(_stat, other))))
 
 
 def _stat(path: str) -> str:
@@ -165,3 +165,7 @@ def _stat(path: str) -> str:
     except OSError:
         return name
     return f"{name} {about.st_size}.{about.st_mtime_ns}"
+
+
+def _to_utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

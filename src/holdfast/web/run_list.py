@@ -1,6 +1,7 @@
 """All runs of a project, updated by one thread while somebody looks.
 
-The index is the project's history (`history.db`). Indexed runs are shown immediately; the others follow.
+The index is the project's history (`.holdfast/history`). Runs with a row there are shown immediately; the others
+follow.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class KnownRuns(Struct, frozen=True):
     left: int | None = 0
     """Runs that are not indexed yet; None: not counted yet."""
     trouble: str = ""
-    """What is wrong with the list, or with its file."""
+    """Why the list could not be updated."""
 
     @property
     def whole(self) -> list[PastRun]:
@@ -101,8 +102,7 @@ class RunList:
     def _maintain(self) -> None:
         while not self._over:
             try:
-                with open_history(self._folder, self._note_trouble, self._publish_step) as index:
-                    self._follow(index)
+                self._follow(open_history(self._folder, self._publish_step))
             except _Closed:
                 return
             except Exception as broken:  # whatever it is, the page shows it together with the last known runs
@@ -173,10 +173,6 @@ class RunList:
     def _report_changes(self, ids: list[str]) -> None:
         if ids:
             self._changed(ids)
-
-    def _note_trouble(self, message: str) -> None:
-        """Note a problem with the history's file: the list is complete nevertheless."""
-        self._trouble = message
 
 
 class _Closed(Exception):

@@ -41,7 +41,7 @@ class Writing:
         self._ended = (self.run.path / "ended.json").read_bytes()
         for name in ("ended.json", "score.json"):
             (self.run.path / name).unlink()
-        (folder / ".holdfast" / "history.db").unlink(missing_ok=True)
+        shutil.rmtree(folder / ".holdfast" / "history", ignore_errors=True)
         for name in FILES:
             (self.run.path / name).write_bytes(b"")
         self.run.lock()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
-from msgspec import MsgspecError
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, UserError
-from holdfast.folders import get_own_folder_of
+from holdfast.errors import HoldfastError
 from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
 from holdfast.report.cases import format_head
@@ -20,8 +17,7 @@ from holdfast.report.cases import get_outcome as case_outcome
 from holdfast.report.wording import format_column
 from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.runner.whole import OVERALL, read_overall
-from holdfast.store.history import History, Indexing, Tell, open_index
-from holdfast.store.history_table import FILE
+from holdfast.store.history import History, Indexing
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun, Regression, compare_runs, find_last_good
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.store.seal_check import check
@@ -30,17 +26,11 @@ SEVERAL = "ci"
 """The part name of a run with several parts."""
 
 
-@contextmanager
-def open_history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
-    """Update and return the history of the runs in that folder; `tell` receives warnings about damaged files."""
-    try:
-        with open_index(runs, read_past_run, tell, step) as index:
-            yield index
-    except (sqlite3.Error, MsgspecError) as broken:
-        file = get_own_folder_of(runs) / FILE
-        raise UserError(
-            f"{file}: {broken}", code="file-unusable", hint="delete it: Holdfast rebuilds it from the runs"
-        ) from broken
+def open_history(runs: Path, step: Indexing | None = None) -> History:
+    """Return the updated history of the runs in that folder."""
+    history = History(runs, read_past_run)
+    history.update(step)
+    return history
 
 
 def find_regressions(history: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:

@@ -122,15 +122,15 @@ def describe_regressions(runs: Path, ids: Sequence[str]) -> list[str]:
     """Describe rules that passed in the last good run of a part and fail now, with the commit at which that began."""
     notes: list[str] = []
     try:
-        with open_history(runs, notes.append) as past:
-            for id in ids:
-                good, worse = find_regressions(past, id)
-                notes += [
-                    f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _format_since(one)
-                    for one in worse[:SHOWN]
-                ]
-                if len(worse) > SHOWN:
-                    notes.append(f"{id}: {len(worse) - SHOWN} more rules that passed in run {good} fail now")
+        history = open_history(runs)
+        for id in ids:
+            good, worse = find_regressions(history, id)
+            notes += [
+                f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _format_since(one)
+                for one in worse[:SHOWN]
+            ]
+            if len(worse) > SHOWN:
+                notes.append(f"{id}: {len(worse) - SHOWN} more rules that passed in run {good} fail now")
     except (HoldfastError, OSError) as refused:
         notes.append(f"the history could not be read: {refused}")
     return notes
