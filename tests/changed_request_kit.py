@@ -13,8 +13,9 @@ from holdfast.agents.http.request import build_request_form
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task, Variation
+from holdfast.mutate.changed_requests import RequestMutator
 from holdfast.mutate.expand import REQUEST_MUTATORS
-from holdfast.mutate.mutator import MadeMutation, RequestMutator
+from holdfast.mutate.mutator import MadeMutation
 
 PROMPT = "Where is my parcel?"
 EVERY = [

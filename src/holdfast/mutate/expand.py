@@ -11,17 +11,23 @@ from holdfast.errors import UserError
 from holdfast.folders import MUTATION_CACHE, get_own_folder
 from holdfast.model.codec import make_storable
 from holdfast.model.codes import RunWarning
-from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, REQUEST_MUTATIONS, MutationSpec, MutationType
+from holdfast.model.mutation import (
+    INTENT_KEPT,
+    MODEL_MUTATIONS,
+    MUTATIONS,
+    REQUEST_MUTATIONS,
+    MutationSpec,
+    MutationType,
+)
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task, Variation
-from holdfast.mutate import request_heads as heads
-from holdfast.mutate import request_loads as loads
 from holdfast.mutate.bundled import CorpusAttacks, CustomTemplates
+from holdfast.mutate.changed_requests import RequestMutator
 from holdfast.mutate.encoding_attacks import ENCODING_ATTACKS
 from holdfast.mutate.language_mixing import LANGUAGE_MIXING
 from holdfast.mutate.length_extremes import LENGTH_EXTREMES
 from holdfast.mutate.model_writer import ModelWriter, Writer
-from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, RequestMutator, create_random
+from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, create_random
 from holdfast.mutate.noise import NOISE
 from holdfast.mutate.token_manipulation import TOKEN_MANIPULATION
 from holdfast.mutate.written import fill_by_model
@@ -31,18 +37,9 @@ CORPORA: tuple[MutationType, ...] = (
     "temporal_attack",
 )  # fmt: skip
 """Types whose texts are a file of attacks."""
-_REQUEST_MUTATORS: tuple[RequestMutator, ...] = (
-    heads.HTTP_HEADER_INJECTION,
-    loads.PAYLOAD_SIZE_ATTACK,
-    heads.CONTENT_TYPE_CONFUSION,
-    heads.QUERY_PARAMETER_POISONING,
-    heads.REQUEST_METHOD_ATTACK,
-    heads.PROTOCOL_LEVEL_ATTACK,
-    loads.RESOURCE_EXHAUSTION,
-    loads.CONCURRENT_REQUEST_PATTERN,
-    loads.TIMEOUT_MANIPULATION,
-)
-REQUEST_MUTATORS: Mapping[str, Mutator] = {mutator.kind: mutator for mutator in _REQUEST_MUTATORS}
+REQUEST_MUTATORS: Mapping[str, Mutator] = {
+    kind: RequestMutator(kind) for kind in MUTATIONS if kind in REQUEST_MUTATIONS
+}
 """By type, in the order of the types. They need an HTTP agent."""
 _MUTATORS: Mapping[str, Mutator] = {
     "encoding_attacks": ENCODING_ATTACKS,

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from holdfast.agents.http.changed_request import FORMS
 from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task, Variation
+from holdfast.mutate.changed_requests import RequestMutator
 from holdfast.mutate.expand import REQUEST_MUTATORS
-from holdfast.mutate.mutator import MadeMutation, RequestMutator
+from holdfast.mutate.mutator import MadeMutation
 
 KINDS = list(REQUEST_MUTATORS)
 
