@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +42,18 @@ def read_list(value: Any, *path: str) -> list[Any]:
 def read_first(value: Any, *keys: str) -> Any:
     """Return the first non-empty value among these keys."""
     return next((value_at for key in keys if (value_at := read_at(value, key)) not in (None, "", [], {})), None)
+
+
+def group_numbered(attributes: Any, pattern: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Return the maps that flat keys describe: `prompt.0.role` is the `role` of the first one.
+
+    The pattern matches the number and the rest of such a key.
+    """
+    by_number: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for key, value in attributes.items() if isinstance(attributes, dict) else ():
+        if part := pattern.fullmatch(key):
+            by_number[int(part[1])][part[2]] = value
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def decode_json(value: Any) -> Any:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
 from holdfast.replay.foreign_json import to_iso, to_json
-from holdfast.replay.foreign_messages import AskedQuestion, ForeignMessage, find_question
+from holdfast.replay.foreign_messages import ForeignMessage, find_question, list_after_question
 from holdfast.replay.session_file import DEEPEST, is_too_deep
 
 NO_INPUT = "it has no input that could be the prompt"
@@ -64,7 +64,7 @@ Found = RecordedSession | LeftOutTrace
 
 def build_session(trace: ForeignTrace) -> Found:
     """Return the session of a trace, or the reason why there is none."""
-    question = _find_first_question(trace.asked)
+    question = next((asked for value in trace.asked if (asked := find_question(value)) is not None), None)
     if question is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
     if question.attached:
@@ -118,15 +118,12 @@ def list_tool_uses(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
     """Return the tool results found in the messages of a conversation."""
     names = {id: name for one in messages for id, name in one.calls}
     uses = [
-        ToolUse(name or names.get(id, ""), _decode(answer), began=float(n))
+        ToolUse(name or names.get(id, ""), msgspec.json.decode(answer), began=float(n))
         for n, (id, name, answer) in enumerate(result for one in messages for result in one.results)
     ]
     return tuple(use for use in uses if use.tool)
 
 
-def _decode(answer: str) -> Any:
-    return msgspec.json.decode(answer)
-
-
-def _find_first_question(values: Iterable[Any]) -> AskedQuestion | None:
-    return next((question_read for value in values if (question_read := find_question(value)) is not None), None)
+def find_last_tool_uses(conversations: Iterable[Sequence[ForeignMessage]]) -> tuple[ToolUse, ...]:
+    """Return the tool results after the question of the first conversation that has any."""
+    return next((uses for one in conversations if (uses := list_tool_uses(list_after_question(one)))), ())

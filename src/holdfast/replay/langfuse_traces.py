@@ -18,8 +18,8 @@ from holdfast.replay.foreign_json import (
     to_seconds,
     unpack_json,
 )
-from holdfast.replay.foreign_messages import find_messages, list_after_question, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session, list_tool_uses
+from holdfast.replay.foreign_messages import find_messages, read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session, find_last_tool_uses
 
 SOURCE = "langfuse"
 _TYPES = frozenset(
@@ -87,11 +87,13 @@ def _build_trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTr
     began = to_seconds(read_at(trace, "timestamp")) or next(
         (to_seconds(read_at(one, "startTime")) for one in inside), None
     )
+    # For traces without observations of tools: the last model call has their results in its messages.
+    conversations = (find_messages(unpack_json(read_first(one, "input"))) for one in reversed(generations))
     failed = [one for one in (*roots, *inside) if read_text(one, "level").upper() == "ERROR"]
     return ForeignTrace(
         id=id,
         asked=tuple(unpack_json(read_first(one, "input")) for one in (trace, *roots, *generations)),
-        tools=tuple(_list_tools(inside)) or _list_tools_in_messages(generations),
+        tools=tuple(_list_tools(inside)) or find_last_tool_uses(conversations),
         name=read_text(trace, "name") or next((read_text(one, "name") for one in roots), ""),
         source=SOURCE,
         began=began,
@@ -145,14 +147,6 @@ def _build_tool_use(one: Any, name: str, output: Any) -> ToolUse:
         latency_ms=compute_duration_ms(read_at(one, "startTime"), read_at(one, "endTime")),
         began=to_seconds(read_at(one, "startTime")) or 0.0,
     )
-
-
-def _list_tools_in_messages(generations: list[Any]) -> tuple[ToolUse, ...]:
-    """Tool results from the messages of the last model call, for traces without observations of tools."""
-    conversations = (
-        list_after_question(find_messages(unpack_json(read_first(one, "input")))) for one in reversed(generations)
-    )
-    return next((uses for one in conversations if (uses := list_tool_uses(one))), ())
 
 
 def _merge_attributes(one: Any) -> dict[str, Any]:

@@ -9,9 +9,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.replay.foreign_json import compute_duration_ms, decode_json, read_at, read_list, read_text, to_seconds
-from holdfast.replay.foreign_messages import list_after_question, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, list_tool_uses
+from holdfast.replay.foreign_json import (
+    compute_duration_ms,
+    decode_json,
+    group_numbered,
+    read_at,
+    read_list,
+    read_text,
+    to_seconds,
+)
+from holdfast.replay.foreign_messages import read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
 
 SOURCE = "opentelemetry"
 _MODEL = ("chat", "text_completion", "generate_content", "completion")
@@ -72,10 +80,12 @@ def _build_trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
     asking = [*agents, *models, *roots]
     tools = [_build_tool_use(span) for span in _list_outer_tools(spans)]
     root = (agents or roots)[0]
+    # Tools without spans of their own: the last model call has their results in its messages.
+    conversations = (read_messages(value) for span in reversed(models) for value in _list_inputs(span))
     return ForeignTrace(
         id=id,
         asked=tuple(value for span in asking for value in _list_inputs(span)),
-        tools=tuple(tools) or _list_tools_in_prompts(models),
+        tools=tuple(tools) or find_last_tool_uses(conversations),
         name=read_text(root.attributes, "gen_ai.agent.name") or root.name,
         source=SOURCE,
         began=root.began or None,
@@ -112,16 +122,6 @@ def _build_tool_use(span: OtlpSpan) -> ToolUse:
     )
 
 
-def _list_tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
-    """Return the tool results without a span of their own: the last model call has them in its messages."""
-    for span in reversed(models):
-        for value in _list_inputs(span):
-            tools = list_tool_uses(list_after_question(read_messages(value)))
-            if tools:
-                return tools
-    return ()
-
-
 def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
     """Yield the places where a span's input messages may be, newest convention first."""
     known = span.attributes
@@ -132,7 +132,7 @@ def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
         if name == "gen_ai.content.prompt":
             yield body.get("gen_ai.prompt")
     yield _read_message_events(span)
-    yield _read_indexed_messages(known)
+    yield group_numbered(known, _INDEXED)
     yield from (known.get(key) for key in ("gen_ai.prompt", "input.value", "traceloop.entity.input"))
 
 
@@ -144,16 +144,6 @@ def _read_message_events(span: OtlpSpan) -> list[dict[str, Any]]:
         if kind is not None:
             spoken.append({"role": read_text(body, "role") or kind[1], **body})
     return spoken
-
-
-def _read_indexed_messages(known: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages whose fields are separate attributes: `gen_ai.prompt.0.role`."""
-    by_index: defaultdict[int, dict[str, Any]] = defaultdict(dict)
-    for key, value in known.items():
-        part = _INDEXED.fullmatch(key)
-        if part is not None:
-            by_index[int(part[1])][part[2]] = value
-    return [by_index[n] for n in sorted(by_index)]
 
 
 def _list_spans(document: Any) -> Iterator[OtlpSpan]:

@@ -7,13 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.replay.foreign_json import compute_duration_ms, decode_json, read_at, read_list, read_text, to_seconds
-from holdfast.replay.foreign_messages import list_after_question, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, list_tool_uses
+from holdfast.replay.foreign_json import (
+    compute_duration_ms,
+    decode_json,
+    group_numbered,
+    read_at,
+    read_list,
+    read_text,
+    to_seconds,
+)
+from holdfast.replay.foreign_messages import read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
 
 SOURCE = "phoenix"
 _COLUMN = "attributes."
-_NUMBERED = re.compile(r"llm\.input_messages\.(\d+)\.(.+)")
+_NUMBERED = re.compile(r"llm\.input_messages\.(\d+)\.(?:message\.)?(.+)")
 
 
 def matches(document: Any) -> bool:
@@ -48,15 +56,16 @@ def _build_trace(id: str, spans: list[Any]) -> ForeignTrace:
     roots = [span for span in spans if read_text(span, "parent_id") not in known] or spans[:1]
     models = [span for span in spans if _read_kind(span) == "LLM"]
     tools = [_build_tool_use(span) for span in spans if _read_kind(span) == "TOOL"]
-    failed = next((span for span in roots if _read_failure(span)), None)
+    # Tools without spans of their own: the last model call has their results in its messages.
+    conversations = (read_messages(_read_input_messages(span)) for span in reversed(models))
     return ForeignTrace(
         id=id,
         asked=tuple(value for span in (*roots, *models) for value in _list_inputs(span)),
-        tools=tuple(tools) or _list_tools_in_prompts(models),
+        tools=tuple(tools) or find_last_tool_uses(conversations),
         name=read_text(roots[0], "name"),
         source=SOURCE,
         began=to_seconds(read_at(roots[0], "start_time")),
-        failure=_read_failure(failed) if failed is not None else "",
+        failure=next(filter(None, map(_read_failure, roots)), ""),
     )
 
 
@@ -65,15 +74,6 @@ def _list_inputs(span: Any) -> Iterator[Any]:
         yield _read_input_messages(span)
     yield _read_attribute(span, "input.value")
     yield _read_input_messages(span)
-
-
-def _list_tools_in_prompts(models: list[Any]) -> tuple[ToolUse, ...]:
-    """Return the tool results without a span of their own, from the messages of the last model call."""
-    for span in reversed(models):
-        tools = list_tool_uses(list_after_question(read_messages(_read_input_messages(span))))
-        if tools:
-            return tools
-    return ()
 
 
 def _build_tool_use(span: Any) -> ToolUse:
@@ -117,13 +117,7 @@ def _read_input_messages(span: Any) -> list[Any]:
     messages_sent = decode_json(_read_attribute(span, "llm.input_messages"))
     if isinstance(messages_sent, list):
         return messages_sent
-    by_index: defaultdict[int, dict[str, Any]] = defaultdict(dict)
-    flat = read_at(span, "attributes")
-    for key, value in flat.items() if isinstance(flat, dict) else ():
-        part = _NUMBERED.fullmatch(key)
-        if part is not None:
-            by_index[int(part[1])][part[2].removeprefix("message.")] = value
-    return [_build_message(by_index[n]) for n in sorted(by_index)]
+    return [_build_message(flat) for flat in group_numbered(read_at(span, "attributes"), _NUMBERED)]
 
 
 def _build_message(flat: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.replay.foreign_json import decode_json, read_at, read_first, read_list, read_text, to_seconds
-from holdfast.replay.foreign_messages import ASKED, list_after_question, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, list_tool_uses
+from holdfast.replay.foreign_messages import ASKED, read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
 
 SOURCE = "jsonl"
 _IDS = ("id", "session_id", "trace_id", "conversation_id", "thread_id")
@@ -34,8 +34,7 @@ def _build_trace(one: Any, name: str) -> ForeignTrace:
     return ForeignTrace(
         id=next((value for key in _IDS if (value := read_text(one, key))), name),
         asked=(read_at(one, "messages") if is_asked else _add_context(one),),
-        tools=tuple(map(_build_tool_use, read_list(one, "tool_responses")))
-        or list_tool_uses(list_after_question(spoken)),
+        tools=tuple(map(_build_tool_use, read_list(one, "tool_responses"))) or find_last_tool_uses([spoken]),
         name=read_text(one, "name"),
         source=read_text(one, "source") or SOURCE,
         began=next((time for key in _TIMES if (time := to_seconds(read_at(one, key))) is not None), None),

@@ -90,9 +90,7 @@ def list_formats() -> list[str]:
 def _read_format(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and node.text in list_formats():
         return node.text
-    hint = suggest_name(node.text, list_formats()) if node.kind == "text" else ""
-    expected = f"one of {', '.join(list_formats())}"
-    return reader.report_type(node, f"{expected}", hint=hint, code="unknown-value")
+    return reader.report_option(node, list_formats())
 
 
 _OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
