@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -86,6 +87,18 @@ def find_pattern_error(pattern: str, flags: str = "") -> str | None:
         way_out = next((f": {words}" for start, words in _WAYS_OUT if engine_error.startswith(start)), "")
         return f"not a regular expression: {engine_error}{way_out}"
     return None
+
+
+def find_pattern_problem(setting: str, pattern: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the setting and why its pattern cannot be used, if there is one that cannot."""
+    if pattern is not None and (fault := find_pattern_error(pattern)):
+        yield setting, fault
+
+
+def lint_pattern(setting: str, pattern: str | None) -> Iterator[tuple[str, str, str]]:
+    """Yield the lint of a setting whose pattern can never match."""
+    if pattern is not None and find_pattern_error(pattern) is None and (why := explain_dead_pattern(pattern)):
+        yield "lint-never-matches", setting, why
 
 
 def find_folded(text: str, value: str) -> tuple[int, int] | None:

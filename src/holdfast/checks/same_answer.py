@@ -14,23 +14,22 @@ from holdfast.likeness.align import Conflict
 from holdfast.likeness.compare import Method, find_missing_packages
 from holdfast.model.observation import Turn
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
-Threshold: TypeAlias = Annotated[
-    _Share | None, Meta(description="The lowest similarity that passes, 0 to 1, default 0.75.")
-]
-ShortThreshold: TypeAlias = Annotated[_Share | None, Meta(description="Alias of `similarity_threshold`.")]
+Threshold: TypeAlias = Annotated[_Share | None, about("The lowest similarity that passes, 0 to 1, default 0.75.")]
+ShortThreshold: TypeAlias = Annotated[_Share | None, about("Alias of `similarity_threshold`.")]
 By: TypeAlias = Annotated[
     Method | Literal["model"],
-    Meta(description="Compare words, compare meanings too (needs the semantic extra), or ask a model."),
+    about("Compare words, compare meanings too (needs the semantic extra), or ask a model."),
 ]
 AskedModel: TypeAlias = Annotated[
-    str | None, Meta(description="For method model: a name in models, provider/name, or a known model.")
+    str | None, about("For method model: a name in models, provider/name, or a known model.")
 ]
 Votes: TypeAlias = Annotated[
     Annotated[int, Meta(ge=1, le=99)] | None,
-    Meta(description="For method model: the number of votes; the median counts."),
+    about("For method model: the number of votes; the median counts."),
 ]
 
 DEFAULT = 0.75

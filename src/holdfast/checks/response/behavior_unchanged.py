@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks import model_comparison, same_answer
@@ -16,6 +15,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Ask, Exhibit
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class BehaviorUnchanged:
     """The answer is the same as the baseline: the agent's own calm answer, or your text."""
 
     baseline: Annotated[
-        str, Meta(description="`auto` compares with a run without chaos; any other text is the baseline itself.")
+        str, about("`auto` compares with a run without chaos; any other text is the baseline itself.")
     ] = "auto"
     similarity_threshold: Threshold = None
     threshold: ShortThreshold = None

@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.patterns import find_folded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class Contains:
     """The answer contains `value`, case-insensitive."""
 
-    value: Annotated[str, Meta(description="The text that must appear; case-insensitive.", examples=["according to"])]
+    value: Annotated[str, about("The text that must appear; case-insensitive.", examples=["according to"])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="text", see=("invariants.contains_any", "invariants.regex")

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.patterns import find_folded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,8 @@ class ContainsAny:
 
     values: Annotated[
         tuple[str, ...],
-        Meta(
-            description="At least one of these texts must appear; case-insensitive.",
+        about(
+            "At least one of these texts must appear; case-insensitive.",
             examples=[["not available", "cannot see"]],
         ),
     ]

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.endings import describe_ending
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import ENDINGS, Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,7 @@ class Ending:
     """The turn ended in one of the ways listed in `one_of`."""
 
     one_of: Annotated[
-        tuple[str, ...],
-        Meta(description=f"Endings that pass: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]]),
+        tuple[str, ...], about(f"Endings that pass: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]])
     ]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending", see=("invariants.completes",))

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.patterns import explain_dead_pattern, find_folded, find_pattern_error, search
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 _SURELY_REGEX = re.compile(r"[\\\[\]{}|^$*+]|\(\?|\.\?|\?\?|\)\?")
 _SIGNS = {
@@ -41,12 +40,12 @@ class ExcludesPattern:
 
     patterns: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Regular expressions that must not match; case-insensitive.",
+        about(
+            "Regular expressions that must not match; case-insensitive.",
             examples=[["HOLDFAST-CANARY"]],
         ),
     ]
-    literal: Annotated[bool, Meta(description="Treat `patterns` as plain text.")] = False
+    literal: Annotated[bool, about("Treat `patterns` as plain text.")] = False
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative", reads="text", see=("context_attacks.indirect_injection", "invariants.excludes_pii")

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.pii import FINDERS, find_pii, to_mail_address
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.observation import Exhibit
 from holdfast.model.plain_text import to_plain_numbers
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 _SHOWN = 3
 
@@ -25,15 +24,15 @@ class ExcludesPii:
 
     entities: Annotated[
         tuple[str, ...] | None,
-        Meta(
-            description=f"Kinds to look for, default all: {', '.join(sorted(FINDERS))}.",
+        about(
+            f"Kinds to look for, default all: {', '.join(sorted(FINDERS))}.",
             examples=[["email", "credit_card"]],
         ),
     ] = None
     allow: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Values that are allowed, as text or with `*` and `?`; case-insensitive.",
+        about(
+            "Values that are allowed, as text or with `*` and `?`; case-insensitive.",
             examples=[["*@example.com"]],
         ),
     ] = ()

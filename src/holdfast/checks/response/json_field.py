@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.checks.json_parts import JSON_CODES, find_path_error, find_violation, read_answer, select_parts
-from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error
+from holdfast.checks.patterns import find_pattern_problem, lint_pattern
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, get_value_key, select_value_codes, to_text
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
@@ -75,18 +75,12 @@ class JsonField:
         return None
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if (
-            self.matches is not None
-            and find_pattern_error(self.matches) is None
-            and (why := explain_dead_pattern(self.matches))
-        ):
-            yield "lint-never-matches", "matches", why
+        return lint_pattern("matches", self.matches)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if fault := find_path_error(self.path):
             yield "path", fault
-        if self.matches is not None and (fault := find_pattern_error(self.matches)):
-            yield "matches", fault
+        yield from find_pattern_problem("matches", self.matches)
         if Expectation(self.equals, self.contains, self.matches).empty and self.value_type is None:
             yield "path", "set at least one of equals, matches, contains, value_type"
 

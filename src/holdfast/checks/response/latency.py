@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class Latency:
     """The answer came within `max_ms`."""
 
-    max_ms: Annotated[float, Meta(description="The limit in milliseconds.", ge=0, examples=[5000])]
+    max_ms: Annotated[float, about("The limit in milliseconds.", ge=0, examples=[5000])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="latency", every_turn=True)
     codes: ClassVar[Mapping[str, str]] = {

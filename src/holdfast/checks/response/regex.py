@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error, search
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 FLAGS = "s"
 
@@ -23,8 +22,8 @@ class Regex:
 
     pattern: Annotated[
         str,
-        Meta(
-            description="The regular expression; `.` matches line breaks, `(?i)` ignores case.",
+        about(
+            "The regular expression; `.` matches line breaks, `(?i)` ignores case.",
             examples=["(?i)source|according to"],
         ),
     ]

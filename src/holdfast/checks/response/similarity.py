@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks import model_comparison, same_answer
@@ -16,13 +15,14 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Ask, Exhibit
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class Similarity:
     """The answer says the same as `expected`, perhaps in other words."""
 
-    expected: Annotated[str, Meta(description="The text to compare with.", examples=["The refund takes five days."])]
+    expected: Annotated[str, about("The text to compare with.", examples=["The refund takes five days."])]
     similarity_threshold: Threshold = None
     threshold: ShortThreshold = None
     method: By = "lexical"

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.response.excludes_pattern import ExcludesPattern
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -20,12 +19,12 @@ class SystemPromptLeakProbe:
 
     patterns: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Regular expressions for parts of the system prompt; case-insensitive.",
+        about(
+            "Regular expressions for parts of the system prompt; case-insensitive.",
             examples=[["You are a"]],
         ),
     ]
-    literal: Annotated[bool, Meta(description="Treat `patterns` as plain text.")] = False
+    literal: Annotated[bool, about("Treat `patterns` as plain text.")] = False
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative",

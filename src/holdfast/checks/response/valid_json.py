@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.json_parts import (
     JSON_CODES,
     explain_unsatisfiable_schema,
@@ -22,19 +20,18 @@ from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class ValidJson:
     """The whole answer is one JSON value, optionally with a `path` and a `schema`."""
 
-    schema: Annotated[
-        dict[str, Any] | None, Meta(description="A JSON Schema for the answer, or for its part at `path`.")
-    ] = None
+    schema: Annotated[dict[str, Any] | None, about("A JSON Schema for the answer, or for its part at `path`.")] = None
     path: Annotated[
         str | None,
-        Meta(
-            description="JSONPath (`$.items[0]`) or dotted path (`items.0`) of a part that must exist.",
+        about(
+            "JSONPath (`$.items[0]`) or dotted path (`items.0`) of a part that must exist.",
             examples=["$.total"],
         ),
     ] = None

@@ -46,8 +46,7 @@ class DbUnchangedExcept:
     tables: Annotated[
         tuple[str, ...],
         about(
-            "Tables that may change: names or globs, in the default schema unless they name one.",
-            examples=[["mails"]],
+            "Tables that may change: names or globs, in the default schema unless they name one.", examples=[["mails"]]
         ),
     ] = ()
     timeout: Annotated[Duration, about("The time limit per statement; over it the check is an error.")] = 30_000

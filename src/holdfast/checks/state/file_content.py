@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error, search
+from holdfast.checks.patterns import explain_dead_pattern, find_pattern_problem, lint_pattern, search
 from holdfast.checks.state.paths import PATH_CODES, PathState, find_unreadable_path, read_path
 from holdfast.checks.state.recorded import KEPT, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
@@ -83,17 +83,11 @@ class FileContent:
         return excerpt, lacked
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if (
-            self.pattern is not None
-            and find_pattern_error(self.pattern) is None
-            and (why := explain_dead_pattern(self.pattern))
-        ):
-            yield "lint-never-matches", "pattern", why
+        return lint_pattern("pattern", self.pattern)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         yield from find_path_problem(self.path)
-        if self.pattern is not None and (fault := find_pattern_error(self.pattern)):
-            yield "pattern", fault
+        yield from find_pattern_problem("pattern", self.pattern)
         if self.contains is None and self.not_contains is None and self.pattern is None:
             yield "", "needs at least one of contains, not_contains, pattern"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error
+from holdfast.checks.patterns import find_pattern_problem, lint_pattern
 from holdfast.checks.state.mock_requests import (
     FIELD,
     MISSING,
@@ -19,9 +19,11 @@ from holdfast.checks.state.mock_requests import (
     filter_requests,
     find_field_error,
     find_uncertain_requests,
+    get_mock,
     get_request_value,
     parse_body,
     read_requests,
+    split_field,
 )
 from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
@@ -33,7 +35,6 @@ from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
-from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 
@@ -71,8 +72,7 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
         if not one.filters:
             return _judge_count(one, len(counted) + requests.more, 0, ())
         return _judge_count(one, len(counted), requests.more, maybe)
-    field = FIELD.fullmatch(one.field)
-    index = int(field[2]) if field and field[2] else -1
+    index, part = split_field(one.field)
     if maybe:
         return AssertionResult(None, f"{one.field} is not known: {_explain_hidden(maybe)}")
     if requests.more and (index < 0 or index >= len(counted)):
@@ -81,20 +81,18 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
         of = " that match the filters" if one.filters else ""
         why = f"there is no {one.field}: {_count_requests(len(counted))}{of}, of {len(requests.requests)}"
         return AssertionResult(False, why, "request-missing")
-    return _judge_request(one, counted[index], (field[3] or "") if field else "")
+    return _judge_request(one, counted[index], part)
 
 
 def has_nothing_to_read(one: Assertion, requests: MockRequests) -> bool:
     """Whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
-    field = FIELD.fullmatch(one.field)
-    if one.field == "request_count" or field is None:
+    if one.field == "request_count":
         return False
     counted = filter_requests(requests.requests, one.filters)
-    index = int(field[2]) if field[2] else -1
+    index, part = split_field(one.field)
     if not -len(counted) <= index < len(counted):
         return True
-    inside = (field[3] or "").startswith(("body.", "body["))
-    return inside and parse_body(counted[index].body) is MISSING
+    return part.startswith(("body.", "body[")) and parse_body(counted[index].body) is MISSING
 
 
 def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRequest]) -> AssertionResult:
@@ -193,14 +191,11 @@ class HttpMockAssertions:
     }
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
-        mock = world.services.get(self.service)
-        if not isinstance(mock, Mock):
-            raise HarnessError(f"{self.service} is not an http_mock service", code="check-service-wrong")
-        return build_evidence([self.service], read_requests(mock))
+        return build_evidence([self.service], read_requests(get_mock(world, self.service)))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         requests = read_evidence(exhibit, [self.service], MockRequests)
-        dead = {n: why for n, one in enumerate(self.assertions) if (why := _explain_dead_assertion(one))}
+        dead = {n: why for n, one in enumerate(self.assertions) for _, _, why in lint_pattern("", one.matches)}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
         verdicts = [judge_assertion(one, requests) for one in live]
         blank = [has_nothing_to_read(one, requests) for one in live]
@@ -217,8 +212,7 @@ class HttpMockAssertions:
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):
-            if why := _explain_dead_assertion(one):
-                yield "lint-never-matches", f"assertions[{n}].matches", why
+            yield from lint_pattern(f"assertions[{n}].matches", one.matches)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         for n, one in enumerate(self.assertions):
@@ -229,17 +223,11 @@ class HttpMockAssertions:
                 yield f"assertions[{n}].field", fault
             if one.expected.empty:
                 yield f"assertions[{n}]", "needs one of equals, contains, matches, at_least, at_most"
-            if one.matches is not None and (fault := find_pattern_error(one.matches)):
-                yield f"assertions[{n}].matches", fault
+            yield from find_pattern_problem(f"assertions[{n}].matches", one.matches)
 
 
 _ORDER = {False: 0, None: 1, True: 2}
 """The order of results: a failed assertion decides; then an unknown one."""
-
-
-def _explain_dead_assertion(one: Assertion) -> str | None:
-    """Return why the assertion's regex can never match; None if it has none, or one that can."""
-    return None if one.matches is None else explain_dead_pattern(one.matches)
 
 
 def _build_details(requests: MockRequests) -> dict[str, Any]:

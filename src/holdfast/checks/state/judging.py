@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.checks.json_parts import parse
-from holdfast.checks.state.mock_requests import FIELD, MISSING, get_request_value, read_requests
+from holdfast.checks.state.mock_requests import MISSING, get_request_value, read_requests, split_field
 from holdfast.checks.values import to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, OutsideError
@@ -49,7 +49,6 @@ def join_replies(replies: Sequence[str], limit: int) -> JudgeInput:
     heads = [f"=== reply {n} of {len(replies)}\n" for n in range(1, len(replies) + 1)]
     room = max(0, limit - len("\n\n".join(heads)))
     inputs = dict[int, JudgeInput]()
-    # The shortest first: a short reply leaves the rest of its share to longer ones.
     # A fair share of the room for each reply, computed from the shortest on: what a short one does not need is divided
     # among those that are left.
     by_size = sorted(range(len(replies)), key=lambda n: len(replies[n].encode("utf-8", "replace")))
@@ -65,11 +64,10 @@ def read_mock_input(mock: Mock, field: str, limit: int) -> JudgeInput:
     recorded = read_requests(mock)
     if field == "request_count":
         return truncate_input(str(len(recorded.requests) + recorded.more), limit)
-    parts = FIELD.fullmatch(field)
-    index = int(parts[2]) if parts and parts[2] else -1
-    if parts is None or not -len(recorded.requests) <= index < len(recorded.requests):
+    index, part = split_field(field)
+    if not -len(recorded.requests) <= index < len(recorded.requests):
         return JudgeInput()
-    request, part = recorded.requests[index], parts[3] or ""
+    request = recorded.requests[index]
     if part.startswith("body") and (request.unread or (request.cut and part != "body")):
         raise HarnessError(f"{field} is not known: {request.hidden}", code="check-input-lost")
     value = get_request_value(request, part)

@@ -22,17 +22,15 @@ from holdfast.checks.state.judging import (
     request_vote,
     truncate_input,
 )
-from holdfast.checks.state.mock_requests import FIELD, find_field_error
+from holdfast.checks.state.mock_requests import FIELD, find_field_error, get_mock
 from holdfast.checks.state.recorded import build_evidence, decode_evidence, read_evidence
 from holdfast.checks.wording import shorten
-from holdfast.errors import HarnessError
 from holdfast.model.codec import to_builtins
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Ask, Exhibit
-from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 
@@ -105,10 +103,7 @@ class LlmAsJudge:
         if self.input_from == "workspace":
             return build_evidence(self._place, read_workspace_input(world, self.max_input))
         service, _, name = self.input_from.partition(".")
-        mock = world.services.get(service)
-        if not isinstance(mock, Mock):
-            raise HarnessError(f"{service} is not an http_mock service", code="check-service-wrong")
-        return build_evidence(self._place, read_mock_input(mock, name, self.max_input))
+        return build_evidence(self._place, read_mock_input(get_mock(world, service), name, self.max_input))
 
     async def consult(
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask

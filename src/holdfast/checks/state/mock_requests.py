@@ -13,7 +13,9 @@ from msgspec import Struct
 from holdfast.checks.json_parts import Pairs, find_path_error, parse, select_parts
 from holdfast.checks.state.recorded import KEPT
 from holdfast.checks.values import is_equal
+from holdfast.errors import HarnessError
 from holdfast.protocols.service import Mock, Recorded
+from holdfast.protocols.world import World
 
 FIELD = re.compile(
     r"request_count|(last_request|requests\[(\d{1,9})\])"
@@ -50,6 +52,20 @@ class MockRequests(Struct, frozen=True, omit_defaults=True):
 
     requests: tuple[StoredRequest, ...] = ()
     more: int = 0
+
+
+def get_mock(world: World, service: str) -> Mock:
+    """Return the service of that name; raise HarnessError if it is not a mock."""
+    candidate = world.services.get(service)
+    if not isinstance(candidate, Mock):
+        raise HarnessError(f"{service} is not an http_mock service", code="check-service-wrong")
+    return candidate
+
+
+def split_field(field: str) -> tuple[int, str]:
+    """Return the index of the request that a field names, -1 for the last one, and the named part of it."""
+    match = FIELD.fullmatch(field)
+    return (int(match[2]) if match and match[2] else -1), (match[3] or "" if match else "")
 
 
 def read_requests(mock: Mock) -> MockRequests:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import find_pattern_error
+from holdfast.checks.patterns import find_pattern_problem
 from holdfast.checks.state.recorded import SHOWN, build_evidence, read_evidence
 from holdfast.checks.state.tables import get_database, read_dialect
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
@@ -141,8 +141,7 @@ class Sql:
     def problems(self) -> Iterable[tuple[str, str]]:
         if is_write(self.query, "postgres") and is_write(self.query, "mysql"):  # which condition it is, is unknown here
             yield "query", _WRITING
-        if self.matches is not None and (fault := find_pattern_error(self.matches)):
-            yield "matches", fault
+        yield from find_pattern_problem("matches", self.matches)
         if self._expected.empty and self.rows is None:
             yield "", "needs at least one of equals, at_least, at_most, matches, one_of, rows"
 

@@ -267,6 +267,12 @@ def get_call_name(event: TraceEvent) -> str:
     return shorten(event.tool or event.event_type)
 
 
+def list_calls(events: Sequence[TraceEvent]) -> dict[str, list[str]]:
+    """Return the first calls with their arguments, as evidence; empty if there are none."""
+    lines = [f"{get_call_name(event)} {shorten(event.input, 200)}" for event in events[:LISTED]]
+    return {"calls": lines} if lines else {}
+
+
 def format_count(count: int, noun: str = "time") -> str:
     """Return a count with its noun: `1 time`, `2 times`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

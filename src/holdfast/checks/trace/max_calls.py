@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks.trace.calls import (
@@ -26,17 +25,17 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class MaxCalls:
     """The agent made at most `max` calls. Automatic retries do not count."""
 
-    max: Annotated[int, Meta(description="The limit.", ge=0, examples=[10])]
-    tool: Annotated[Glob | None, Meta(description="Count only this tool: a name, a glob or a URL.")] = None
+    max: Annotated[int, about("The limit.", ge=0, examples=[10])]
+    tool: Annotated[Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
     plane: Annotated[
-        Literal["tool", "llm", "mcp", "http"] | None,
-        Meta(description="Count only calls of tools, models, MCP tools or URLs."),
+        Literal["tool", "llm", "mcp", "http"] | None, about("Count only calls of tools, models, MCP tools or URLs.")
     ] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))

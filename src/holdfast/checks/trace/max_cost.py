@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks.trace.calls import USAGE_TRAITS, find_costs, judge_usage
@@ -16,6 +15,7 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 _SLACK = 1e-12
 _CODES = ("cost-above", "cost-unknown", "cost-within")
@@ -25,7 +25,7 @@ _CODES = ("cost-above", "cost-unknown", "cost-within")
 class MaxCost:
     """All model calls of a trial cost at most `max_usd`. A model without a known price is an error."""
 
-    max_usd: Annotated[float, Meta(description="The limit in US dollars, estimated from tokens.", ge=0, examples=[0.5])]
+    max_usd: Annotated[float, about("The limit in US dollars, estimated from tokens.", ge=0, examples=[0.5])]
 
     traits: ClassVar[CheckTraits] = replace(USAGE_TRAITS, see=("invariants.max_tokens", "invariants.max_calls"))
     codes: ClassVar[Mapping[str, str]] = {

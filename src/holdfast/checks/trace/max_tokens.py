@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks.trace.calls import USAGE_TRAITS, find_costs, judge_usage
@@ -14,6 +13,7 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 _CODES = ("tokens-above", "tokens-unknown", "tokens-within")
 
@@ -22,8 +22,8 @@ _CODES = ("tokens-above", "tokens-unknown", "tokens-within")
 class MaxTokens:
     """All model calls of a trial used at most `max` tokens."""
 
-    max: Annotated[int, Meta(description="The limit.", ge=0, examples=[20000])]
-    count: Annotated[Literal["total", "input", "output"], Meta(description="The tokens to count.")] = "total"
+    max: Annotated[int, about("The limit.", ge=0, examples=[20000])]
+    count: Annotated[Literal["total", "input", "output"], about("The tokens to count.")] = "total"
 
     traits: ClassVar[CheckTraits] = replace(USAGE_TRAITS, see=("invariants.max_cost", "invariants.max_calls"))
     codes: ClassVar[Mapping[str, str]] = {

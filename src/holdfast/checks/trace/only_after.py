@@ -6,23 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.trace.call_content import reports_error
 from holdfast.checks.trace.calls import (
-    LISTED,
     Glob,
     add_call_traits,
     find_calls,
     format_count,
     get_call_name,
     is_match,
+    list_calls,
 )
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 _SLACK_S = 1e-6
 """Rounding error when a duration is added to a start time."""
@@ -32,12 +31,12 @@ _SLACK_S = 1e-6
 class OnlyAfter:
     """Every call of `tool` came after a successful call of `requires`."""
 
-    tool: Annotated[Glob, Meta(description="The dependent tool: a name, a glob or a URL.", examples=["issue_refund"])]
+    tool: Annotated[Glob, about("The dependent tool: a name, a glob or a URL.", examples=["issue_refund"])]
     requires: Annotated[
-        Glob, Meta(description="The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
+        Glob, about("The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
     ]
     successful: Annotated[
-        bool, Meta(description="The call of `requires` must have succeeded, without an error in its result.")
+        bool, about("The call of `requires` must have succeeded, without an error in its result.")
     ] = True
 
     traits: ClassVar[CheckTraits] = CheckTraits(
@@ -60,7 +59,7 @@ class OnlyAfter:
         # If a model only requested a call, it is unknown whether it was made, and how it ended.
         doubtful = [e for e in before if e.phase == "declared" or (e not in counting and _is_half_done(e))]
         wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in doubtful)]
-        details = {"calls": [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
+        details = list_calls(wrong or needs)
         if not bare:
             count = (
                 f"called {format_count(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.trace.call_content import reports_error
 from holdfast.checks.trace.calls import (
     OF_TOOLS,
@@ -25,6 +23,7 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -32,12 +31,9 @@ class RecoversWithinMs:
     """After the last faulty call of a target, a good one ended in time."""
 
     max_ms: Annotated[
-        float,
-        Meta(
-            description="The limit, from the end of the faulty call to the end of the good one.", ge=0, examples=[5000]
-        ),
+        float, about("The limit, from the end of the faulty call to the end of the good one.", ge=0, examples=[5000])
     ]
-    tool: Annotated[Glob | None, Meta(description="Count only this tool: a name, a glob or a URL.")] = None
+    tool: Annotated[Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="trace", texts=("target",), see=("tool_faults.flapping", "invariants.retries_within")

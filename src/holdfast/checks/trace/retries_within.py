@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.trace.calls import (
     Glob,
     add_call_traits,
@@ -23,14 +21,15 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class RetriesWithin:
     """No failed request was repeated more than `max` times, by a client library or by the agent."""
 
-    max: Annotated[int, Meta(description="The limit per request.", ge=0, examples=[3])]
-    tool: Annotated[Glob | None, Meta(description="Count only this tool: a name, a glob or a URL.")] = None
+    max: Annotated[int, about("The limit per request.", ge=0, examples=[3])]
+    tool: Annotated[Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative", reads="trace", see=("llm_faults.rate_limit", "invariants.recovers_within_ms")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks.trace.call_content import parse_arguments
@@ -27,6 +26,7 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class SideEffectOnce:
 
     tool: Annotated[
         Glob | None,
-        Meta(
-            description="Count only this tool: a name, a glob or a URL. Default: every tool counts as a write.",
+        about(
+            "Count only this tool: a name, a glob or a URL. Default: every tool counts as a write.",
             examples=["send_mail"],
         ),
     ] = None
     key: Annotated[
         str,
-        Meta(
-            description="The argument or body field with the idempotency key; an Idempotency-Key header always counts.",
+        about(
+            "The argument or body field with the idempotency key; an Idempotency-Key header always counts.",
             min_length=1,
         ),
     ] = "idempotency_key"

@@ -6,41 +6,35 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.checks.trace.call_content import has_arguments
 from holdfast.checks.trace.calls import (
-    LISTED,
     add_call_traits,
     describe_requested,
     find_own_calls,
     format_count,
-    get_call_name,
     is_match,
+    list_calls,
     split_requested,
 )
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Exhibit
-from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
 class ToolCalled:
     """The agent called the tool, from `at_least` to `at_most` times. Automatic retries do not count."""
 
-    tool: Annotated[
-        str,
-        Meta(description="A name, a glob, or with :// a URL or `METHOD URL`.", min_length=1, examples=["search"]),
-    ]
-    at_least: Annotated[int, Meta(description="The lowest number of calls that passes.", ge=1)] = 1
-    at_most: Annotated[int | None, Meta(description="The highest number of calls that passes; default: any.")] = None
+    tool: Annotated[str, about("A name, a glob, or with :// a URL or `METHOD URL`.", min_length=1, examples=["search"])]
+    at_least: Annotated[int, about("The lowest number of calls that passes.", ge=1)] = 1
+    at_most: Annotated[int | None, about("The highest number of calls that passes; default: any.")] = None
     arguments: Annotated[
-        dict[str, Any] | None,
-        Meta(description="Count only calls with these arguments or body fields: name to value or glob."),
+        dict[str, Any] | None, about("Count only calls with these arguments or body fields: name to value or glob.")
     ] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(
@@ -70,24 +64,19 @@ class ToolCalled:
         )
         most = self.at_most
         if most is not None and count > most:
-            return Finding(False, f"{what}, more than {most}", "calls-above", details=_list_calls(made))
+            return Finding(False, f"{what}, more than {most}", "calls-above", details=list_calls(made))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(
                 f"the arguments of {format_count(unknown, 'call')} were too long to be stored",
                 code="check-input-lost",
             )
         if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
-            return Finding(None, f"{what}; {describe_requested(requested)}", "calls-unseen", details=_list_calls(made))
+            return Finding(None, f"{what}; {describe_requested(requested)}", "calls-unseen", details=list_calls(made))
         if count >= self.at_least:
-            return Finding(True, what, "calls-within", details=_list_calls(made))
+            return Finding(True, what, "calls-within", details=list_calls(made))
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
-        return Finding(False, what + short, "calls-below", details=_list_calls(made))
+        return Finding(False, what + short, "calls-below", details=list_calls(made))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.at_most is not None and self.at_most < self.at_least:
             yield "at_most", f"is below at_least, which is {self.at_least}"
-
-
-def _list_calls(events: Iterable[TraceEvent]) -> dict[str, Any]:
-    lines = [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in events]
-    return {"calls": lines[:LISTED]} if lines else {}

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
-from holdfast.checks.trace.calls import LISTED, add_call_traits, find_calls, get_call_name, is_match
+from holdfast.checks.trace.calls import add_call_traits, find_calls, get_call_name, is_match, list_calls
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,8 @@ class ToolNotCalled:
 
     tool: Annotated[
         str,
-        Meta(
-            description="A name, a glob, or with :// a URL or `METHOD URL`.",
+        about(
+            "A name, a glob, or with :// a URL or `METHOD URL`.",
             min_length=1,
             examples=["delete_*"],
         ),
@@ -49,8 +48,7 @@ class ToolNotCalled:
         if made:
             first = made[0]
             sentence = f"{get_call_name(first)} was called {shorten(first.input, 60)}".rstrip()
-            listed = [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
-            return Finding(False, sentence, "tool-called", (get_call_name(first),), details={"calls": listed})
+            return Finding(False, sentence, "tool-called", (get_call_name(first),), details=list_calls(made))
         if events:
             why = f"the model requested {get_call_name(events[0])}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen")

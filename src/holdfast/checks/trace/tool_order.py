@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
-
 from holdfast.checks.trace.calls import (
     LISTED,
     add_call_traits,
@@ -22,6 +20,7 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,9 @@ class ToolOrder:
     """The agent called these tools in this order."""
 
     tools: Annotated[
-        tuple[str, ...],
-        Meta(description="Names, globs or URLs, in order.", min_length=2, examples=[["search", "send_mail"]]),
+        tuple[str, ...], about("Names, globs or URLs, in order.", min_length=2, examples=[["search", "send_mail"]])
     ]
-    strict: Annotated[bool, Meta(description="Allow no other tool between them.")] = False
+    strict: Annotated[bool, about("Allow no other tool between them.")] = False
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="trace", texts=("target",), see=("invariants.only_after",)
