@@ -138,20 +138,20 @@ class Bench:
         self,
         injections: Sequence[Injection] = (),
         *,
-        looked_into: Sequence[str] | None = None,
+        intercepted: Sequence[str] | None = None,
         declared: Sequence[str] = (),
         **more: Any,
     ) -> Iterator[Trial]:
         task = more.pop("task", ASKED)
         context = FakeContext(injections, task=task)
         named = [i.target if i.plane == "http" else i.match_url for i in injections]
-        globs = [url for url in named if url] if looked_into is None else looked_into
+        globs = [url for url in named if url] if intercepted is None else intercepted
         policy = more.pop("policy", None) or Policy([*declared, *globs])
         rules = ProxyRules(
-            Connector(self._upstreams, policy, more.pop("nearby", {})),
+            Connector(self._upstreams, policy, more.pop("services", {})),
             self.authority,
             policy,
-            looked_into=globs,
+            intercepted=globs,
             is_model=more.pop("is_model", lambda host: False),
             asks_model=more.pop("asks_model", lambda method, path, body: False),
             own=more.pop("own", None),

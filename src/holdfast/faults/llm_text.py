@@ -93,7 +93,7 @@ def remove_calls(value: Any) -> Any:
             value = replace_part(
                 value,
                 path,
-                replace_items(get_part(value, path), [one for one in get_part(value, path) if not _is_call(one)]),
+                replace_items(get_part(value, path), [block for block in get_part(value, path) if not _is_call(block)]),
             )
     return value
 
@@ -127,7 +127,7 @@ def _find_text_paths(value: Any) -> list[Path]:
 
 
 def _can_hold_text(value: Any, *, top: bool = False) -> bool:
-    """Whether a reply could hold text and does not: null content, no choices, only tool calls."""
+    """Return whether a reply could hold text and does not: null content, no choices, only tool calls."""
     if is_rows(value):
         return not value or (any(map(_can_hold_text, value)) if top else all(map(is_record, value)))
     if not is_record(value):
@@ -160,7 +160,7 @@ def _has_path(value: Any, path: Path) -> bool:
 
 
 def require_completion(value: Any, mode: str) -> Completion:
-    """Return the reply in its wire form; raises HarnessError for the result of a model function."""
+    """Return the reply in its wire form; raise HarnessError for the result of a model function."""
     if isinstance(value, Completion):
         return value
     raise HarnessError(
@@ -170,7 +170,7 @@ def require_completion(value: Any, mode: str) -> Completion:
 
 
 def is_streamed(call: Call) -> bool:
-    """Whether the agent asked for a stream, which planes on the wire write into the call's arguments."""
+    """Return whether the agent asked for a stream; planes on the wire add that to the call's arguments."""
     return bool(call.arguments.get("stream"))
 
 
@@ -178,13 +178,13 @@ def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
     """Return the deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
     # Counted in characters of the complete text, because a token may be split over two chunks and the chunks must stay
     # as the model sent them.
-    left = len(take_tokens(reply.text, tokens))
+    remaining = len(take_tokens(reply.text, tokens))
     deltas: list[Delta] = []
     for delta in reply.deltas:
         if isinstance(delta, Text):
-            if len(delta.text) > left:
-                return (*deltas, Text(delta.text[:left])) if left else tuple(deltas)
-            left -= len(delta.text)
+            if len(delta.text) > remaining:
+                return (*deltas, Text(delta.text[:remaining])) if remaining else tuple(deltas)
+            remaining -= len(delta.text)
         elif not isinstance(delta, EmptyChunk | Pause):
             break
         deltas.append(delta)

@@ -27,7 +27,7 @@ _PARTS = 5_000  # a reply of a million rows must not make a fault slow
 
 
 def is_rows(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Whether it is a list, or a tuple without field names."""
+    """Return whether it is a list, or a tuple without field names."""
     return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(value, "_fields"))
 
 
@@ -56,7 +56,7 @@ def _is_model(kind: type) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """Whether it is a mapping, or an object with fields."""
+    """Return whether it is a mapping, or an object with fields."""
     return isinstance(value, dict | Mapping) or bool(list_field_names(value))
 
 
@@ -134,8 +134,8 @@ def _walk(value: Any, path: Path, above: tuple[Any, ...]) -> Iterator[tuple[Path
 
 
 def is_end(value: Any, above: tuple[Any, ...]) -> bool:
-    """Whether to stop: the value contains itself, or is too deep."""
-    return len(above) >= _DEPTH or any(value is one for one in above)
+    """Return whether to stop: the value contains itself, or is too deep."""
+    return len(above) >= _DEPTH or any(value is container for container in above)
 
 
 def edit_value(value: Any, edit: Callable[[Any], Any]) -> Any:
@@ -190,7 +190,7 @@ def copy_value(value: Any) -> Any:
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal; a comparison that raises counts as unequal."""
+    """Return whether two values are equal; a comparison that raises counts as unequal."""
     try:
         return one is other or bool(one == other)
     except (TypeError, ValueError, AttributeError):

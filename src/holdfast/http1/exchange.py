@@ -79,7 +79,7 @@ _UNSENT, _OPEN, _DONE = range(3)
 
 
 class Exchange:
-    """One request, to be answered once: by `respond`, or by `start`, `write` and `finish`; or broken by `cut`."""
+    """One request, to be answered once: by `respond`, by `start`, `write` and `finish`, or by `break_connection`."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Exchange:
         self._pending = b""
         self._chunked = False
         self._silent = False
-        self._left: int | None = None
+        self._unsent: int | None = None
 
     # -- the request ----------------------------------------------------------------------------
     @property
@@ -161,7 +161,7 @@ class Exchange:
     @property
     def is_delivered(self) -> bool:
         """Whether everything announced of the reply was sent."""
-        return self._phase == _DONE or (self._phase == _OPEN and self._left == 0)
+        return self._phase == _DONE or (self._phase == _OPEN and self._unsent == 0)
 
     async def wait(self, ms: float) -> None:
         """Wait, but not longer than the client does: raises ConnectionResetError once it is gone."""
@@ -208,10 +208,10 @@ class Exchange:
             raise RuntimeError("no reply is open")
         if not data or self._silent:
             return
-        if self._left is not None:
-            self._left -= len(data)
-            if self._left < 0:
-                raise ValueError(f"{-self._left} bytes more than the declared length")
+        if self._unsent is not None:
+            self._unsent -= len(data)
+            if self._unsent < 0:
+                raise ValueError(f"{-self._unsent} bytes more than the declared length")
         head, self._pending = self._pending, b""
         connection.send(b"%b%x\r\n%b\r\n" % (head, len(data), data) if self._chunked else head + data)
         if connection.is_choked:
@@ -223,8 +223,8 @@ class Exchange:
             raise ConnectionResetError("the client has disconnected")
         if self._phase != _OPEN:
             raise RuntimeError("no reply is open")
-        if self._left and not self._silent:
-            raise ValueError(f"{self._left} bytes less than the declared length")
+        if self._unsent and not self._silent:
+            raise ValueError(f"{self._unsent} bytes less than the declared length")
         self._phase = _DONE
         tail = b"0\r\n\r\n" if self._chunked and not self._silent else b""
         head, self._pending = self._pending, b""
@@ -270,7 +270,7 @@ class Exchange:
             status, headers, length, method=method, modern=self._modern, keep_alive=self.keep_alive, reason=reason
         )
         self._pending, self._silent, self._chunked = frame.head, frame.silent, frame.chunked
-        self.keep_alive, self._left, self._phase = frame.keep_alive, length, _OPEN
+        self.keep_alive, self._unsent, self._phase = frame.keep_alive, length, _OPEN
 
     def _request_body(self) -> None:
         """Send `100 Continue` to a client that waits for it, because the handler wants the body."""

@@ -38,10 +38,10 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 def find_header(fields: RawFields, name: str) -> str | None:
     """Return the first field with that name, in any case."""
-    _, wanted = _encode_name(name)
-    length = len(wanted)
+    _, lower_name = _encode_name(name)
+    length = len(lower_name)
     for key, value in fields:
-        if len(key) == length and key.lower() == wanted:
+        if len(key) == length and key.lower() == lower_name:
             return value.decode("latin-1")
     return None
 

@@ -51,19 +51,19 @@ class OutgoingRequest(Struct, frozen=True):
     async def frame_stream(self) -> AsyncIterator[bytes]:
         """Yield the stream as it goes on the wire; raise ValueError if its length differs from the declared one."""
         assert self.stream is not None
-        left = self.length
+        remaining = self.length
         async for data in self.stream:
-            if left is None:
+            if remaining is None:
                 if data:
                     yield b"%x\r\n%b\r\n" % (len(data), data)
                 continue
-            left -= len(data)
-            if left < 0:
+            remaining -= len(data)
+            if remaining < 0:
                 raise ValueError("a body longer than its declared length")
             yield data
-        if left:
+        if remaining:
             raise ValueError("a body shorter than its declared length")
-        if left is None:
+        if remaining is None:
             yield b"0\r\n\r\n"
 
 

@@ -154,7 +154,7 @@ class ReplyCollector:
     def __init__(self, method: str, body_limit: int) -> None:
         self.reply = CollectedReply()
         self.over = False
-        self._left = body_limit
+        self._remaining = body_limit
         self._parser = ReplyParser(self, lenient=True)
         self._parser.expect(method)
         self.feed = self._parser.feed
@@ -167,9 +167,9 @@ class ReplyCollector:
     def on_reply_body(self, data: bytes) -> None:
         if self.over:
             return
-        self.reply.chunks.append(data[: self._left])
-        self._left -= len(data)
-        if self._left < 0:
+        self.reply.chunks.append(data[: self._remaining])
+        self._remaining -= len(data)
+        if self._remaining < 0:
             self.reply.cut = self.over = True
 
     def on_reply_end(self, reusable: bool) -> None:

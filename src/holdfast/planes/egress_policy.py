@@ -138,9 +138,9 @@ def _parse_places(url: str) -> Iterable[tuple[str, int]]:
 
 
 def _matches_glob(glob: str, host: str, port: int) -> bool:
-    name, colon, wanted = glob.lower().rpartition(":")
-    if colon and (wanted.isdigit() or wanted == "*"):
-        return wanted in ("*", str(port)) and fnmatchcase(host.lower(), name)
+    name, colon, wanted_port = glob.lower().rpartition(":")
+    if colon and (wanted_port.isdigit() or wanted_port == "*"):
+        return wanted_port in ("*", str(port)) and fnmatchcase(host.lower(), name)
     return fnmatchcase(host.lower(), glob.lower())
 
 

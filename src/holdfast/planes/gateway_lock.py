@@ -56,15 +56,15 @@ def is_gateway_running(folder: Path) -> bool:
 
 def remove_leftovers(folder: Path) -> list[Path]:
     """Remove the files that a killed gateway left in this folder, and return what it removed."""
-    left = [path for path in (folder / "gateway", folder / "gateway.sock") if path.exists()]
-    if not left or is_gateway_running(folder):
+    leftovers = [path for path in (folder / "gateway", folder / "gateway.sock") if path.exists()]
+    if not leftovers or is_gateway_running(folder):
         return []
-    for path in left:
+    for path in leftovers:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    return [path for path in left if not path.exists()]
+    return [path for path in leftovers if not path.exists()]
 
 
 def _acquire_lock(folder: Path) -> int:

@@ -57,13 +57,13 @@ class InstalledHooks:
             self._undo.pop()()
 
     def _is_wrapped(self, piece: tuple[FunctionType, object | None], name: str) -> bool:
-        known = self._wrapped.get((id(piece[0]), id(piece[1])))
-        if known is not None and known != name:
+        other_name = self._wrapped.get((id(piece[0]), id(piece[1])))
+        if other_name is not None and other_name != name:
             raise ToolUnusable(
-                f"{name!r} and {known!r} are the same function; a fault could not distinguish them",
+                f"{name!r} and {other_name!r} are the same function; a fault could not distinguish them",
                 hint="declare it once",
             )
-        return known is not None
+        return other_name is not None
 
     def _wrap(self, declared: DeclaredCallable, function: FunctionType, owner: object | None) -> None:
         def hook(twin: FunctionType) -> Hook:

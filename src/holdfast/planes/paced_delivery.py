@@ -11,7 +11,7 @@ from holdfast.model.delivery import Delivery, DeliveryPart
 
 TICK_S = 0.05
 """Under a bandwidth limit, the bytes that fit into this time are sent together."""
-FELT_MS = 1.0
+NOTICEABLE_MS = 1.0
 """A bandwidth limit that delays a reply by less than this is ignored: clocks and schedulers cause as much."""
 
 
@@ -61,7 +61,7 @@ def drop_ineffective(delivery: Delivery, size: int) -> tuple[Delivery, list[Deli
         idle.append("limit")
         delivery = replace(delivery, limit=None)
     sent = size if delivery.limit is None else delivery.limit
-    if delivery.rate is not None and sent / delivery.rate * 1000 < FELT_MS:
+    if delivery.rate is not None and sent / delivery.rate * 1000 < NOTICEABLE_MS:
         idle.append("rate")
         delivery = replace(delivery, rate=None)
     if delivery.slices is not None and sent <= PacedDelivery(Delivery(slices=delivery.slices)).choose_size():

@@ -51,10 +51,10 @@ class RecordedTools:
         self._tell = tell
         self._lock = Lock()
         counts: Counter[str] = Counter()
-        self._left: list[_Waiting] = []
+        self._unused: list[_Waiting] = []
         for response in recording.responses:
             counts[response.tool] += 1
-            self._left.append(_Waiting(counts[response.tool], response))
+            self._unused.append(_Waiting(counts[response.tool], response))
         self._tools = tuple(counts)
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
@@ -109,15 +109,15 @@ class RecordedTools:
         next.
         """
         with self._lock:
-            at = _find_first(call.plane, names, [one.response.tool for one in self._left])
+            at = _find_first(call.plane, names, [waiting.response.tool for waiting in self._unused])
             if at is None:
                 return None
-            tool = self._left[at].response.tool
-            fitting = [one for one in self._left if one.response.tool == tool]
+            tool = self._unused[at].response.tool
+            candidates = [waiting for waiting in self._unused if waiting.response.tool == tool]
             # Tools may be called in another order than recorded, with other ids and times. The most similar call wins,
             # and of equally similar ones the earliest, because max() keeps the first.
-            best = max(fitting, key=lambda one: score_likeness(one.response.arguments, call.arguments))
-            self._left.remove(best)
+            best = max(candidates, key=lambda waiting: score_likeness(waiting.response.arguments, call.arguments))
+            self._unused.remove(best)
             return best
 
 
@@ -168,16 +168,16 @@ def score_likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
 def _adapt_reply(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
     """Return the recorded reply, with ids, times and numbers of the recorded call replaced by those of this call."""
     recorded_arguments = decode_response(response.arguments) if response.arguments else {}
-    now: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for name in recorded_arguments if isinstance(recorded_arguments, dict) else ():
-        recorded, current = (_find_repeatable(one) for one in (recorded_arguments[name], arguments.get(name)))
-        now |= dict(zip(recorded, current, strict=True)) if len(recorded) == len(current) else {}
-    now = {old: new for old, new in now.items() if old != new}
-    if not now:
+        recorded, current = (_find_repeatable(argument) for argument in (recorded_arguments[name], arguments.get(name)))
+        replacements |= dict(zip(recorded, current, strict=True)) if len(recorded) == len(current) else {}
+    replacements = {old: new for old, new in replacements.items() if old != new}
+    if not replacements:
         return response.response
     # In one pass: a number that replaces another must not be replaced in turn.
-    either = "|".join(map(re.escape, sorted(now, key=len, reverse=True)))
-    return re.sub(rf"(?<![\w.])(?:{either})(?![\w.]*\w)", lambda match: now[match[0]], response.response)
+    either = "|".join(map(re.escape, sorted(replacements, key=len, reverse=True)))
+    return re.sub(rf"(?<![\w.])(?:{either})(?![\w.]*\w)", lambda match: replacements[match[0]], response.response)
 
 
 def _find_repeatable(value: Any) -> list[str]:
@@ -191,10 +191,10 @@ def _find_repeatable(value: Any) -> list[str]:
 def _score_argument(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:
     if name not in arguments:
         return -1
-    now = format_arguments({name: arguments[name]})
-    if now == recorded:
+    current = format_arguments({name: arguments[name]})
+    if current == recorded:
         return 2
-    return 1 if replace_generated(now.decode()) == replace_generated(recorded.decode()) else -1
+    return 1 if replace_generated(current.decode()) == replace_generated(recorded.decode()) else -1
 
 
 def decode_response(response: str) -> Any:
@@ -249,14 +249,14 @@ def write_replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ..
     """Return how the observed calls differ from the session recorded for the task; empty for another task."""
     if task.recording is UNSET:
         return ()
-    recorded = Counter(one.tool for one in task.recording.responses)
-    used = Counter(one.tool for one in uses if one.is_known)
+    recorded = Counter(use.tool for use in task.recording.responses)
+    used = Counter(use.tool for use in uses if use.is_known)
     notes = _note_unknown_calls(uses, recorded)
     if task.recording.seed is None:  # a session made from a trial has replies in reserve for a fixed agent
         notes += _note_unused(recorded, used)
     if recorded and not used and task.recording.seed is None:
         notes.append("none of the recorded tools was called; the rules were still judged")
-    ran = dict.fromkeys(one.tool for one in uses if one.is_known and one.plane == "tool_result")
+    ran = dict.fromkeys(use.tool for use in uses if use.is_known and use.plane == "tool_result")
     if ran:
         notes.append(f"the model received the recorded result, but the tool also ran: {', '.join(ran)}")
     if len(uses) >= USES_KEPT:
@@ -266,13 +266,13 @@ def write_replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ..
 
 def _note_unknown_calls(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
     """List the calls that the recording has no reply for, each once."""
-    calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.is_known)
+    calls = Counter((use.passed, use.tool in recorded, use.call) for use in uses if not use.is_known)
     notes = []
-    for (passed, named, call), times in list(calls.items())[:_LISTED]:
-        often = f" ({times} times)" if times > 1 else ""
-        spent = "; all its recorded replies were used" if named else ""
+    for (passed, is_recorded, call), times in list(calls.items())[:_LISTED]:
+        repeated = f" ({times} times)" if times > 1 else ""
+        spent = "; all its recorded replies were used" if is_recorded else ""
         called = "; the tool was called" if passed else ""
-        notes.append(f"the recording has no reply for: {call}{often}{spent}{called}")
+        notes.append(f"the recording has no reply for: {call}{repeated}{spent}{called}")
     if len(calls) > _LISTED:
         notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")
     return notes

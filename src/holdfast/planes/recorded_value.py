@@ -81,7 +81,7 @@ def read_lost(text: str) -> UnkeptReply | None:
     """Return why a reply was not kept; None if it was."""
     if not text.startswith(f'{_MARK}"{_LOST}"'):
         return None
-    return msgspec.convert({key: one for key, one in msgspec.json.decode(text).items() if key != TAG}, UnkeptReply)
+    return msgspec.convert({key: part for key, part in msgspec.json.decode(text).items() if key != TAG}, UnkeptReply)
 
 
 def has_python(text: str) -> bool:
@@ -122,10 +122,10 @@ def _write(value: Any) -> Any:
     if kind is float and math.isfinite(value):
         return value
     if kind is list:
-        return [_write(one) for one in value]
+        return [_write(part) for part in value]
     if kind is dict:
         if all(type(key) is str and key != TAG for key in value):
-            return {_write(key): _write(one) for key, one in value.items()}
+            return {_write(key): _write(part) for key, part in value.items()}
         return _write_pairs(value, _MAPS[0])
     try:
         return _write_other(value, kind)
@@ -136,13 +136,13 @@ def _write(value: Any) -> Any:
 
 
 def _write_pairs(value: dict[Any, Any], path: str) -> Any:
-    return {TAG: path, "value": [[_write(key), _write(one)] for key, one in value.items()]}
+    return {TAG: path, "value": [[_write(key), _write(part)] for key, part in value.items()]}
 
 
 def _write_other(value: Any, kind: type) -> Any:
     path = f"{kind.__module__}:{kind.__qualname__}"
     if path in _ITEMS:
-        items = [_write(one) for one in value]
+        items = [_write(part) for part in value]
         return {TAG: path, "value": items if kind is tuple else sorted(items, key=encode)}
     if path in _MAPS:
         return _write_pairs(value, path)
@@ -190,15 +190,15 @@ def _write_state(value: Any, kind: type) -> dict[str, Any]:
     """Return the state that `copy` would take; an object that only its class's constructor can create is not kept."""
     # The protocol of `copy` and `pickle` says how an object is rebuilt. Only its simplest form is kept, a class and its
     # state: anything else would call code of the agent with arguments that may mean something else by then.
-    made, arguments, *rest = value.__reduce_ex__(2)
+    create, arguments, *rest = value.__reduce_ex__(2)
     state, items = (rest[0] if rest else None), rest[1:]
-    if isinstance(value, BaseException) and made is kind:
+    if isinstance(value, BaseException) and create is kind:
         args = arguments
-    elif made is _NEW_OBJECT and arguments[0] is kind:
+    elif create is _NEW_OBJECT and arguments[0] is kind:
         args = arguments[1:]
     else:
         raise _Unkept("no-json", kind)
-    if any(one is not None for one in items):
+    if any(item is not None for item in items):
         raise _Unkept("no-json", kind)
     return {"args": _write(list(args)), "state": _write(state)}
 
@@ -206,21 +206,21 @@ def _write_state(value: Any, kind: type) -> dict[str, Any]:
 def _ensure_same(written: Any, value: Any) -> None:
     """Recreate the value and write it again. If both texts are equal, `copy` sees the same state in both."""
     try:
-        again = _read(written)
+        recreated = _read(written)
     except Exception as broken:
         raise _Unkept("no-json", type(value)) from broken
-    if type(again) is not type(value) or encode(_write(again)) != encode(written):
+    if type(recreated) is not type(value) or encode(_write(recreated)) != encode(written):
         raise _Unkept("no-json", type(value))
 
 
 # -- reading ------------------------------------------------------------------------------------------
 def _read(written: Any) -> Any:
     if isinstance(written, list):
-        return [_read(one) for one in written]
+        return [_read(part) for part in written]
     if not isinstance(written, dict):
         return written
     if TAG not in written:
-        return {key: _read(one) for key, one in written.items()}
+        return {key: _read(part) for key, part in written.items()}
     path = written[TAG]
     reader = _READERS.get(path)
     if reader is None:
@@ -242,20 +242,20 @@ def _read_enum(written: dict[str, Any]) -> Any:
 def _read_object(written: dict[str, Any]) -> Any:
     """Return an object created as `copy` would: without calling `__init__`, whose arguments are unknown."""
     kind, args, state = load_class(written["class"]), _read(written["args"]), _read(written["state"])
-    made = kind.__new__(kind, *args)
-    if isinstance(made, BaseException):  # the built-in part of an exception has fields of its own, such as errno
-        next(base for base in kind.__mro__ if base.__module__ == "builtins").__init__(made, *args)
+    recreated = kind.__new__(kind, *args)
+    if isinstance(recreated, BaseException):  # the built-in part of an exception has fields of its own, such as errno
+        next(base for base in kind.__mro__ if base.__module__ == "builtins").__init__(recreated, *args)
         if "cause" in written:
-            made.__cause__ = _read(written["cause"])
+            recreated.__cause__ = _read(written["cause"])
     if state is None:
-        return made
-    if hasattr(made, "__setstate__"):
-        made.__setstate__(state)
-        return made
+        return recreated
+    if hasattr(recreated, "__setstate__"):
+        recreated.__setstate__(state)
+        return recreated
     fields, slots = state if isinstance(state, tuple) else (state, None)
-    for name, one in {**(fields or {}), **(slots or {})}.items():
-        object.__setattr__(made, name, one)  # a frozen dataclass rejects any other way
-    return made
+    for name, field in {**(fields or {}), **(slots or {})}.items():
+        object.__setattr__(recreated, name, field)  # a frozen dataclass rejects any other way
+    return recreated
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {

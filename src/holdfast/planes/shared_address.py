@@ -59,10 +59,10 @@ class SharedAddress(LoopbackAddress):
         finally:
             for pid in pids:
                 self._served.pop(pid, None)
-                theirs = {one for one, (held, _) in self._of.items() if held == pid}
-                for connection in theirs:
+                connections = {connection for connection, (owner, _) in self._of.items() if owner == pid}
+                for connection in connections:
                     del self._of[connection]
-                self.listener.drop(theirs)
+                self.listener.drop(connections)
             served.close()
 
     async def close(self) -> None:
@@ -73,16 +73,16 @@ class SharedAddress(LoopbackAddress):
 
     async def _find_trial(self, exchange: Exchange) -> TrialServer | None:
         connection = exchange.connection.root
-        known = self._of.get(connection)
-        if known is not None:
-            return known[1] if self._served.get(known[0]) is known[1] else None
+        owner = self._of.get(connection)
+        if owner is not None:
+            return owner[1] if self._served.get(owner[0]) is owner[1] else None
         # The kernel tells which process holds the other end. A process that was just forked may connect before its
         # parent has reported it here, so the question is asked again for a moment.
         for _ in range(10):
             pid = find_owner(connection.peer, self.port, list(self._served))
             if pid is not None:
-                alive = {one.root for one in self.listener.connections}
-                self._of = {one: owner for one, owner in self._of.items() if one in alive}
+                alive = {connection.root for connection in self.listener.connections}
+                self._of = {connection: owner for connection, owner in self._of.items() if connection in alive}
                 self._of[connection] = (pid, self._served[pid])
                 return self._served[pid]
             await asyncio.sleep(WAIT_S / 10)

@@ -80,8 +80,8 @@ class PlaneSettings(Struct, frozen=True):
     @property
     def urls(self) -> tuple[str, ...]:
         """The URL globs that faults and rules name."""
-        named = (i.target if i.plane == "http" else i.match_url for i in self.injections)
-        return tuple(dict.fromkeys((*(url for url in named if url is not None), *self.read)))
+        globs = (i.target if i.plane == "http" else i.match_url for i in self.injections)
+        return tuple(dict.fromkeys((*(url for url in globs if url is not None), *self.read)))
 
 
 class SitePlanes:
@@ -267,7 +267,7 @@ class TrialPlanes:
                 Connector(shared.upstreams, shared.policy, self._context.services),
                 shared.authority,
                 shared.policy,
-                looked_into=shared.urls,
+                intercepted=shared.urls,
                 is_model=lambda host: find_provider(host) is not None,
                 asks_model=is_model_call,
                 own=("127.0.0.1", self._address.port),

@@ -56,9 +56,9 @@ def replace_code(function: FunctionType, make_hook: Callable[[FunctionType], Cal
 
 
 def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType:
-    head, positional, named = _list_parameters(code)
+    head, positional, by_name = _list_parameters(code)
     word = "async def" if kind in ("coroutine", "async_generator") else "def"
-    body = _BODIES[kind].format(hook=f"({_MARK!r})({positional}, {named})")
+    body = _BODIES[kind].format(hook=f"({_MARK!r})({positional}, {by_name})")
     lines = ["def outer():", *(f"    {name} = None" for name in code.co_freevars), f"    {word} inner({head}):"]
     if code.co_freevars:
         lines.append(f"        if 0: {', '.join(code.co_freevars)}")  # named but never read: a cell may be empty
@@ -83,7 +83,7 @@ def _list_parameters(code: CodeType) -> tuple[str, str, str]:
     """Return the parameter list, and the arguments to pass on, by position and by name."""
     names, at = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
     positional, keyword = list(names[: code.co_argcount]), names[code.co_argcount : at]
-    head, passed, named = [*positional], [*positional], [f"{name!r}: {name}" for name in keyword]
+    head, passed, by_name = [*positional], [*positional], [f"{name!r}: {name}" for name in keyword]
     if code.co_posonlyargcount:
         head.insert(code.co_posonlyargcount, "/")
     if code.co_flags & inspect.CO_VARARGS:
@@ -95,8 +95,8 @@ def _list_parameters(code: CodeType) -> tuple[str, str, str]:
     head += keyword
     if code.co_flags & inspect.CO_VARKEYWORDS:
         head.append(f"**{names[at]}")
-        named.append(f"**{names[at]}")
-    return ", ".join(head), f"({''.join(f'{name}, ' for name in passed)})", f"{{{', '.join(named)}}}"
+        by_name.append(f"**{names[at]}")
+    return ", ".join(head), f"({''.join(f'{name}, ' for name in passed)})", f"{{{', '.join(by_name)}}}"
 
 
 class CallableHome(NamedTuple):
@@ -179,10 +179,10 @@ def _build_stand_in(declared: DeclaredCallable) -> FunctionType:
 
 def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
     """Return the places, other than those Holdfast replaced, that still refer to the callable."""
-    ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
+    own = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
-        if id(place) in ours or isinstance(place, FrameType | DeclaredCallable):
+        if id(place) in own or isinstance(place, FrameType | DeclaredCallable):
             continue
         if isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target:
             continue  # a method of the callable itself, such as `cache_clear`

@@ -61,7 +61,7 @@ class TracedCall:
         self.modes: dict[int, str] | None = None
         """The modes of the faults that act on the call, by index of the injection."""
         self._is_reported = False
-        self._held = False
+        self._is_waiting = False
         self._watch = watch
         self._number = number
         self._plane = plane
@@ -101,12 +101,12 @@ class TracedCall:
 
     def expect_faults(self) -> dict[int, str]:
         """Return where the faults that act on the call report their modes; they may delay it."""
-        self.modes, self._held = {}, True
+        self.modes, self._is_waiting = {}, True
         return self.modes
 
     def mark_sent(self) -> None:
         """Record that the function itself is being called."""
-        self._held = False
+        self._is_waiting = False
 
     def record_value(self, value: Any) -> None:
         """Record the value that the call returned."""
@@ -164,7 +164,7 @@ class TracedCall:
             fault,
             self._canaries,
             self._unread,
-            unsent=self._held and phase == "done",
+            unsent=self._is_waiting and phase == "done",
             raised=raised,
             reply=reply,
             in_process=not tool,
@@ -207,14 +207,14 @@ class ReadValues:
     def __init__(self, value: Any) -> None:
         self.unread = False
         self._echoes: dict[str, None] = {}
-        known: dict[int, Any] = {}  # by id, and kept alive, because an id may be reused
+        examined: dict[int, Any] = {}  # by id, and kept alive, because an id may be reused
         waiting = [value]
         while waiting:
             one = waiting.pop()
-            if id(one) in known or type(one) in _BLANK:
+            if id(one) in examined or type(one) in _BLANK:
                 continue
-            known[id(one)] = one
-            if len(known) > _VALUES:
+            examined[id(one)] = one
+            if len(examined) > _VALUES:
                 self.unread = True
                 return
             try:
@@ -234,10 +234,10 @@ class ReadValues:
             return []
         if isinstance(value, _BUFFERS):
             data = bytes(value)
-            lookout = CanaryReader(packed=data[:2] == b"\x1f\x8b")
-            lookout.feed(data)
-            self._echoes |= dict.fromkeys(lookout.canaries)
-            self.unread = self.unread or not lookout.is_legible
+            reader = CanaryReader(packed=data[:2] == b"\x1f\x8b")
+            reader.feed(data)
+            self._echoes |= dict.fromkeys(reader.canaries)
+            self.unread = self.unread or not reader.is_legible
             return []
         if isinstance(value, Mapping):
             return [*value.keys(), *value.values()]

@@ -115,7 +115,7 @@ class TrialAddress(LoopbackAddress):
         self._early = 0
         """Requests that arrived before the first trial and were rejected."""
         self._used = False
-        self._known: WeakSet[ClientConnection] = WeakSet()
+        self._checked: WeakSet[ClientConnection] = WeakSet()
         """Connections whose process was already checked."""
         self.process_tree = ProcessTree()
         """The process tree that may connect; anyone with the token, if no first process was set."""
@@ -189,8 +189,8 @@ class TrialAddress(LoopbackAddress):
 
     async def answer(self, exchange: Exchange) -> None:
         """Serve one request: checks the token, the trial and the plane."""
-        known = not self.process_tree.first or exchange.connection in self._known
-        if not known and await self._reject_stranger(exchange):
+        is_checked = not self.process_tree.first or exchange.connection in self._checked
+        if not is_checked and await self._reject_stranger(exchange):
             return
         served = self._find_trial(exchange.connection)
         # Holdfast closes the connection after a rejected request: that does not count against the agent.
@@ -205,7 +205,7 @@ class TrialAddress(LoopbackAddress):
         """Return whether the connecting process is rejected because it read the token in another's environment;
         checked once per connection."""
         if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
-            self._known.add(exchange.connection)
+            self._checked.add(exchange.connection)
             return False
         if self._served is not None:
             self._served.note(STRANGER)
@@ -239,8 +239,8 @@ def serve_request(exchange: Exchange, token: str, served: TrialServer | None) ->
     if head.method != "CONNECT" and "://" not in head.target[:12]:
         return route_request(exchange, head.target, token, served)
     if not _has_token(head.get("proxy-authorization"), token):
-        wanted = (("proxy-authenticate", "Basic"),)
-        return exchange.respond(407, wanted, b"the proxy's password is missing or wrong\n")
+        challenge = (("proxy-authenticate", "Basic"),)
+        return exchange.respond(407, challenge, b"the proxy's password is missing or wrong\n")
     if served is None:
         return _reject_no_trial(exchange)
     if head.method == "CONNECT" and head.target.startswith(MCP_HOST):

@@ -23,8 +23,8 @@ def matches_url(glob: str, url: str) -> bool:
     name = (parts.hostname or "").lower()
     if not _matches_host_glob(host, name, port, parts.scheme):
         return False
-    where = (parts.path or "/") + (f"?{parts.query}" if parts.query and "?" in path else "")
-    return fnmatchcase(where, path)
+    location = (parts.path or "/") + (f"?{parts.query}" if parts.query and "?" in path else "")
+    return fnmatchcase(location, path)
 
 
 def is_url(tool: str) -> bool:
@@ -69,8 +69,8 @@ def matches_host(glob: str, host: str, port: int) -> bool:
 
 
 def _matches_host_glob(glob: str, host: str, port: int, scheme: str) -> bool:
-    name, colon, wanted = glob.rpartition(":") if _has_port(glob) else (glob, "", "")
-    if colon and wanted != "*" and wanted != str(port):
+    name, colon, wanted_port = glob.rpartition(":") if _has_port(glob) else (glob, "", "")
+    if colon and wanted_port != "*" and wanted_port != str(port):
         return False
     if not colon and "*" not in glob and scheme and port != _PORTS.get(scheme, port):
         return False

@@ -141,8 +141,8 @@ class LaunchHost(SpareChild):
         if spare and status == OVER << 8:
             self.over = True
         if ticket and status != 0:
-            left = end_orphans(set(self._keepers))
-            self._report(LOST, ticket, left=len(left))
+            survivors = end_orphans(set(self._keepers))
+            self._report(LOST, ticket, left=len(survivors))
 
     def on_fork_refused(self) -> None:
         """Take the next order, if one arrives soon, and report that it cannot be executed."""
@@ -186,14 +186,14 @@ class LaunchHost(SpareChild):
         ended, status = os.wait()
         while ended != pid:
             ended, status = os.wait()
-        took = time.monotonic_ns() - began
+        took_ns = time.monotonic_ns() - began
         # If a shell started the agent, SIGTERM ends the shell first: the agent itself gets time to clean up.
         if status in STOPPED:
             linger(pid)
         # First the group, then the daemons that left it: those have become children of this process.
         kill_group(pid, signal.SIGKILL)
-        left = end_orphans(set())
-        self._report(EXITED, ticket, status, took, len(left))
+        survivors = end_orphans(set())
+        self._report(EXITED, ticket, status, took_ns, len(survivors))
 
     def _report(self, what: int, ticket: int, value: int = 0, took_ns: int = 0, left: int = 0) -> None:
         try:

@@ -108,18 +108,18 @@ class Launcher:
 
     def _open(self) -> None:
         # The host sees the end of this socket, however Holdfast ends: that is how it knows when to end everything.
-        ours, theirs = socket.socketpair()
+        own, hosts = socket.socketpair()
         try:
-            self._process = spawn_own_program("holdfast.processes.launch_host", theirs.fileno())
+            self._process = spawn_own_program("holdfast.processes.launch_host", hosts.fileno())
         except OSError as broken:
-            ours.close()
+            own.close()
             raise AgentLost(f"the launch host could not be started: {broken}") from broken
         finally:
-            theirs.close()
-        ours.setblocking(False)
-        self._control = ours
+            hosts.close()
+        own.setblocking(False)
+        self._control = own
         self._gone.clear()
-        self._loop.add_reader(ours.fileno(), self.listen)
+        self._loop.add_reader(own.fileno(), self.listen)
 
     async def _send_order(self, ticket: int, fds: Sequence[int]) -> None:
         while self._control is not None:
@@ -166,17 +166,17 @@ class Launcher:
             process.wait(0.5)  # the socket closes slightly before the process is gone
         # A host that was killed left its daemons to init. Only the mark in their environment still tells that they are
         # ours.
-        left: set[int] = set()
+        survivors: set[int] = set()
         if process.poll() != 0:
             kill_group(process.pid, signal.SIGKILL)
             process.wait()
-            left = {pid for mark in self._mark.items() for pid in end_marked(*mark)}
+            survivors = {pid for mark in self._mark.items() for pid in end_marked(*mark)}
         self._messages.clear()
         for begun in self._starting.values():
             if not begun.done():
                 begun.set_exception(AgentLost("the launch host died"))
         for program in self._programs.values():
-            program.finish(None, left=len(left), lost=True)
+            program.finish(None, survivors=len(survivors), lost=True)
         self._programs.clear()
 
 

@@ -32,7 +32,7 @@ def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int 
     inode = find_client_inode(peer, server_port)
     if inode is None:
         return None
-    return next((pid for pid in pids if any(inode in list_sockets(one) for one in list_family([pid]))), None)
+    return next((pid for pid in pids if any(inode in list_sockets(member) for member in list_family([pid]))), None)
 
 
 def find_client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
@@ -151,8 +151,8 @@ class ProcessTree:
         # Newest descriptors come first, so a connection that was just opened is usually the first one looked at.
         self._sockets = set()
         for pid in islice(list_family([self.first]), NEAR):
-            for one in list_sockets(pid):
-                self._sockets.add(one)
-                if one == inode:
+            for socket_inode in list_sockets(pid):
+                self._sockets.add(socket_inode)
+                if socket_inode == inode:
                     return True
         return False

@@ -157,9 +157,9 @@ class Head:
     def add(self, data: bytes) -> None:
         if self._stopped:
             return
-        left = self._limit - len(self._data)
-        self.cut = self.cut or len(data) > left
-        self._data += data[: max(left, 0)]
+        room = self._limit - len(self._data)
+        self.cut = self.cut or len(data) > room
+        self._data += data[: max(room, 0)]
 
     @property
     def data(self) -> bytes:
@@ -172,9 +172,9 @@ class Outlet:
     def __init__(self, sink: Sink) -> None:
         self._loop = asyncio.get_running_loop()
         self._sink = sink
-        self._ours, self.child_end = os.pipe()
-        os.set_blocking(self._ours, False)
-        self._loop.add_reader(self._ours, self._read)
+        self._own_end, self.child_end = os.pipe()
+        os.set_blocking(self._own_end, False)
+        self._loop.add_reader(self._own_end, self._read)
 
     def close_child_end(self) -> None:
         """Close Holdfast's copy of the end that the program now has."""
@@ -182,19 +182,19 @@ class Outlet:
 
     def drain(self) -> None:
         """Read what has arrived and was not read yet."""
-        drain(self._ours, self._sink.add)
+        drain(self._own_end, self._sink.add)
 
     def close(self) -> None:
         self.close_child_end()
-        self._loop.remove_reader(self._ours)
-        os.close(self._ours)
+        self._loop.remove_reader(self._own_end)
+        os.close(self._own_end)
 
     def _read(self) -> None:
-        data = read_now(self._ours)
+        data = read_now(self._own_end)
         if data:
             self._sink.add(data)
         elif data is not None:
-            self._loop.remove_reader(self._ours)
+            self._loop.remove_reader(self._own_end)
 
 
 class Inlet:
@@ -202,14 +202,14 @@ class Inlet:
 
     def __init__(self, data: bytes) -> None:
         self._loop = asyncio.get_running_loop()
-        self._left = memoryview(data)
-        self.child_end, self._ours = os.pipe()
+        self._unwritten = memoryview(data)
+        self.child_end, self._own_end = os.pipe()
         self._closed = False
-        os.set_blocking(self._ours, False)
+        os.set_blocking(self._own_end, False)
         # Most inputs fit into the pipe and are written immediately; only a longer one needs the loop.
         self._write()
         if not self._closed:
-            self._loop.add_writer(self._ours, self._write)
+            self._loop.add_writer(self._own_end, self._write)
 
     def close_child_end(self) -> None:
         self.child_end = close_once(self.child_end)
@@ -221,22 +221,22 @@ class Inlet:
 
     def _write(self) -> None:
         try:
-            while self._left:
-                self._left = self._left[os.write(self._ours, self._left) :]
+            while self._unwritten:
+                self._unwritten = self._unwritten[os.write(self._own_end, self._unwritten) :]
         except BlockingIOError:
             return
         except OSError:  # it has closed its stdin, or ended
-            self._left = memoryview(b"")
+            self._unwritten = memoryview(b"")
         self._end()
 
     def _end(self) -> None:
         self._closed = True
-        self._loop.remove_writer(self._ours)
-        os.close(self._ours)
+        self._loop.remove_writer(self._own_end)
+        os.close(self._own_end)
 
 
 class Pipes:
-    """All three pipes of a program. Pass on `stdio`, then call `give`; call `close` after its end."""
+    """All three pipes of a program. Pass `stdio` on, then call `close_child_ends`; call `close` after its end."""
 
     def __init__(self, stdin: bytes, stdout: Sink, stderr: Sink) -> None:
         self._inlet = Inlet(stdin)

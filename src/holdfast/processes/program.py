@@ -96,13 +96,13 @@ class Program:
         self._send(signal.SIGKILL)
 
     def finish(
-        self, status: int | None, took_ms: float = 0.0, left: int = 0, *, lost: bool = False, note: str = ""
+        self, status: int | None, took_ms: float = 0.0, survivors: int = 0, *, lost: bool = False, note: str = ""
     ) -> None:
-        """Record the end of the program and its leftovers, except `left` processes."""
+        """Record the end of the program. `survivors` is the number of its processes that could not be killed."""
         if not self._ended.done():
             self.status, self.took_ms, self.lost = status, took_ms, lost
             self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
-            self.notes = (*self.notes, *describe_survivors(left), *([note] if note else []))
+            self.notes = (*self.notes, *describe_survivors(survivors), *([note] if note else []))
             self._ended.set_result(None)
 
 
@@ -127,8 +127,8 @@ def describe_end(status: int | None) -> str:
     if not os.WIFSIGNALED(status):
         return f"exited with code {os.WEXITSTATUS(status)}"
     number = os.WTERMSIG(status)
-    known = {s.value: s.name for s in signal.Signals}
-    return f"was killed by {known.get(number, f'signal {number}')}"
+    names = {s.value: s.name for s in signal.Signals}
+    return f"was killed by {names.get(number, f'signal {number}')}"
 
 
 T = TypeVar("T")
@@ -136,11 +136,11 @@ T = TypeVar("T")
 
 async def await_all(ending: Iterable[Awaitable[T]]) -> list[T]:
     """Await all concurrently, each to its end; then raise the first failure, if there was one."""
-    ended = await asyncio.gather(*ending, return_exceptions=True)
-    for one in ended:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in ended if not isinstance(one, BaseException)]
+    results = await asyncio.gather(*ending, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 async def cancel_and_wait(task: asyncio.Task[T]) -> None:

@@ -70,14 +70,14 @@ def _list_entries() -> list[os.DirEntry[str]]:
     tempfile = sys.modules.get("tempfile")
     by_environ = filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP")))
     places = {tempfile.gettempdir()} if tempfile else {*by_environ, "/tmp"}  # noqa: S108
-    ours = []
+    found_entries = []
     for place in {*places, _MEMORY}:
         try:
             with os.scandir(place) as entries:
-                ours += [entry for entry in entries if entry.name.startswith("holdfast-")]
+                found_entries += [entry for entry in entries if entry.name.startswith("holdfast-")]
         except OSError:
             continue
-    return ours
+    return found_entries
 
 
 def _remove_tree(path: Path) -> None:
@@ -89,14 +89,14 @@ def _remove_tree(path: Path) -> None:
 def _is_dead(entry: os.DirEntry[str]) -> bool:
     """Return whether it is a Holdfast folder whose process is gone; False if its process id is in use again."""
     try:
-        about = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except OSError:
         return False
     match = re.fullmatch(_NAME, entry.name)
-    own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
     if match is None or not own or _is_alive(int(match[1])):
         return False
-    return _is_unlocked(Path(entry.path) / LOCK, time.time() - about.st_mtime)
+    return _is_unlocked(Path(entry.path) / LOCK, time.time() - status.st_mtime)
 
 
 def _is_alive(pid: int) -> bool:

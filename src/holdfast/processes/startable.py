@@ -125,7 +125,7 @@ TRIAL = "HOLDFAST_TRIAL"
 
 def build_trial_variables(trial: Trial) -> dict[str, str]:
     """Return the variables that describe the trial to the agent."""
-    wanted = {TRIAL: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
+    variables = {TRIAL: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
     for name, value in trial.params.items():
-        wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()
-    return wanted
+        variables[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()
+    return variables

@@ -47,7 +47,7 @@ class TypedLine:
 
 
 class Terminal:
-    """Both ends of a pseudo-terminal. Hand over `stdio`, then call `give`; call `close` after the program's end.
+    """Both ends of a pseudo-terminal. Pass `stdio` on, then call `close_child_ends`; call `close` at the program's end.
 
     It does not echo, so typed text is not mistaken for output.
     """
@@ -60,17 +60,17 @@ class Terminal:
         self._unread = ""
         """Plain text since the last expected text."""
         self._typed = b""
-        self._ours, self._theirs = pty.openpty()
-        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
-        settings = termios.tcgetattr(self._theirs)
+        self._own_end, self._program_end = pty.openpty()
+        fcntl.ioctl(self._program_end, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+        settings = termios.tcgetattr(self._program_end)
         settings[3] &= ~termios.ECHO
-        termios.tcsetattr(self._theirs, termios.TCSANOW, settings)
-        os.set_blocking(self._ours, False)
-        self._loop.add_reader(self._ours, self._read)
+        termios.tcsetattr(self._program_end, termios.TCSANOW, settings)
+        os.set_blocking(self._own_end, False)
+        self._loop.add_reader(self._own_end, self._read)
 
     @property
     def stdio(self) -> Stdio:
-        return Stdio(*[self._theirs] * 3)
+        return Stdio(*[self._program_end] * 3)
 
     def wrap_command(self, argv: Sequence[str]) -> list[str]:
         """Return the command to execute so that this is the program's own terminal."""
@@ -88,25 +88,25 @@ class Terminal:
 
     def close_child_ends(self) -> None:
         """Close Holdfast's copy of the end that the program now has."""
-        self._theirs = close_once(self._theirs)
+        self._program_end = close_once(self._program_end)
 
     def drain(self) -> None:
         """Read what has arrived and was not read yet."""
-        drain(self._ours, self._receive)
+        drain(self._own_end, self._receive)
         self._show(self._screen.flush())
 
     def close(self) -> None:
         self.close_child_ends()
-        self._loop.remove_reader(self._ours)
-        self._loop.remove_writer(self._ours)
-        os.close(self._ours)
+        self._loop.remove_reader(self._own_end)
+        self._loop.remove_writer(self._own_end)
+        os.close(self._own_end)
 
     def _read(self) -> None:
-        data = read_now(self._ours)
+        data = read_now(self._own_end)
         if data:
             self._receive(data)
         elif data is not None:  # nobody has it open any more
-            self._loop.remove_reader(self._ours)
+            self._loop.remove_reader(self._own_end)
 
     def _receive(self, data: bytes) -> None:
         self._show(self._screen.strip_codes(data))
@@ -129,12 +129,12 @@ class Terminal:
             self._write()
 
     def _write(self) -> None:
-        self._loop.remove_writer(self._ours)
+        self._loop.remove_writer(self._own_end)
         try:
             while self._typed:
-                self._typed = self._typed[os.write(self._ours, self._typed) :]
+                self._typed = self._typed[os.write(self._own_end, self._typed) :]
         except BlockingIOError:
-            self._loop.add_writer(self._ours, self._write)
+            self._loop.add_writer(self._own_end, self._write)
         except OSError:  # nobody reads it any more
             self._typed = b""
 

@@ -92,8 +92,8 @@ class ConnectionEnd(SocketStream):
 
     def put_back(self, data: bytes) -> None:
         """Put back bytes that were read too early; nothing has arrived since."""
-        held = self._inflow.read_available() if self._inflow.waiting else b""
-        self._inflow.feed(data + held)
+        later = self._inflow.read_available() if self._inflow.waiting else b""
+        self._inflow.feed(data + later)
 
     def join_to(
         self, other: ConnectionEnd, take: Callable[[bytes], None], protocol: asyncio.BaseProtocol | None = None

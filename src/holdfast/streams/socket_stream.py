@@ -214,21 +214,21 @@ class SocketStream(asyncio.Protocol):
                 raise
             raise build_connect_error(error, name or address, port, connect_s, tls=context is not None) from error
 
-    async def start_tls(self, under: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
+    async def start_tls(self, transport_below: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
         """Start TLS as the server over `under`; raise OSError (including SSLError) if the handshake fails.
 
         `early` holds bytes of the client that were already read.
         """
         self._settled = False
         try:
-            if under.is_closing():
+            if transport_below.is_closing():
                 raise ConnectionResetError("the client has disconnected")
             # The first bytes of the handshake were read before TLS existed. start_tls() installs its protocol in a
             # callback of its own, so the bytes are fed one callback later, when that protocol has started.
             if early:
-                self.loop.call_soon(self.loop.call_soon, _feed_tls, under, early)
+                self.loop.call_soon(self.loop.call_soon, _feed_tls, transport_below, early)
             transport = await self.loop.start_tls(
-                under,
+                transport_below,
                 self,
                 context,
                 server_side=True,
@@ -331,10 +331,10 @@ def discard(data: bytes) -> None:
     """Drop unwanted data."""
 
 
-def _feed_tls(under: asyncio.Transport, early: bytes) -> None:
+def _feed_tls(transport: asyncio.Transport, early: bytes) -> None:
     """Pass early bytes to TLS: by now it is the transport's protocol and has started."""
-    protocol = under.get_protocol()
-    if hasattr(protocol, "get_buffer") and not under.is_closing():  # a BufferedProtocol, or uvloop's
+    protocol = transport.get_protocol()
+    if hasattr(protocol, "get_buffer") and not transport.is_closing():  # a BufferedProtocol, or uvloop's
         tls = cast("asyncio.BufferedProtocol", protocol)
         memoryview(tls.get_buffer(len(early)))[: len(early)] = early
         tls.buffer_updated(len(early))

@@ -63,10 +63,10 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     try:
         sock: socket.socket | None
         # Happy Eyeballs (RFC 8305): the families alternate, and the next attempt does not wait for a failure.
-        own = [one for one in addresses if one[0] == addresses[0][0]]
-        others = [one for one in addresses if one[0] != addresses[0][0]]
-        alternating = (one for one in chain.from_iterable(zip_longest(own, others)) if one is not None)
-        tries = [partial(_connect_socket, one, opened, room) for one in alternating]
+        own = [address for address in addresses if address[0] == addresses[0][0]]
+        others = [address for address in addresses if address[0] != addresses[0][0]]
+        alternating = (address for address in chain.from_iterable(zip_longest(own, others)) if address is not None)
+        tries = [partial(_connect_socket, address, opened, room) for address in alternating]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have succeeded just now
         for sock in opened:

@@ -83,7 +83,7 @@ def test_a_client_meets_the_fault_by_its_environment_alone(request, bench, clien
 
 @pytest.mark.parametrize(("client", "variable"), [("node", "NODE_EXTRA_CA_CERTS"), ("curl", "CURL_CA_BUNDLE")])
 def test_without_its_variable_a_client_refuses_our_certificate(bench, secure, client, variable):
-    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{secure.url}/*"]) as trial:
         environ = {name: value for name, value in trial.environ.items() if name not in (variable, "SSL_CERT_FILE")}
         ended = run(client, secure.url + "/rows", environ)
         (event,) = trial.events()
@@ -95,7 +95,7 @@ def test_without_its_variable_a_client_refuses_our_certificate(bench, secure, cl
 def test_git_reads_its_own_variable(bench, secure):
     if shutil.which("git") is None:
         pytest.skip("no git here")
-    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{secure.url}/*"]) as trial:
         ended = subprocess.run(
             ["git", "ls-remote", secure.url + "/repo.git"],
             env=trial.environ,
@@ -112,7 +112,7 @@ def test_git_reads_its_own_variable(bench, secure):
 @pytest.mark.parametrize("client", ["node fetch", "node get", "node module"])
 def test_a_call_of_node_that_no_fault_is_on_passes(request, bench, client, scheme):
     server = request.getfixturevalue(scheme)
-    with bench.trial(looked_into=[f"{server.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{server.url}/*"]) as trial:
         ended = run(client, server.url + "/rows", trial.environ)
         events = trial.events()
     assert ended.returncode == 0, ended.stderr
@@ -135,7 +135,7 @@ def test_node_checks_the_certificate_of_an_address_against_the_address(bench, cl
 def test_node_takes_a_certificate_through_the_proxy_if_it_takes_it_without(bench, secure, client):
     """The server's own certificate is for localhost: the proxy does not look into these connections."""
     by_address = secure.url.replace("localhost", "127.0.0.1")
-    with bench.trial(looked_into=[], declared=[f"{secure.url}/*", f"{by_address}/*"]) as trial:
+    with bench.trial(intercepted=[], declared=[f"{secure.url}/*", f"{by_address}/*"]) as trial:
         led = {**trial.environ, "NODE_EXTRA_CA_CERTS": os.environ["SSL_CERT_FILE"]}
         alone = {name: value for name, value in led.items() if "proxy" not in name.lower()}
         for environ in (led, alone):
@@ -154,7 +154,7 @@ def test_an_agent_of_its_own_is_led_too(bench, secure):
 
 @pytest.mark.parametrize("client", ["node fetch", "node get"])
 def test_node_goes_past_the_proxy_where_it_should_and_without_variables(bench, plain, client):
-    with bench.trial(looked_into=[f"{plain.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{plain.url}/*"]) as trial:
         past = {**trial.environ, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
         none = {name: value for name, value in trial.environ.items() if "proxy" not in name.lower()}
         for environ in (past, none):
@@ -166,7 +166,7 @@ def test_node_goes_past_the_proxy_where_it_should_and_without_variables(bench, p
 def test_node_options_of_the_user_stay(bench, plain, tmp_path):
     own = tmp_path / "own file.cjs"
     own.write_text("globalThis.mine = 'yes'")
-    with bench.trial(looked_into=[f"{plain.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{plain.url}/*"]) as trial:
         ours = trial.environ["NODE_OPTIONS"]
         asked = {**trial.environ, "NODE_OPTIONS": add_node_preload(f'--require "{own}"', str(NODE_PRELOAD))}
         ended = subprocess.run(

@@ -32,7 +32,7 @@ def connected(trial, place, more=b""):
 
 # -- what is looked into ------------------------------------------------------------------------------
 def test_a_host_that_nothing_asks_about_passes_unread(bench, secure, elsewhere):
-    with bench.trial(declared=[secure.url], looked_into=[]) as trial, trial.session() as session:
+    with bench.trial(declared=[secure.url], intercepted=[]) as trial, trial.session() as session:
         session.verify = elsewhere.own_file  # the server's own certificate comes through
         assert session.get(secure.url + "/rows?secret=1").json() == ROWS
         session.close()
@@ -58,7 +58,7 @@ def test_a_client_that_refuses_our_certificate_is_shown_as_such(bench, secure, e
 
 def test_a_client_that_shakes_hands_and_leaves_has_refused_too(bench, secure):
     """Node checks the certificate after the handshake, and then just goes."""
-    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{secure.url}/*"]) as trial:
         raw, _ = connected(trial, f"localhost:{secure.server_port}")
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -69,7 +69,7 @@ def test_a_client_that_shakes_hands_and_leaves_has_refused_too(bench, secure):
 
 def test_a_trial_that_ends_while_the_certificate_is_looked_at_still_tells_of_it(bench, secure, golden: Golden):
     """An agent that refuses it and exits at once may be gone before its alert is read."""
-    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{secure.url}/*"]) as trial:
         raw, _ = connected(trial, f"localhost:{secure.server_port}")
         with raw:
             received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -89,7 +89,7 @@ async def left(trial):
 
 
 def test_several_requests_on_one_opened_connection(bench, secure):
-    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial, trial.session() as session:
+    with bench.trial(intercepted=[f"{secure.url}/*"]) as trial, trial.session() as session:
         for _ in range(3):
             assert session.get(secure.url + "/rows").json() == ROWS
         assert len(trial.listener.connections) == 1
@@ -108,7 +108,7 @@ def test_plain_http_inside_of_a_tunnel(bench, plain):
 
 
 def test_the_connection_decides_where_a_request_goes_not_its_host_header(bench, plain):
-    with bench.trial(looked_into=[f"{plain.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{plain.url}/*"]) as trial:
         client, _ = connected(trial, f"localhost:{plain.server_port}")
         client.sendall(b"GET /rows HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.1 200")
@@ -120,7 +120,7 @@ def test_the_connection_decides_where_a_request_goes_not_its_host_header(bench, 
 # -- what is refused ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0.0.0.0"])
 def test_the_hosts_loopback_is_not_reached(bench, plain, host, golden: Golden):
-    with bench.trial(looked_into=["*"]) as trial:
+    with bench.trial(intercepted=["*"]) as trial:
         url = f"http://{host}:{plain.server_port}/rows"
         reply = trial.get(url)
         client, head = connected(trial, f"{host}:{plain.server_port}")
@@ -135,7 +135,7 @@ def test_the_hosts_loopback_is_not_reached(bench, plain, host, golden: Golden):
 
 
 def test_the_proxys_own_listener_is_not_a_way_in(bench):
-    with bench.trial(looked_into=["*"]) as trial:
+    with bench.trial(intercepted=["*"]) as trial:
         assert trial.get(f"http://127.0.0.1:{trial.port}/x").status_code == 403
 
 
@@ -150,7 +150,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to(bench, pla
         return ["127.0.0.1"]
 
     policy = Policy([f"127.0.0.1:{server.server_port}"], resolve=resolve)
-    with bench.trial(policy=policy, looked_into=["*"]) as trial:
+    with bench.trial(policy=policy, intercepted=["*"]) as trial:
         reply = trial.get(f"{scheme}://shop.invalid:{server.server_port}/rows")
     assert reply.json() == ROWS
     assert asked == ["shop.invalid"]
@@ -169,7 +169,7 @@ def test_an_upstream_that_is_down_is_no_doing_of_a_fault(bench, named):
         port = closed.getsockname()[1]
     url = f"http://localhost:{port}"
     policy = Policy([url] if named else [f"http://127.0.0.1:{port}", f"http://[::1]:{port}"])
-    with bench.trial(policy=policy, looked_into=[url] if named else []) as trial:
+    with bench.trial(policy=policy, intercepted=[url] if named else []) as trial:
         reply = trial.get(url + "/rows")
         (event,) = trial.events()
     assert reply.status_code == 502
@@ -180,7 +180,7 @@ def test_an_upstream_that_is_down_is_no_doing_of_a_fault(bench, named):
 
 
 def test_an_upstream_whose_certificate_is_bad_is_reported(bench, secure):
-    with bench.trial(looked_into=[f"https://127.0.0.1:{secure.server_port}/*"]) as trial:
+    with bench.trial(intercepted=[f"https://127.0.0.1:{secure.server_port}/*"]) as trial:
         reply = trial.get(f"https://127.0.0.1:{secure.server_port}/rows")
     assert reply.status_code == 502
     assert "TLS" in trial.context.troubles[0]
@@ -216,7 +216,7 @@ def test_a_models_host_at_another_port_is_a_place_like_any_other(bench, plain, s
     async def resolve(host, port):
         return ["127.0.0.1"]
 
-    with bench.trial(**MODEL, policy=Policy(resolve=resolve), looked_into=["*"]) as trial:
+    with bench.trial(**MODEL, policy=Policy(resolve=resolve), intercepted=["*"]) as trial:
         assert trial.get(f"http://api.openai.com:{plain.server_port}/rows").status_code == 403
         assert trial.get("http://api.openai.com/v1/models").status_code == 403
         client, head = connected(trial, f"api.openai.com:{secure.server_port}")
@@ -237,8 +237,8 @@ def test_the_gateway_is_reached_whatever_egress_says(bench):
 
 
 def test_a_service_that_represents_a_models_host_is_not_a_model(bench, plain):
-    nearby = {("api.openai.com", 443): ("127.0.0.1", plain.server_port)}
-    with bench.trial(**MODEL, looked_into=["api.openai.com"], nearby=nearby) as trial:
+    services = {("api.openai.com", 443): ("127.0.0.1", plain.server_port)}
+    with bench.trial(**MODEL, intercepted=["api.openai.com"], services=services) as trial:
         client = socket.create_connection(("127.0.0.1", trial.port), timeout=5)
         client.sendall(b"GET https://api.openai.com/rows HTTP/1.1\r\nConnection: close\r\n\r\n")
         assert client.recv(1_000).startswith(b"HTTP/1.1 200")
@@ -352,7 +352,7 @@ def test_a_fault_before_the_reply_is_met_by_a_websocket(bench, echo):
 
 def test_a_request_in_the_same_segment_as_the_end_of_the_handshake(bench, secure):
     """As a fast client sends it: nothing that comes before we are ready may be lost."""
-    with bench.trial(looked_into=[f"{secure.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{secure.url}/*"]) as trial:
         raw, _ = connected(trial, f"localhost:{secure.server_port}")
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = ssl.create_default_context(cafile=trial.ca_file).wrap_bio(

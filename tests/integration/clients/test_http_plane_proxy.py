@@ -45,7 +45,7 @@ def test_a_reply_that_a_fault_changed_in_its_place_goes_out_changed(bench, plain
 @BOTH
 @pytest.mark.parametrize("path", ["/rows", "/text", "/big", "/gzip"])
 def test_untouched_traffic_passes_byte_for_byte(bench, server, path, scheme):
-    with bench.trial(looked_into=[f"{server.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{server.url}/*"]) as trial:
         reply = trial.get(server.url + path, stream=True)
         passed = reply.raw.read(decode_content=False)
     with requests.get(server.url + path, stream=True, verify=False) if scheme == "plain" else reply as direct:
@@ -57,7 +57,7 @@ def test_untouched_traffic_passes_byte_for_byte(bench, server, path, scheme):
 
 @BOTH
 def test_every_request_is_in_the_trace(bench, server, scheme):
-    with bench.trial(looked_into=[f"{server.url}/*"]) as trial:
+    with bench.trial(intercepted=[f"{server.url}/*"]) as trial:
         trial.ask("POST", server.url + "/orders?x=1", json={"item": 7}, headers={"idempotency-key": "k1"})
         trial.get(server.url + "/missing")
         order, missing = trial.events(2)

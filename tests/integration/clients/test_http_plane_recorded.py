@@ -22,7 +22,7 @@ NOWHERE = "https://api.nowhere.test"
 def replaying(bench: Any, *responses: Any, live: bool = False, **more: Any) -> Any:
     """A trial with this recording; as in a run, all TLS is looked into unless unknown calls are let through."""
     globs = [one.tool for one in responses if "/" in one.tool] + ([] if live else ["*"])
-    return bench.trial(task=replay(*responses, live=live), looked_into=globs, **more)
+    return bench.trial(task=replay(*responses, live=live), intercepted=globs, **more)
 
 
 def test_json_and_text_come_in_order_with_their_status_and_nobody_is_asked(bench, plain):

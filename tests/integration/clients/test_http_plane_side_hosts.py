@@ -46,7 +46,7 @@ def test_what_is_none_of_the_work_is_distinguished(bench, golden: Golden):
 
 
 @pytest.mark.parametrize(
-    ("looked_into", "url", "data"),
+    ("intercepted", "url", "data"),
     [
         (["http://*.sentry.io/*"], SENTRY, "x"),
         ([], f"{SENTRY}/HOLDFAST-CANARY-0123abcd", "x"),
@@ -54,8 +54,8 @@ def test_what_is_none_of_the_work_is_distinguished(bench, golden: Golden):
     ],
     ids=["a rule names it", "a canary in its URL", "a canary in its host"],
 )
-def test_what_may_decide_something_is_a_call_like_any_other(bench, looked_into, url, data):
-    with bench.trial(policy=Policy(default="deny"), looked_into=looked_into) as trial:
+def test_what_may_decide_something_is_a_call_like_any_other(bench, intercepted, url, data):
+    with bench.trial(policy=Policy(default="deny"), intercepted=intercepted) as trial:
         assert trial.ask("POST", url, data=data).status_code == 403
         (event,) = trial.events()
     assert (event.error_type, event.times) == ("refused", 1)
@@ -67,7 +67,7 @@ def test_a_host_that_egress_allows_is_a_call_like_any_other(bench, plain):
         return ["127.0.0.1"]
 
     policy = Policy(["sentry.io:80"], default="deny", resolve=resolve)
-    with bench.trial(policy=policy, nearby={("sentry.io", 80): ("127.0.0.1", plain.server_port)}) as trial:
+    with bench.trial(policy=policy, services={("sentry.io", 80): ("127.0.0.1", plain.server_port)}) as trial:
         assert trial.get("http://sentry.io/rows").status_code == 200
         assert len(trial.events()) == 1
 

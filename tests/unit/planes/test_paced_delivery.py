@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.delivery import Delivery, Slices
-from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery, drop_ineffective
+from holdfast.planes.paced_delivery import NOTICEABLE_MS, PacedDelivery, drop_ineffective
 
 SLICES = st.builds(Slices, st.integers(1, 50), st.integers(0, 60), st.just(1.0), st.integers(0, 9))
 DELIVERIES = st.builds(
@@ -46,7 +46,7 @@ def test_what_a_body_does_not_feel_changes_nothing_for_it(delivery, body):
     left, idle = drop_ineffective(delivery, len(body))
     before, after = list(PacedDelivery(delivery).split_pieces(body)), list(PacedDelivery(left).split_pieces(body))
     assert b"".join(piece for _, piece in before) == b"".join(piece for _, piece in after)
-    assert abs(sum(wait for wait, _ in before) - sum(wait for wait, _ in after)) < FELT_MS
+    assert abs(sum(wait for wait, _ in before) - sum(wait for wait, _ in after)) < NOTICEABLE_MS
     if "slices" not in idle and left.slices is not None:
         assert len(after) > 1
     if left.limit is not None:

@@ -27,7 +27,7 @@ class DownAtStart:
             yield "for_ms", "connections and for_ms cannot be combined"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        many = self.connections or 3
-        if call.arguments.get("since_ms", 0.0) < self.for_ms if self.for_ms else ctx.n <= many:
+        count = self.connections or 3
+        if call.arguments.get("since_ms", 0.0) < self.for_ms if self.for_ms else ctx.n <= count:
             raise Dropped(f"{call.target}: not started yet", kind="closed")
         return await forward(call)

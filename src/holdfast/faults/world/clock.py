@@ -13,7 +13,7 @@ _CHANGE = "change"
 
 
 def require_clock(world: World) -> Clocked:
-    """Return the world, if its clock can be set; raises HarnessError otherwise."""
+    """Return the world, if its clock can be set; raise HarnessError otherwise."""
     if not isinstance(world, Clocked):
         raise HarnessError(
             "the agent's clock cannot be set here, so a fault of the clock cannot be met", code="clock-unavailable"
@@ -36,7 +36,7 @@ def explain_unread_clock(world: World, ctx: FaultContext) -> str:
     change = ctx.memory[_CHANGE]
     if change in changes_read:
         return ""
-    later = any(one > change for one in changes_read)
+    later = any(number > change for number in changes_read)
     return "the clock was changed again before a program read it" if later else "no program read the clock after it"
 
 

@@ -25,7 +25,7 @@ class CpuThrottle:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.cores >= (os.cpu_count() or 1):
-            return ""  # not less than the minimum
+            return ""  # the machine has no more than that
         begin_count(world, ctx, "cpu")
         await require_disturbable(world).limit(cpu=self.cores)
         return f"{self.cores:g} of a core"

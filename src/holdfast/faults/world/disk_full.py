@@ -22,7 +22,7 @@ class DiskFull:
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk", met="A write of the agent did not fit.")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        limited = next((one for one in world.sandbox.isolation if one.feature == DISK), None)
+        limited = next((feature for feature in world.sandbox.isolation if feature.feature == DISK), None)
         # Without a limit the disk is a large part of the memory.
         if limited is None or not limited.enforced or limited.why:
             why = limited.why if limited is not None else "this sandbox has none"

@@ -21,14 +21,14 @@ from holdfast.protocols.world_fault import HIT_TEST, RAN, TOUCHED, Touched
 from holdfast.reading.file import find_path_problem
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
-_PATHS_AT_ONCE = 200
-_PATHS_MOST = 10_000
-_LOOKS = 5
+_PATHS_PER_COMMAND = 200
+_PATHS_LIMIT = 10_000
+_LISTING_ATTEMPTS = 5
 """How often to list the workspace: while an agent writes, a listing can fail."""
 
 
 def check_path(path: str) -> Iterable[tuple[str, str]]:
-    """Return why a path cannot be used: it leaves the workspace, or is all of it."""
+    """Yield why a path cannot be used: it leaves the workspace, or is all of it."""
     yield from find_path_problem(path)
     if path in (".", "./"):
         yield "path", "a program cannot run without its workspace: name a file or a folder in it"
@@ -50,11 +50,11 @@ def list_below(world: World, path: str, *, links: bool = False) -> list[str]:
     paths = [path]
     for folder, folders, files in os.walk(top):
         at = os.path.normpath(f"{path}/{os.path.relpath(folder, top)}")
-        here = [name for name in (*folders, *files) if links or not os.path.islink(f"{folder}/{name}")]
-        paths += [os.path.normpath(f"{at}/{name}") for name in here]
-        if len(paths) > _PATHS_MOST:
+        inside = [name for name in (*folders, *files) if links or not os.path.islink(f"{folder}/{name}")]
+        paths += [os.path.normpath(f"{at}/{name}") for name in inside]
+        if len(paths) > _PATHS_LIMIT:
             raise HarnessError(
-                f"{path} holds more than {_PATHS_MOST} files: name a smaller part of the workspace",
+                f"{path} holds more than {_PATHS_LIMIT} files: name a smaller part of the workspace",
                 code="fault-impossible",
             )
     return paths
@@ -80,7 +80,7 @@ async def record_changes(
 ) -> None:
     """Store what the agent did at these paths before the fault changes them.
 
-    `stands` recognises the state that the fault leaves there.
+    `stands` recognises the state in which the fault leaves a path.
     """
     import asyncio  # imported here, because faults are also made where no event loop ever runs
 
@@ -100,9 +100,9 @@ def normalize_path(path: str) -> str:
 
 
 def _list_changes(world: World, paths: Collection[str]) -> dict[str, FileChange]:
-    # The agent runs meanwhile and may remove what is just being read. Such a look is repeated; only the last one may
-    # fail.
-    for _ in range(_LOOKS - 1):
+    # The agent runs meanwhile and may remove a file while it is being read. The listing is then repeated; only the last
+    # attempt may fail.
+    for _ in range(_LISTING_ATTEMPTS - 1):
         try:
             return {change.path: change for change in world.changes() if change.path in paths}
         except (HarnessError, OSError):
@@ -117,19 +117,19 @@ async def run_command(world: World, ctx: FaultContext, *argv: str) -> Ran:
 
 
 async def run_on_paths(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:
-    """Run a command for many paths; raises HarnessError if it fails."""
-    for at in range(0, len(paths), _PATHS_AT_ONCE):
-        some = [f"./{path}" for path in paths[at : at + _PATHS_AT_ONCE]]
-        ran = await run_command(world, ctx, *words, "--", *some)
+    """Run a command for many paths; raise HarnessError if it fails."""
+    for at in range(0, len(paths), _PATHS_PER_COMMAND):
+        batch = [f"./{path}" for path in paths[at : at + _PATHS_PER_COMMAND]]
+        ran = await run_command(world, ctx, *words, "--", *batch)
         if ran.exit_code != 0:
             message = ran.stderr.decode("utf-8", "replace").strip()[-300:]
             raise HarnessError(
-                f"{words[0]} could not be done in the workspace: {message or ran.exit_code}", code="fault-impossible"
+                f"{words[0]} failed in the workspace: {message or ran.exit_code}", code="fault-impossible"
             )
 
 
 async def is_allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
-    """Whether the agent may still do this there: `-r` read, `-w` write."""
+    """Return whether the agent may still do this to the path: `-r` read, `-w` write."""
     return (await run_command(world, ctx, "test", how, f"./{path}")).exit_code == 0
 
 
@@ -142,10 +142,10 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
     """Change permissions and verify that this affects the agent: `tried` is what it must not be able to do."""
     modes = ctx.memory.setdefault(_MODES, {})
     modes |= {path: mode for path in paths if (mode := read_mode(world, path)) is not None}
-    left: dict[str, tuple[int, int] | None] = {}
+    footprints: dict[str, tuple[int, int] | None] = {}
 
     def is_unchanged(change: FileChange) -> bool:
-        return change.path in left and read_footprint(world, change.path) == left[change.path]
+        return change.path in footprints and read_footprint(world, change.path) == footprints[change.path]
 
     await record_changes(world, ctx, paths, is_unchanged)
     await run_on_paths(
@@ -153,11 +153,11 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
     )  # the contents of a folder before the folder
     # The footprint has the ctime, which nobody can set. If the agent later changes a mode back, the path is the agent's
     # change again, and not what the fault left there.
-    left |= {normalize_path(path): read_footprint(world, path) for path in paths}
+    footprints |= {normalize_path(path): read_footprint(world, path) for path in paths}
     ctx.memory[_LEFT] = {
         path: (now[0], mode)
         for path in paths
-        if (now := left[normalize_path(path)]) is not None and (mode := read_mode(world, path)) is not None
+        if (now := footprints[normalize_path(path)]) is not None and (mode := read_mode(world, path)) is not None
     }
     if await is_allowed(world, ctx, tried, paths[0]):
         await restore_permissions(world, ctx)
@@ -196,7 +196,7 @@ async def watch_path(
         return
     real = _resolve_path(world, path, itself=kind == "gone")
     if real is not None:
-        moved = tuple(os.path.normpath(f"{real}/{os.path.relpath(one, path)}") for one in spared)
+        moved = tuple(os.path.normpath(f"{real}/{os.path.relpath(below, path)}") for below in spared)
         ctx.memory[HIT_TEST] = await world.sandbox.watch(FileHazard(kind, real, moved))
 
 
@@ -213,8 +213,8 @@ def _explain_evasion(world: World, ctx: FaultContext) -> str:
     # The permissions of a file forbid writing to it, but not replacing it, as `sed -i` does: that needs only the
     # permissions of its folder. Nor do they keep the owner from setting them again. Other faults only remove
     # permissions, so if one was added, the agent added it.
-    left: dict[str, tuple[int, int]] = ctx.memory.get(_LEFT, {})
-    for path, (inode, mode) in left.items():
+    states: dict[str, tuple[int, int]] = ctx.memory.get(_LEFT, {})
+    for path, (inode, mode) in states.items():
         now, mode_now = read_footprint(world, path), read_mode(world, path)
         if now is None or mode_now is None or now[0] != inode:
             return f"{path} was replaced, moved or removed; only a fault on its folder prevents that"

@@ -25,7 +25,7 @@ class MemoryLimit:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:
-            return ""  # not less than the minimum
+            return ""  # the machine has no more than that
         begin_count(world, ctx, "memory")
         await require_disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
         return f"{self.megabytes} MiB of memory"

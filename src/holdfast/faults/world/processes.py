@@ -26,7 +26,7 @@ def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "
 
 
 def require_disturbable(world: World) -> Disturbable:
-    """Return the sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
+    """Return the sandbox, if its processes can be disturbed; raise HarnessError otherwise."""
     if not isinstance(world.sandbox, Disturbable):
         raise HarnessError(
             "this sandbox cannot disturb the agent's processes: use the bubblewrap backend", code="fault-impossible"

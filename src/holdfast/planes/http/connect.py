@@ -20,7 +20,7 @@ Request: TypeAlias = Callable[[Exchange, TrialContext, Origin], Awaitable[None]]
 
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
-_AT_ONCE_S = 1.0
+_IMMEDIATELY_S = 1.0
 """A client that leaves this soon after the handshake without a request probably rejected Holdfast's certificate."""
 
 
@@ -32,17 +32,17 @@ class ConnectRequest(ProxyCall, kw_only=True):
     """Number of requests inside the connection so far."""
     _certified_at: float | None = None
     """When the client received Holdfast's certificate."""
-    _unheard: bool = False
+    _awaits_hello: bool = False
     """Whether a fault waits for the client's TLS hello."""
 
     def end_trial(self) -> None:
         """Report a connection that is still open when the trial ends."""
         if self._left_immediately:
             self._report_mistrust(None)
-        if self._unheard:
+        if self._awaits_hello:
             self._trace.mark_undelivered("the client did not begin TLS")
-        if self._begun is not None:
-            self._begun.report_end()
+        if self._started_trace is not None:
+            self._started_trace.report_end()
 
     async def _process(self) -> None:
         rules, origin = self._rules, self._origin
@@ -72,7 +72,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
 
     @property
     def _origin(self) -> Origin:
-        return self._want.origin
+        return self._target.origin
 
     # -- forwarding ------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
         if not first:
             return
         if first[0] != _TLS:
-            self._want = RequestTarget("CONNECT", Origin("http", self._origin.host, self._origin.port), "")
+            self._target = RequestTarget("CONNECT", Origin("http", self._origin.host, self._origin.port), "")
             await serve_plain(tunnel, self._answer_request).wait_closed()
             return
         self._certified_at = self.context.sink.now()
@@ -108,7 +108,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
         return (
             self._certified_at is not None
             and not self._requests
-            and self.context.sink.now() - self._certified_at < _AT_ONCE_S
+            and self.context.sink.now() - self._certified_at < _IMMEDIATELY_S
         )
 
     async def _answer_request(self, exchange: Exchange) -> None:
@@ -135,13 +135,13 @@ class ConnectRequest(ProxyCall, kw_only=True):
             return
         self._exchange.ensure_connected()
         self._trace.trouble, self._trace.output = "tls_error", str(failed)
-        self._unheard = True
+        self._awaits_hello = True
         try:
             await _break_handshake(await self._exchange.take_over())
         except ConnectionError:
             self._trace.mark_undelivered()
             raise
-        self._unheard = False
+        self._awaits_hello = False
 
 
 async def _break_handshake(tunnel: Tunnel) -> None:

@@ -43,8 +43,8 @@ class ProxyCall(Struct, eq=False):
     _rules: ProxyRules
     _exchange: Exchange
     context: TrialContext
-    _want: RequestTarget
-    _begun: RequestTrace | None = None
+    _target: RequestTarget
+    _started_trace: RequestTrace | None = None
 
     async def run(self) -> None:
         """Answer it, whatever happens, and report it to the trace."""
@@ -58,7 +58,7 @@ class ProxyCall(Struct, eq=False):
             self._trace.report_refusal(self._rules, refused)
             await self._reject(403, REFUSED, str(refused))
         except UpstreamFailed as failed:
-            self._rules.report_unreachable(self.context, self._want.origin, self._want.url, str(failed))
+            self._rules.report_unreachable(self.context, self._target.origin, self._target.url, str(failed))
             await self._reject(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
         except HarnessError as broken:
             self.context.sink.add_error(str(broken), broken.code)
@@ -66,8 +66,8 @@ class ProxyCall(Struct, eq=False):
         except ConnectionError:
             self._record_client_gone()
         finally:
-            if self._begun is not None:
-                self._begun.report_end()
+            if self._started_trace is not None:
+                self._started_trace.report_end()
 
     async def _process(self) -> None:
         raise NotImplementedError
@@ -75,9 +75,9 @@ class ProxyCall(Struct, eq=False):
     @property
     def _trace(self) -> RequestTrace:
         """Its trace, created on first use: a connection whose requests are observed has none of its own."""
-        if self._begun is None:
-            self._begun = RequestTrace(self.context, self._want, self._exchange.head)
-        return self._begun
+        if self._started_trace is None:
+            self._started_trace = RequestTrace(self.context, self._target, self._exchange.head)
+        return self._started_trace
 
     async def _send_failure(self, failed: Failed) -> None:
         await send_failure(self._exchange, failed, self._trace)
@@ -114,7 +114,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
     _faced: bool = False
 
     def __post_init__(self) -> None:
-        self._begun = RequestTrace(self.context, self._want, self._exchange.head)
+        self._started_trace = RequestTrace(self.context, self._target, self._exchange.head)
 
     @property
     def is_over(self) -> bool:
@@ -126,7 +126,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         self._trace.report_unfinished()
 
     async def _process(self) -> None:
-        self._faced = self.context.injector.can_affect("http", self._want.url)
+        self._faced = self.context.injector.can_affect("http", self._target.url)
         if self._faced and self.among_others:
             self.context.injector.mark_concurrent()
         # Three ways: a websocket can only be refused or delayed as a whole; a request that a fault may act on is read
@@ -148,10 +148,10 @@ class ProxiedRequest(ProxyCall, kw_only=True):
 
     async def _apply_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = decode_body(self._exchange.head.get("content-type"), data) if data else ""
-        call = Call("http", self._want.url, build_arguments(self._want, value), self._trace.n)
+        call = Call("http", self._target.url, build_arguments(self._target, value), self._trace.n)
         # Neither a model nor a service of the trial's world is a tool, so a recording answers for neither.
-        asks_model = self._rules.asks_model(self._want.method, self._want.path, value)
-        names = () if asks_model or self._rules.connector.is_service(self._want.origin) else (self._want.url,)
+        asks_model = self._rules.asks_model(self._target.method, self._target.path, value)
+        names = () if asks_model or self._rules.connector.is_service(self._target.origin) else (self._target.url,)
         reply = await self.context.injector.inject(
             call,
             forward,
@@ -185,12 +185,12 @@ class ProxiedRequest(ProxyCall, kw_only=True):
                 (name, limit_encodings(value) if name.lower() == b"accept-encoding" else value)
                 for name, value in headers
             ]
-        if self._rules.is_declared(self._want.url):  # if nothing answers there, the agent is not to blame
+        if self._rules.is_declared(self._target.url):  # if nothing answers there, the agent is not to blame
             self._trace.start_wait()
-        incoming = await self._rules.connector.send_request(self._want, headers, self._body)
+        incoming = await self._rules.connector.send_request(self._target, headers, self._body)
         if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client disconnected
             self._trace.since = None
-            self.context.sink.mark_answered(str(self._want.origin))
+            self.context.sink.mark_answered(str(self._target.origin))
         return incoming
 
     async def _forward_untouched(self, call: Call | None = None) -> Reply:
@@ -201,9 +201,9 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         return _PASSED
 
     async def _forward_websocket(self, call: Call) -> Reply:
-        wire = await self._rules.connector.open_stream(self._want.origin)
+        wire = await self._rules.connector.open_stream(self._target.origin)
         await forward_upgrade(
-            self._exchange, RequestHead(self._want.method, self._want.path, self._exchange.head.headers), wire
+            self._exchange, RequestHead(self._target.method, self._target.path, self._exchange.head.headers), wire
         )
 
     async def _forward(self, call: Call) -> Reply:
@@ -218,7 +218,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         self._answered = UpstreamAnswer(incoming, value, data, None if whole else chunks, render_value(value))
         if not whole:
             self.context.sink.note(
-                f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning"
+                f"a reply of {self._target.url} was longer than {LIMIT} bytes: faults saw its beginning"
             )
         return Reply(value, Delivery(size=len(data)))
 

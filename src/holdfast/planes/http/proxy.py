@@ -33,8 +33,8 @@ class Proxy:
         """Answer one request of a trial's agent: an absolute URL, or CONNECT."""
         if exchange.head.method == "CONNECT":
             async with self._reject_unparsable(exchange, context):
-                want = parse_connect_target(exchange.head.target)
-                await self._run(ConnectRequest(self._rules, exchange, context, want, answer=self.serve_request))
+                target = parse_connect_target(exchange.head.target)
+                await self._run(ConnectRequest(self._rules, exchange, context, target, answer=self.serve_request))
         else:
             await self.serve_request(exchange, context)
 
@@ -54,26 +54,27 @@ class Proxy:
             context.sink.note(f"the proxy could not parse a request and answered 400: {odd}")
             await exchange.respond(400, (("content-type", TEXT),), f"Holdfast: {odd}\n".encode(errors="replace"))
 
-    async def _dispatch(self, exchange: Exchange, context: TrialContext, want: RequestTarget) -> None:
-        if self._rules.is_own(want.origin):
-            await self._own(exchange, context, want.path)
-        elif self._rules.is_model(want.origin):
-            await self._model(exchange, context, str(want.origin))
+    async def _dispatch(self, exchange: Exchange, context: TrialContext, target: RequestTarget) -> None:
+        if self._rules.is_own(target.origin):
+            await self._own(exchange, context, target.path)
+        elif self._rules.is_model(target.origin):
+            await self._model(exchange, context, str(target.origin))
         else:
-            self._rules.note_bypassed(context, want.origin)
+            self._rules.note_bypassed(context, target.origin)
             among_others = any(
-                isinstance(one, ProxiedRequest) and one.context is context and not one.is_over for one in self._open
+                isinstance(request, ProxiedRequest) and request.context is context and not request.is_over
+                for request in self._open
             )
-            await self._run(ProxiedRequest(self._rules, exchange, context, want, among_others=among_others))
+            await self._run(ProxiedRequest(self._rules, exchange, context, target, among_others=among_others))
 
-    async def _run(self, one: ProxiedRequest | ConnectRequest) -> None:
-        self._open.add(one)
+    async def _run(self, request: ProxiedRequest | ConnectRequest) -> None:
+        self._open.add(request)
         try:
-            await one.run()
+            await request.run()
         finally:
-            self._open.discard(one)
+            self._open.discard(request)
 
     def end_trial(self, context: TrialContext) -> None:
         """End a trial: its requests in progress are reported to its trace as far as they got."""
-        for one in [one for one in self._open if one.context is context]:
-            one.end_trial()
+        for request in [request for request in self._open if request.context is context]:
+            request.end_trial()

@@ -37,48 +37,48 @@ class Connector:
     answer."""
 
     def __init__(
-        self, upstreams: Upstreams, policy: Policy, nearby: Mapping[tuple[str, int], tuple[str, int]] = NOBODY
+        self, upstreams: Upstreams, policy: Policy, services: Mapping[tuple[str, int], tuple[str, int]] = NOBODY
     ) -> None:
-        """`nearby` maps hosts and ports that simulate services of the trial to the services' real addresses."""
+        """`services` maps hosts and ports that simulate services of the trial to the services' real addresses."""
         self._upstreams = upstreams
-        self._nearby = nearby
+        self._services = services
         self._policy = policy
-        self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
+        self._resolved: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
     def is_service(self, origin: Origin) -> bool:
         """Return whether the target is a service of the trial."""
-        return (origin.host, origin.port) in self._nearby
+        return (origin.host, origin.port) in self._services
 
     async def resolve_addresses(self, origin: Origin) -> list[str]:
         """Return the addresses to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()
-        until, cached = self._known.get(key, (0.0, []))
+        until, cached = self._resolved.get(key, (0.0, []))
         if until < now:
             try:
                 cached = await self._policy.resolve_addresses(*key)
             except (socket.gaierror, UnicodeError) as unknown:
                 raise UpstreamFailed("dns", f"the name {origin.host} cannot be resolved: {unknown}") from unknown
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            self._known[key] = now + KEPT_S, cached
+            if len(self._resolved) >= KEPT:
+                self._resolved.clear()
+            self._resolved[key] = now + KEPT_S, cached
         return cached
 
     async def send_request(
-        self, want: RequestTarget, headers: Fields, body: bytes | AsyncIterator[bytes] | None
+        self, target: RequestTarget, headers: Fields, body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamReply:
         """Forward a request."""
-        service = self._nearby.get((want.origin.host, want.origin.port))
+        service = self._services.get((target.origin.host, target.origin.port))
         if service is not None:
-            url = f"http://{service[0]}:{service[1]}{want.path}"
-            return await self._upstreams.send(want.method, url, headers, body)
-        self._policy.ensure_permitted(want.origin.host, want.origin.port)
+            url = f"http://{service[0]}:{service[1]}{target.path}"
+            return await self._upstreams.send(target.method, url, headers, body)
+        self._policy.ensure_permitted(target.origin.host, target.origin.port)
         return await self._upstreams.send(
-            want.method,
-            want.url,
+            target.method,
+            target.url,
             headers,
             body,
-            addresses=await self.resolve_addresses(want.origin),
-            once=want.method not in _REPEATABLE,
+            addresses=await self.resolve_addresses(target.origin),
+            once=target.method not in _REPEATABLE,
         )
 
     async def open_stream(self, origin: Origin, *, tls: bool = True) -> SocketStream:
@@ -95,7 +95,7 @@ SIDE_KINDS: tuple[str, ...] = get_args(SideKind)
 def find_side_kind(host: str) -> str:
     """Return why a program calls the host in addition to its work, such as telemetry; empty if unknown."""
     name = host.lower().rstrip(".")
-    kinds = (kind for kind, hosts in _load_hosts()[0].items() if any(_matches_host(one, name) for one in hosts))
+    kinds = (kind for kind, hosts in _load_hosts()[0].items() if any(_matches_host(listed, name) for listed in hosts))
     kind = next(kinds, "")
     return kind if kind in SIDE_KINDS else ""
 
@@ -103,7 +103,7 @@ def find_side_kind(host: str) -> str:
 def find_unread_format(host: str) -> str:
     """Return the model format of a host that the gateway does not support; empty if it is not such a host."""
     name = host.lower().rstrip(".")
-    return next((speaks for one, speaks in _load_hosts()[1].items() if _matches_host(one, name)), "")
+    return next((speaks for listed, speaks in _load_hosts()[1].items() if _matches_host(listed, name)), "")
 
 
 def _matches_host(listed: str, name: str) -> bool:
@@ -125,7 +125,7 @@ def _load_hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
 class ProxyRules:
     """The rules of one proxy.
 
-    `looked_into` are URL globs: TLS to a host is intercepted if a glob can match it or `is_model` is true for it; all
+    `intercepted` are URL globs: TLS to a host is intercepted if a glob can match it or `is_model` is true for it; all
     other TLS passes unread. `asks_model` says whether a request, by its method, path and body, is a model call,
     whatever its host: then it is not a tool's. `own` is the address of Holdfast's own listener. `environ` is the user's
     environment, which may name a proxy.
@@ -137,7 +137,7 @@ class ProxyRules:
         authority: Authority,
         policy: Policy,
         *,
-        looked_into: Iterable[str],
+        intercepted: Iterable[str],
         is_model: Callable[[str], bool],
         asks_model: Callable[[str, str, Any], bool],
         own: tuple[str, int] | None,
@@ -146,11 +146,11 @@ class ProxyRules:
         self.connector = connector
         self.authority = authority
         self.policy = policy
-        self._looked_into = tuple(looked_into)
+        self._intercepted = tuple(intercepted)
         self._is_model = is_model
         self.asks_model = asks_model
         self._own = own
-        self._around = {
+        self._user_proxies = {
             name.lower().removesuffix("_proxy"): value
             for name, value in environ.items()
             if name.lower() in ("http_proxy", "https_proxy", "no_proxy")
@@ -171,11 +171,11 @@ class ProxyRules:
 
     def is_intercepted(self, origin: Origin) -> bool:
         """Return whether TLS to this target is intercepted."""
-        return self.is_model(origin) or any(matches_host(glob, origin.host, origin.port) for glob in self._looked_into)
+        return self.is_model(origin) or any(matches_host(glob, origin.host, origin.port) for glob in self._intercepted)
 
     def is_declared(self, url: str) -> bool:
         """Return whether the spec names this URL, or a URL at this origin."""
-        return is_declared(self._looked_into, url)
+        return is_declared(self._intercepted, url)
 
     def report_refusal(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
         """Report a target that the policy denies. If Holdfast routed loopback calls here, that is a harness error."""
@@ -202,6 +202,6 @@ class ProxyRules:
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
         """Note that the user's own proxy is not used, which may be why a target cannot be reached."""
-        if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
+        if self._user_proxies.get(origin.scheme) and not bypassed(origin.host, self._user_proxies):
             name = f"{origin.scheme.upper()}_PROXY"
             context.sink.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")

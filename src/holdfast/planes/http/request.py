@@ -75,19 +75,19 @@ def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarg
     if scheme not in _PORTS or not parts.hostname:
         raise ValueError("a proxy needs an http or https URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    there = Origin(scheme, parts.hostname.lower(), parts.port or _PORTS[scheme])
-    return RequestTarget(head.method, origin or there, path)
+    own_origin = Origin(scheme, parts.hostname.lower(), parts.port or _PORTS[scheme])
+    return RequestTarget(head.method, origin or own_origin, path)
 
 
-def build_arguments(want: RequestTarget, body: Any) -> Mapping[str, Any]:
+def build_arguments(target: RequestTarget, body: Any) -> Mapping[str, Any]:
     """Return the arguments that a fault's `match` may name: parts of the request, query parameters and JSON fields."""
-    path, _, text = want.path.partition("?")
+    path, _, text = target.path.partition("?")
     query: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         before = query.get(name, [])
         query[name] = [*(before if isinstance(before, list) else [before]), value] if name in query else value
     fields = body if isinstance(body, dict) else {}
-    own = {"method": want.method, "url": want.url, "path": path, "query": query, "body": body}
+    own = {"method": target.method, "url": target.url, "path": path, "query": query, "body": body}
     return {**query, **fields, **own}
 
 

@@ -28,18 +28,18 @@ KEPT = 16_384
 
 
 class RequestTrace(CallReport):
-    """Reads along, and reports once to the trace."""
+    """Reads a request and its reply as they pass, and reports the request once."""
 
-    def __init__(self, context: TrialContext, want: RequestTarget, head: RequestHead) -> None:
-        super().__init__(context, "http", want.url, context.injector.count("http", want.url))
-        self._want = want
+    def __init__(self, context: TrialContext, target: RequestTarget, head: RequestHead) -> None:
+        super().__init__(context, "http", target.url, context.injector.count("http", target.url))
+        self._target = target
         self._head = head
         self.output: str | None = None
         """The reply that the client received, if it was not read as it passed."""
-        self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
+        self._digest = blake2b(f"{target.method}\n{target.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
         encoding = (head.get("content-encoding") or "identity").strip().lower()
-        self._lookout = CanaryReader(packed=encoding != "identity")
+        self._canary_reader = CanaryReader(packed=encoding != "identity")
         self._armed = context.trial.task.attack or context.injector.has_faults
         """Whether the request may contain a canary."""
         self._reply = bytearray()
@@ -47,11 +47,11 @@ class RequestTrace(CallReport):
         self._unfinished = False
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Read along the request's body."""
+        """Read the request's body as it passes."""
         async for chunk in chunks:
             self._digest.update(chunk)
             if self._armed:
-                self._lookout.feed(chunk)
+                self._canary_reader.feed(chunk)
             if len(self._input) < KEPT:
                 self._input += chunk[: KEPT - len(self._input)]
             yield chunk
@@ -61,7 +61,7 @@ class RequestTrace(CallReport):
         self._encoding = incoming.get("content-encoding")
 
     def tap(self, data: bytes) -> None:
-        """Read along a part of the reply."""
+        """Read a part of the reply as it passes."""
         if len(self._reply) < REPLY_KEPT:
             self._reply += data[: REPLY_KEPT - len(self._reply)]
 
@@ -73,38 +73,38 @@ class RequestTrace(CallReport):
 
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
         """Report a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
-        want = self._want
+        target = self._target
         # Programs call home for telemetry and updates. A refused one is no work of the agent, unless it carries what an
         # attack planted: then it may be how data leaves, and the report must show it.
-        kind = find_side_kind(want.origin.host)
-        sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
-        if kind and not sends and not rules.is_declared(want.url):
+        kind = find_side_kind(target.origin.host)
+        sends = self._canary_reader.canaries or find_echoes(f"{target.url} {target.origin.host}")
+        if kind and not sends and not rules.is_declared(target.url):
             self._is_reported = True
-            self._context.sink.count_side_call(want.origin.host, kind)
+            self._context.sink.count_side_call(target.origin.host, kind)
         else:
-            rules.report_refusal(self._context, want.origin, why)
+            rules.report_refusal(self._context, target.origin, why)
 
     def report_end(self) -> None:
         """Record the request in the trace, once."""
         begun = self.status is not None or bool(self.trouble)
-        want = self._want
+        target = self._target
         output, reply = self._build_output()
         self.report(
             TraceEvent(
                 self.began,
                 "http_call",
-                tool=make_encodable(f"{want.method} {want.url}"),
+                tool=make_encodable(f"{target.method} {target.url}"),
                 plane="http",
                 phase="done" if begun and not self._unfinished else "unfinished",
                 input=_format_body(bytes(self._input)),
                 output=output,
-                write=want.is_write,
+                write=target.is_write,
                 digest=self._digest.hexdigest(),
                 idempotency=self._find_idempotency_key(),
-                canaries=self._lookout.canaries,
-                unread=not self._lookout.is_legible,
+                canaries=self._canary_reader.canaries,
+                unread=not self._canary_reader.is_legible,
                 reply=reply,
-                to_service=(want.origin.host, want.origin.port) in self._context.services,
+                to_service=(target.origin.host, target.origin.port) in self._context.services,
             )
         )
 
@@ -130,8 +130,8 @@ class RequestTrace(CallReport):
         value = self._head.get("idempotency-key")
         if value is None and self._input:
             body = decode_body(self._head.get("content-type"), bytes(self._input))
-            known = body.get("idempotency_key") if isinstance(body, dict) else None
-            value = None if known is None else describe(known)
+            key = body.get("idempotency_key") if isinstance(body, dict) else None
+            value = None if key is None else describe(key)
         return make_encodable(shorten(value or ""))
 
 

@@ -26,8 +26,8 @@ def read_all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
 
 def read_user_roots(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
     """Return the certificates in the files that a user's variables name."""
-    known = (_read_certificates(Path(environ[name])) for name in variables if environ.get(name))
-    return [data for data in known if data]
+    files = (_read_certificates(Path(environ[name])) for name in variables if environ.get(name))
+    return [data for data in files if data]
 
 
 def read_system_roots() -> bytes:
@@ -97,5 +97,5 @@ NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
 def add_node_preload(own: str, preload: str) -> str:
     """Add Holdfast's file to NODE_OPTIONS, after the user's own options; only once."""
     quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
-    ours = f'--require "{quoted}"'
-    return own if ours in own else f"{own} {ours}".strip()
+    option = f'--require "{quoted}"'
+    return own if option in own else f"{own} {option}".strip()

@@ -62,7 +62,7 @@ class ActiveInjection:
     def matches(self, arguments: Mapping[str, Any]) -> bool:
         """Return whether `match` accepts a call; keep the arguments of the first calls that it rejects."""
         match = self.injection.schedule.match or {}
-        if all(name in arguments and _matches_value(arguments[name], wanted) for name, wanted in match.items()):
+        if all(name in arguments and _matches_value(arguments[name], pattern) for name, pattern in match.items()):
             return True
         if len(self._rejected) < _REJECTED_LISTED:
             values = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
@@ -188,20 +188,20 @@ def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
     return matches_url(url, target)
 
 
-def _matches_value(value: Any, wanted: Any) -> bool:
+def _matches_value(value: Any, pattern: Any) -> bool:
     """Return whether a value matches: text is a glob, numbers compare as numbers, anything else must be equal.
 
     A list matches if one member does; a list of wanted values matches if each is matched by a member.
     """
     if isinstance(value, list | tuple):
-        if not isinstance(wanted, list):
-            return any(_matches_value(member, wanted) for member in value)
-        return bool(wanted or not value) and all(_matches_value(value, one) for one in wanted)
-    if isinstance(wanted, str):
-        return fnmatchcase(value if isinstance(value, str) else describe(value), wanted)
-    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and value == wanted
-    return is_same_value(value, wanted)
+        if not isinstance(pattern, list):
+            return any(_matches_value(member, pattern) for member in value)
+        return bool(pattern or not value) and all(_matches_value(value, part) for part in pattern)
+    if isinstance(pattern, str):
+        return fnmatchcase(value if isinstance(value, str) else describe(value), pattern)
+    if isinstance(pattern, (int, float)) and not isinstance(pattern, bool):
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and value == pattern
+    return is_same_value(value, pattern)
 
 
 class Luck:

@@ -102,12 +102,12 @@ class FaultedCall(Struct, eq=False):
         # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
         # would have been another one without it.
         text = read_end_text(arrived, self.receives)
-        left = [firing for firing in self.fired if firing.has_left_trace(text)]
-        met = [firing for firing in left if await self._is_met(firing, arrived, call)]
+        visible = [firing for firing in self.fired if firing.has_left_trace(text)]
+        met = [firing for firing in visible if await self._is_met(firing, arrived, call)]
         # The reply differs from the faultless one and no single fault explains it, because each alone would have been
         # enough (two equal faults, say): then the outermost is met.
         if not met:
-            met = await self._find_outermost(left, call)
+            met = await self._find_outermost(visible, call)
         self._mark_lost(_ERASED, met)
         for firing in met:
             firing.mark_met()
@@ -130,17 +130,17 @@ class FaultedCall(Struct, eq=False):
                 base = _make_other_outcome(base)
         if base is None:
             return False
-        without = await _replay([one for one in outer if one is not firing], base, call)
+        without = await _replay([other for other in outer if other is not firing], base, call)
         return without is not None and not are_alike(arrived, without, call, self.receives)
 
-    async def _find_outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
+    async def _find_outermost(self, visible: Sequence[Firing], call: Call) -> list[Firing]:
         """Return the first fault that changes the reply even alone."""
         base = self.answer if self.answer is not None else self.fired[-1].outcome
-        for firing in left:
+        for firing in visible:
             alone = await _replay([firing], base, call) if base is not None else None
             if base is not None and alone is not None and not are_alike(alone, base, call, self.receives):
                 return [firing]
-        return [firing for firing in left if firing.effect == "met"][:1]
+        return [firing for firing in visible if firing.effect == "met"][:1]
 
 
 async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:

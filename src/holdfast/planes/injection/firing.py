@@ -42,25 +42,25 @@ class Firing:
     """A firing in progress: what would have arrived, who raised an exception, whether the ledger has the firing."""
 
     def __init__(
-        self, placed: ActiveInjection, call: Call, passing: FaultedCall, create_rng: Callable[[], Random], nth: int
+        self, active: ActiveInjection, call: Call, faulted_call: FaultedCall, create_rng: Callable[[], Random], nth: int
     ) -> None:
         """`create_rng` returns the same random state each time."""
-        self.index = placed.index
-        self.injection = placed.injection
-        self._placed = placed
-        self._number = placed.fired
+        self.index = active.index
+        self.injection = active.injection
+        self._active = active
+        self._number = active.fired
         self._create_rng = create_rng
         self._memory: dict[str, Any] = {}
         """The fault's memory as it was before it acted, if it may be replayed."""
         self._nth = nth if self.injection.schedule.probability < 1.0 else 0
         self._call = call
-        self._passing = passing
+        self._faulted_call = faulted_call
         self._expected = "the tool's result" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
         self._original: Reply | None = None
         self._witness = ""
         self._reply = ""
-        self._theirs: BaseException | None = None
+        self._passing_exception: BaseException | None = None
         self._entry: FaultMet | None = None
         self._planted = ""
         self.was_forwarded = False
@@ -80,7 +80,7 @@ class Firing:
 
     def keep_memory(self) -> None:
         """Keep the fault's memory, so that it can be replayed. Call it before `run`."""
-        self._memory = _copy_memory(self._placed.memory)
+        self._memory = _copy_memory(self._active.memory)
 
     async def run(self, onward: Forward, sleep: Sleep) -> Reply:
         """Return the fault's reply or raise its failure. Exceptions of the tool or the agent pass unchanged."""
@@ -91,9 +91,9 @@ class Firing:
         async def wait(ms: float) -> None:
             await self._wait(sleep, ms, ctx.waiting)
 
-        ctx = self._create_context(wait, self._placed.memory)
+        ctx = self._create_context(wait, self._active.memory)
         try:
-            reply = await self._placed.fault.apply(self._call, forward, ctx)
+            reply = await self._active.fault.apply(self._call, forward, ctx)
         except BaseException as raised:
             self._handle_failure(raised)
             raise
@@ -101,13 +101,13 @@ class Firing:
             raise self._build_error(f"it returned {type(reply).__name__}, not a Reply")
         # Only now is it known what the fault returned. The entry is written before the reply goes on, so that an agent
         # that crashes on the reply cannot erase the evidence that the fault was met.
-        came = self._original
+        original = self._original
         # the fault made a new reply from its value: keep the rest of the original
-        if came is not None and reply is not came:
-            delivery = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
-            reply = replace(came, value=reply.value, delivery=delivery)
+        if original is not None and reply is not original:
+            delivery = original.delivery if reply.delivery is AS_IT_IS else reply.delivery
+            reply = replace(original, value=reply.value, delivery=delivery)
         self.outcome, self._planted = reply, ctx.planted
-        self._record(reply, came, ctx.idle)
+        self._record(reply, original, ctx.idle)
         return reply
 
     async def replay(self, call: Call, onward: Forward) -> Reply:
@@ -125,7 +125,7 @@ class Firing:
 
         ctx = self._create_context(skip_wait, _copy_memory(self._memory))
         try:
-            reply = await self._placed.fault.apply(call, forward, ctx)
+            reply = await self._active.fault.apply(call, forward, ctx)
         except Failed as failed:
             failed.injection = failed.injection or self.injection
             raise
@@ -133,17 +133,17 @@ class Firing:
 
     def _create_context(self, wait: Sleep, memory: dict[str, Any]) -> FaultContext:
         ctx = FaultContext(self._create_rng(), wait, self._number, memory)
-        if self._passing.fits is not None:
-            ctx.fits = self._passing.fits
+        if self._faulted_call.fits is not None:
+            ctx.fits = self._faulted_call.fits
         return ctx
 
-    def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
+    def _record(self, reply: Reply, original: Reply | None, idle: str) -> None:
         """Record in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
-        resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
+        resent = reply.delivery != (AS_IT_IS if original is None else original.delivery)
         unchanged = not resent and self._is_unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
         why = idle if unchanged else ""
-        change = "" if unchanged or resent or came is None else describe_change(self._value, reply.value)
+        change = "" if unchanged or resent or original is None else describe_change(self._value, reply.value)
         planted = self._find_new_canaries(reply.value)
         self._add_entry("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
 
@@ -169,20 +169,20 @@ class Firing:
         """Keep only the canaries that arrived."""
         entry = self._entry
         if entry is not None and entry.canaries:
-            left = tuple(word for word in entry.canaries if word in text)
-            if left != entry.canaries:
-                self._amend_entry(replace(entry, canaries=left))
+            arrived = tuple(word for word in entry.canaries if word in text)
+            if arrived != entry.canaries:
+                self._amend_entry(replace(entry, canaries=arrived))
 
     def _amend_entry(self, entry: FaultMet) -> None:
         self._entry = entry
-        self._passing.record(entry, amends=True)
+        self._faulted_call.record(entry, amends=True)
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
         self.was_forwarded = True
         try:
             reply = await onward(call)
         except BaseException as raised:  # the tool's own failure, or that of an inner fault
-            self._theirs, self._expected = raised, _describe_exception(raised)
+            self._passing_exception, self._expected = raised, _describe_exception(raised)
             raise
         self._original, self._value, self._expected = reply, reply.value, describe(reply.value)
         if not isinstance(reply.value, Completion):  # a fault may change the value in place
@@ -199,7 +199,7 @@ class Firing:
         try:
             await sleep(ms)
         except BaseException as raised:  # the agent stopped waiting: its own timeout, a cancelled task
-            self._theirs = raised
+            self._passing_exception = raised
             raise
 
     def _handle_failure(self, raised: BaseException) -> None:
@@ -207,7 +207,7 @@ class Firing:
         self.outcome = raised
         # Three parties can raise here: the tool, an inner fault or the agent's own timeout (all `_theirs`); this
         # fault, on purpose (Failed); and this fault by a bug. Identity decides, because the types can be the same.
-        if raised is self._theirs:
+        if raised is self._passing_exception:
             self._add_entry("no_effect", self._expected)
         elif isinstance(raised, Failed):
             raised.injection = self.injection
@@ -249,18 +249,18 @@ class Firing:
         """Record the firing, once; `why` says why it changed nothing."""
         if self._entry is not None:
             return
-        kind, call = self.injection, self._call
-        plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
+        injection, call = self.injection, self._call
+        plane = injection.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
         ran = call.plane == "tool_result"
         note = _join_notes(_RAN if ran and effect == "met" else "", why)
         before = describe(self._expected if would is None else would)
-        what = (self.index, plane, call.target, kind.mode, call.n)
+        what = (self.index, plane, call.target, injection.mode, call.n)
         reply = self._reply if effect == "met" else ""
         got = describe(got)
         self._entry = FaultMet(
-            *what, effect, before, got, note, self._passing.retry, canaries, ran, reply, self._nth, delayed, change
+            *what, effect, before, got, note, self._faulted_call.retry, canaries, ran, reply, self._nth, delayed, change
         )
-        self._passing.record(self._entry)
+        self._faulted_call.record(self._entry)
 
 
 def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:

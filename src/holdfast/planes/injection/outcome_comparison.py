@@ -33,9 +33,9 @@ def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | Non
     if isinstance(one, Reply) and isinstance(other, Reply):
         # What the client receives decides, not the value inside: two values may be written as the same bytes (1.0 and 1
         # in a text), and one value may be cut in two places by two deliveries.
-        got = render_received(one, receives), render_received(other, receives)
-        if got[0] is not None and got[1] is not None:
-            return _drop_size(one) == _drop_size(other) and got[0] == got[1]
+        received = render_received(one, receives), render_received(other, receives)
+        if received[0] is not None and received[1] is not None:
+            return _drop_size(one) == _drop_size(other) and received[0] == received[1]
         return one.delivery == other.delivery and are_values_alike(one.value, other.value, call)
     if isinstance(one, Failed) and isinstance(other, Failed):
         return (
@@ -74,9 +74,9 @@ def read_end_text(end: CallEnd, receives: Receives | None) -> str:
     """Return the readable text of an outcome."""
     if not isinstance(end, Reply):
         return f"{format_exception(end)} {getattr(end, 'body', '')}"
-    got = render_received(end, receives)
-    if got is not None:
-        return got.text
+    received = render_received(end, receives)
+    if received is not None:
+        return received.text
     value = end.value
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
@@ -182,8 +182,8 @@ def describe_failure(failed: Failed, plane: str, *, was_called: bool) -> str:
         what = "reply lost" if was_called else "connection dropped"
     else:
         text, status = str(failed), "" if failed.status is None else str(failed.status)
-        known = text if text.startswith(status) else f"{status} {text}"
-        what = f"injected timeout: {known}" if isinstance(failed, TimedOut) else f"injected {known}"
+        failure = text if text.startswith(status) else f"{status} {text}"
+        what = f"injected timeout: {failure}" if isinstance(failed, TimedOut) else f"injected {failure}"
     return make_encodable(what + _describe_callee(plane, was_called))
 
 

@@ -54,16 +54,16 @@ class Weather:
         trial: Trial,
         record: Record,
         amend: Record,
-        took: Callable[[RecordedUse], None] = lambda use: None,
+        on_use: Callable[[RecordedUse], None] = lambda use: None,
     ) -> None:
-        """`took` receives the recorded reply that each call of a replayed trial got."""
+        """`on_use` receives the recorded reply that each call of a replayed trial got."""
         self.trial = trial
         self.recorded: RecordedTools | None = None
         """In a replayed trial, the recording that answers instead of the tools."""
         if trial.task.recording is not UNSET:
             from holdfast.planes.recorded_tools import RecordedTools
 
-            self.recorded = RecordedTools(trial.task.recording, took)
+            self.recorded = RecordedTools(trial.task.recording, on_use)
         self.replays_functions = self.recorded is not None and self.recorded.can_answer("tool", "")
         self._record = record
         self._amend = amend
@@ -80,7 +80,7 @@ class Weather:
         """Receives the calls of the agent's own functions."""
         self._luck = Luck(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
-        self._placed: list[ActiveInjection] | None = None
+        self._active: list[ActiveInjection] | None = None
         self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
         self._occurrences: dict[str, int] = {}
 
@@ -110,28 +110,28 @@ class Weather:
     def return_firing(self, index: int) -> None:
         """Remove a firing that was not met from the count for `times`."""
         with self.lock:
-            if self._placed is not None:
-                self._placed[index].spent -= 1
+            if self._active is not None:
+                self._active[index].spent -= 1
 
     def find_facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """Return the injections that can act on a call to this target, in list order."""
         key = (plane, normalize_target(target))
-        known = self._by_target.get(key)
-        if known is None:
+        facing = self._by_target.get(key)
+        if facing is None:
             with self.lock:  # one set of counters, even if several threads ask first
-                if self._placed is None:
-                    self._placed = [
+                if self._active is None:
+                    self._active = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
-                known = [placed for placed in self._placed if placed.can_face(plane, target)]
+                facing = [active for active in self._active if active.can_face(plane, target)]
                 if len(self._by_target) < TARGETS_KEPT:
-                    self._by_target[key] = known
-        return known
+                    self._by_target[key] = facing
+        return facing
 
     @property
     def unmatched(self) -> dict[int, str]:
         """For each injection whose `match` accepted no call: the arguments of the calls that it could have acted on."""
-        return {placed.index: placed.unmatched for placed in self._placed or () if placed.unmatched}
+        return {active.index: active.unmatched for active in self._active or () if active.unmatched}
 
     def count(self, plane: str, target: str) -> int:
         """Count an attempt when it arrives and return its number, from 1."""
@@ -172,18 +172,18 @@ class Weather:
             if sent is not None:
                 sent()
             return await (untouched or forward)(call)
-        passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
-        return await self._apply_faults(call, facing, passing)
+        faulted_call = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
+        return await self._apply_faults(call, facing, faulted_call)
 
-    async def _apply_faults(self, call: Call, facing: Sequence[ActiveInjection], passing: FaultedCall) -> Reply:
-        arrived = self._count_call(call, facing, passing.retry)
-        passing.needs_reply = any(placed.watches for placed, _, _ in arrived)
+    async def _apply_faults(self, call: Call, facing: Sequence[ActiveInjection], faulted_call: FaultedCall) -> Reply:
+        candidates = self._count_call(call, facing, faulted_call.retry)
+        faulted_call.needs_reply = any(active.watches for active, _, _ in candidates)
         try:
-            reply = await self._run_chain(arrived, 0, call, passing)
+            reply = await self._run_chain(candidates, 0, call, faulted_call)
         except BaseException as raised:
-            await passing.settle(raised, call)
+            await faulted_call.settle(raised, call)
             raise
-        await passing.settle(reply, call)
+        await faulted_call.settle(reply, call)
         return reply
 
     def rewrite(self, text: str) -> str:
@@ -210,74 +210,74 @@ class Weather:
         # not depend on the order.
         numbered = call.plane in ("llm", "context") or call.plane.startswith("service")
         key = f"{normalize_target(call.target)}:{call.n if numbered else digest_arguments(call.arguments)}"
-        arrived = []
+        candidates = []
         with self.lock:
             if not numbered:
                 occurrence = self._occurrences.get(key, 0) + 1
                 if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
                     self._occurrences[key] = occurrence
                 key = f"{key}:{occurrence}"
-            for placed in facing:
-                if placed.matches(call.arguments):
+            for active in facing:
+                if active.matches(call.arguments):
                     # A retry that comes first belongs to a call that was made before the fault was placed.
                     # With `count: logical` the attempts of a client library at one call are one call. Only retries that
                     # the library itself announces count as such: a repetition by the agent is its own decision, and a
                     # new call.
-                    if not (retry and placed.offered and placed.injection.schedule.count == "logical"):
-                        placed.offered += 1
+                    if not (retry and active.offered and active.injection.schedule.count == "logical"):
+                        active.offered += 1
                     # A transaction that never reaches the fault's step still counts.
                     # A fault at the commit of the third transaction means the third that begins, even if an earlier one
                     # never commits; so the transaction's own number decides, not how often this step was reached.
-                    every = placed.injection.schedule.match is None and call.plane.startswith(STEP)
-                    nth = call.n if every else placed.offered
-                    if placed.injection.schedule.after_event is not None:
-                        placed.writes += _is_write(call)
-                        nth = placed.writes if _is_write(call) else 0
-                    arrived.append((placed, nth, key))
-        return arrived
+                    every = active.injection.schedule.match is None and call.plane.startswith(STEP)
+                    nth = call.n if every else active.offered
+                    if active.injection.schedule.after_event is not None:
+                        active.writes += _is_write(call)
+                        nth = active.writes if _is_write(call) else 0
+                    candidates.append((active, nth, key))
+        return candidates
 
-    def _decide_firing(self, placed: ActiveInjection, nth: int, key: str) -> bool:
+    def _decide_firing(self, active: ActiveInjection, nth: int, key: str) -> bool:
         """Decide and count in one step, to enforce `times` when calls overlap."""
         with self.lock:
-            if not placed.is_due(nth) or not self._is_drawn(placed, nth, key):
+            if not active.is_due(nth) or not self._is_drawn(active, nth, key):
                 return False
-            placed.fired += 1
-            placed.spent += 1
+            active.fired += 1
+            active.spent += 1
             return True
 
-    def _is_drawn(self, placed: ActiveInjection, nth: int, key: str) -> bool:
+    def _is_drawn(self, active: ActiveInjection, nth: int, key: str) -> bool:
         """Return whether the random draw lets it fire; in a session made from a trial, whether it fired there."""
-        probability = placed.injection.schedule.probability
+        probability = active.injection.schedule.probability
         if probability >= 1.0:
             return True
         if self._fired is None:
-            return self._luck.draw_chance(placed.index, key, probability)
-        return RecordedFiring(placed.index + 1, nth) in self._fired
+            return self._luck.draw_chance(active.index, key, probability)
+        return RecordedFiring(active.index + 1, nth) in self._fired
 
     async def _run_chain(
-        self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: FaultedCall
+        self, candidates: list[tuple[ActiveInjection, int, str]], at: int, call: Call, faulted_call: FaultedCall
     ) -> Reply:
-        if at == len(arrived):
-            return await passing.pass_on(call)
-        placed, nth, key = arrived[at]
+        if at == len(candidates):
+            return await faulted_call.pass_on(call)
+        active, nth, key = candidates[at]
 
         async def onward(passed: Call) -> Reply:
-            return await self._run_chain(arrived, at + 1, passed, passing)
+            return await self._run_chain(candidates, at + 1, passed, faulted_call)
 
-        if not self._decide_firing(placed, nth, key):
+        if not self._decide_firing(active, nth, key):
             reply = await onward(call)
-            placed.watch(call, reply)
+            active.watch(call, reply)
             return reply
         # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
-        passing.needs_reply = True
-        create_rng = partial(self._luck.create_rng, placed.index, key)
-        firing = Firing(placed, call, passing, create_rng, nth)
-        passing.fired.append(firing)
+        faulted_call.needs_reply = True
+        create_rng = partial(self._luck.create_rng, active.index, key)
+        firing = Firing(active, call, faulted_call, create_rng, nth)
+        faulted_call.fired.append(firing)
         # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so
         # its memory is copied before the fault acts.
-        if len(arrived) > 1:
+        if len(candidates) > 1:
             firing.keep_memory()
-        return await firing.run(onward, passing.sleep)
+        return await firing.run(onward, faulted_call.sleep)
 
 
 def _is_write(call: Call) -> bool:

@@ -37,7 +37,7 @@ class _Round:
 
 
 class ConnectionExchanges:
-    """Notes the rounds of one connection while it lasts. Their values are read when the trial has ended."""
+    """Records the rounds of one connection while it lasts. Their values are read when the trial has ended."""
 
     def __init__(self, service: str, wire: Wire, n: int, sink: TraceSink) -> None:
         self._service = service
@@ -73,16 +73,16 @@ class ConnectionExchanges:
         if self._round is not None and table:
             self._round.tables.append(table)
 
-    def _read(self, one: _Round) -> ServiceExchange:
+    def _read(self, exchange: _Round) -> ServiceExchange:
         return ServiceExchange(
-            round(one.began, 6),
-            round(one.ended or one.began, 6),
-            "transaction" if one.transaction else "service",
+            round(exchange.began, 6),
+            round(exchange.ended or exchange.began, 6),
+            "transaction" if exchange.transaction else "service",
             self._service,
-            one.transaction or self._n,
-            fingerprints(followed_values(read_sent_text(self._wire, bytes(one.sent)))),
-            fingerprints(followed_values(read_received_text(self._wire, bytes(one.received)))),
-            tuple(dict.fromkeys(one.tables)),
+            exchange.transaction or self._n,
+            fingerprints(followed_values(read_sent_text(self._wire, bytes(exchange.sent)))),
+            fingerprints(followed_values(read_received_text(self._wire, bytes(exchange.received)))),
+            tuple(dict.fromkeys(exchange.tables)),
         )
 
 
@@ -94,13 +94,15 @@ def hide_private_values(exchanges: Iterable[ServiceExchange], stored: Any) -> tu
     that is never stored: equal values stay equal within the trial, and nothing else can be learnt.
     """
     forms = (form for text in _list_texts(stored) for form in (text, unquote_plus(text).replace("&", " ")))
-    shown = {fingerprint(value) for form in forms for value in followed_values(form)}
+    stored_values = {fingerprint(value) for form in forms for value in followed_values(form)}
     secret = token_bytes(16)
 
     def hide(digests: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted(one if one in shown else fingerprint(one, secret) for one in digests))
+        return tuple(sorted(digest if digest in stored_values else fingerprint(digest, secret) for digest in digests))
 
-    return tuple(replace(one, sent=hide(one.sent), received=hide(one.received)) for one in exchanges)
+    return tuple(
+        replace(exchange, sent=hide(exchange.sent), received=hide(exchange.received)) for exchange in exchanges
+    )
 
 
 def _list_texts(stored: Any) -> Iterator[str]:
@@ -127,7 +129,9 @@ def read_sent_text(wire: Wire, data: bytes) -> str:
         return "\n".join(_read_postgres_sent(data))
     if wire == "mysql":
         packets = (packet for packet in _split_mysql(data) if packet[:1] in (bytes((_QUERY,)), bytes((_EXECUTE,))))
-        return "\n".join(_find_literals(one[1:]) if one[0] == _QUERY else _find_printable(one[1:]) for one in packets)
+        return "\n".join(
+            _find_literals(packet[1:]) if packet[0] == _QUERY else _find_printable(packet[1:]) for packet in packets
+        )
     return _find_printable(data)
 
 

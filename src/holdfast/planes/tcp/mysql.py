@@ -105,7 +105,7 @@ def _skip_number(payload: bytes, at: int) -> int:
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
 
 
-_LOOKED_AT = 1_024
+_EXAMINED = 1_024
 """Bytes of a first packet that are examined."""
 _PREPARED_KEPT = 5_000
 _LAST = 0xFFFFFFFF
@@ -202,14 +202,14 @@ class MysqlReader(WireReader):
         self._replies.expect_answer(MysqlCommand.QUERY)
 
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
-        await self._lane.skip(message.rest)
+        await self._requests.skip(message.rest)
         back = refused.kind == "serialization_failure"
         # A deadlock rolls the whole transaction back; the other errors leave it open, as the real server does. A client
         # that sends COMMIT afterwards must see the difference.
         if back:
             self._replies.expect_answer(MysqlCommand.QUERY, ours=True)
-            self._lane.put(build_query("ROLLBACK"))
-            await self._lane.flush()
+            self._requests.put(build_query("ROLLBACK"))
+            await self._requests.flush()
             await self._replies.wait_answered()
         elif refused.kind == "read_only" and self._transactions.open:
             self._read_only = refused
@@ -242,10 +242,10 @@ class MysqlReplies(WireReplies):
         while at + _HEAD <= size:
             step = _HEAD + (data[at] | data[at + 1] << 8 | data[at + 2] << 16)
             if data[at + 3] == 1 and self._waiting:
-                looked_at = at + min(step, _LOOKED_AT)
-                if looked_at > size:
+                examined_end = at + min(step, _EXAMINED)
+                if examined_end > size:
                     break
-                if not self._read_reply(data[at + _HEAD : looked_at]):
+                if not self._read_reply(data[at + _HEAD : examined_end]):
                     pieces.append(data[start:at])
                     start = at + step
             at += step

@@ -81,8 +81,12 @@ class NamePlane(ConnectionListener):
 
 def list_unresolved(scenario: Scenario) -> frozenset[str]:
     """Return the services whose names a fault may keep from resolving: the sandbox's hosts file omits them."""
-    on_services = (one for one in scenario.injections if one.plane == "service")
-    return frozenset(one.target for one in on_services if get_fault_traits(one.plane, one.mode).step == "name")
+    on_services = (injection for injection in scenario.injections if injection.plane == "service")
+    return frozenset(
+        injection.target
+        for injection in on_services
+        if get_fault_traits(injection.plane, injection.mode).step == "name"
+    )
 
 
 def _parse_question(query: bytes) -> _Question | None:

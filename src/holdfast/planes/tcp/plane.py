@@ -109,7 +109,7 @@ class ServiceConnection:
     # -- both directions ------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:
         delivery, latency_ms = self._delivery, self._service.latency_ms
-        if delivery == AS_IT_IS and not latency_ms and not self._service.reads_along:
+        if delivery == AS_IT_IS and not latency_ms and not self._service.reads_messages:
             await join(self._client, server)
             return
         # A delayed end concerns only the client, which waits for it.
@@ -118,7 +118,7 @@ class ServiceConnection:
         if delivery.lags or latency_ms:
             to_client = DelayedSink(to_client, self._client, delivery.lags, self._observed, steady_ms=latency_ms)
             self._delayed = to_client
-        if self._service.reads_along:
+        if self._service.reads_messages:
             reader = _READERS[self._service.wire](self._client, server, to_client, to_server, self._steps)
             await _run_both(reader.forward_requests(), reader.forward_replies())
         else:
@@ -250,7 +250,7 @@ class TcpPlane(ConnectionListener):
     def note_limit(self) -> None:
         service = self._service
         service.context.sink.note(
-            f"more than {self.limit} connections to {service.name} concurrently: further ones were closed"
+            f"more than {self.limit} concurrent connections to {service.name}: further ones were closed"
         )
 
     def stop_faults(self) -> None:

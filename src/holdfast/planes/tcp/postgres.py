@@ -154,26 +154,26 @@ class PostgresReader(WireReader):
 
     async def _forward_start(self) -> bool:
         while True:
-            size = await self._lane.read_exactly(4)
+            size = await self._requests.read_exactly(4)
             length = int.from_bytes(size)
             if len(size) < 4 or not 8 <= length <= STARTUP:
-                return self._give_up(size, "it does not begin as PostgreSQL's" if size else "")
-            body = await self._lane.read_exactly(length - 4)
+                return self._give_up(size, "it does not begin with a message of PostgreSQL" if size else "")
+            body = await self._requests.read_exactly(length - 4)
             code = int.from_bytes(body[:4])
             if code not in (SSL, GSS):
-                self._lane.put(size + body)
+                self._requests.put(size + body)
                 return code != CANCEL or self._give_up(b"", "")
             if code == SSL:
                 await self._faults.request_tls()
             answer: asyncio.Queue[bytes] = asyncio.Queue()
             self._replies.expect_byte(answer.put_nowait)
-            self._lane.put(size + body)
-            await self._lane.flush()
+            self._requests.put(size + body)
+            await self._requests.flush()
             if await answer.get() != b"N":
                 return self._give_up(b"", "it is encrypted")
 
     def _give_up(self, data: bytes, why: str) -> bool:
-        self._lane.put(data)
+        self._requests.put(data)
         self._replies.opaque = True
         if why:
             self._faults.note_unreadable(why)
@@ -197,15 +197,15 @@ class PostgresReader(WireReader):
 
     def _request_answer(self, message: WireMessage) -> None:
         if message.head[:1] == b"E":
-            self._lane.put(FLUSH)
+            self._requests.put(FLUSH)
 
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
-        await self._lane.skip(message.rest)
+        await self._requests.skip(message.rest)
         # The client must get answers in the order of its questions, so the earlier ones are answered first; without a
         # Flush the server would keep them to itself until the Sync that is not sent yet.
         if self._replies.waiting:
-            self._lane.put(FLUSH)
-            await self._lane.flush()
+            self._requests.put(FLUSH)
+            await self._requests.flush()
             await self._replies.wait_answered()
         verb = refused.statement.verb
         await self._answers.release()
@@ -217,13 +217,13 @@ class PostgresReader(WireReader):
         # The server has not seen the statement, so its transaction is still sound while the client believes that it
         # failed. A query of Holdfast's own fails there, or rolls back, to bring both into the same state.
         self._replies.expect(FIX)
-        self._lane.put(build_query(ROLLBACK if commit else build_raising_sql(refused.kind)))
-        await self._lane.flush()
+        self._requests.put(build_query(ROLLBACK if commit else build_raising_sql(refused.kind)))
+        await self._requests.flush()
         await self._replies.wait_answered()
 
     async def _skip_to_sync(self) -> None:
         while (message := await self._read_message()) is not None:
-            await self._lane.skip(message.rest)
+            await self._requests.skip(message.rest)
             if message.head[:1] == b"S":
                 return
             self._statements.find_statements(message.head[:1], message.body)

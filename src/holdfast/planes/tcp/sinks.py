@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from holdfast.model.delivery import Delivery, DeliveryPart, Lag
-from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery
+from holdfast.planes.paced_delivery import NOTICEABLE_MS, PacedDelivery
 from holdfast.streams.connection_end import ConnectionEnd
 
 LATE_KEPT = 64
@@ -69,7 +69,7 @@ class PacedSink(ByteSink):
 
     def _record_effect(self, at: int) -> None:
         rate = self._delivery.rate
-        if rate is not None and self._sent / rate * 1000 >= FELT_MS:
+        if rate is not None and self._sent / rate * 1000 >= NOTICEABLE_MS:
             self._add_effect("rate")
         if at and self._delivery.slices is not None:
             self._add_effect("slices")

@@ -42,7 +42,7 @@ class TransactionState:
         """The current transaction; 0: none."""
         self._begin = begin
         self._end = end
-        self._taken: set[Step] = set()
+        self._passed_steps: set[Step] = set()
         self._wrote: TransactionStatement | None = None
 
     def add_statements(
@@ -50,16 +50,16 @@ class TransactionState:
     ) -> list[TransactionStep]:
         """Return the steps of a message with these statements, each at most once per transaction.
 
-        Does not include `commits`: a write outside a block is committed later, by `sync`.
+        Without `commits`, a write outside a block is committed later, by the message of `add_sync`.
         """
-        dues: dict[Step, TransactionStep] = {}
+        steps: dict[Step, TransactionStep] = {}
         for statement in statements:
             for due in self._find_steps(statement, commits):
-                dues.setdefault(due.step, due)
+                steps.setdefault(due.step, due)
         # Only after the last statement is it known whether the message ends its transaction, so the steps get it
         # afterwards.
         ends = not self.open
-        return [due._replace(ends=ends) for due in dues.values()]
+        return [due._replace(ends=ends) for due in steps.values()]
 
     def add_sync(self) -> list[TransactionStep]:
         """Return the steps of a message that commits everything written outside a block."""
@@ -121,8 +121,8 @@ class TransactionState:
                 yield from self._take_step("commit", statement)
 
     def _take_step(self, step: Step, statement: TransactionStatement) -> Iterator[TransactionStep]:
-        if not self.failed and step not in self._taken:
-            self._taken.add(step)
+        if not self.failed and step not in self._passed_steps:
+            self._passed_steps.add(step)
             yield TransactionStep(step, self.n, statement, False)
 
     def _start(self) -> None:
@@ -135,7 +135,7 @@ class TransactionState:
         self.n = 0
         self.open = self.failed = False
         self._wrote = None
-        self._taken = set()
+        self._passed_steps = set()
 
 
 _STEPS: tuple[Step, ...] = ("tls", "statement", "write", "commit")
@@ -158,10 +158,10 @@ class TrialService:
         self.context = context
         self.latency_ms = latency_ms
         self.transactions = 0
-        """Number of connections in progress."""
+        """Number of transactions in progress."""
         self.faced = context.injector.can_affect("service", name)
         self.steps = frozenset(step for step in _STEPS if context.injector.can_affect(name_step_plane(step), name))
-        self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
+        self.reads_messages = bool(wire) and (bool(self.steps) or wrote is not None)
         self.wrote = wrote
         """Called with each statement that writes."""
         self._upstream = upstream
@@ -172,7 +172,7 @@ class TrialService:
         """Faults no longer act on its connections: the agent has ended."""
         self.faced = False
         self.steps = frozenset()
-        self.reads_along = False
+        self.reads_messages = False
         self.latency_ms = 0
 
     @contextmanager
@@ -248,7 +248,7 @@ class ConnectionFaults(Struct, eq=False):
         if self._service.wrote is not None:
             self._service.wrote(statement)
 
-    async def send_through(self, dues: Sequence[TransactionStep], send: Send) -> None:
+    async def send_through(self, steps: Sequence[TransactionStep], send: Send) -> None:
         """Send a message through the faults that wait at its steps.
 
         Raises StatementRefused if a fault makes the database reject it, Failed if one breaks the connection.
@@ -257,7 +257,7 @@ class ConnectionFaults(Struct, eq=False):
         # The steps of one message nest like faults of one call: the innermost one sends it. Only a step that a fault
         # waits for costs a call; and only if one was passed does the message wait for its answer, which a later fault
         # may drop.
-        waiting = [due for due in dues if due.step in self._service.steps]
+        waiting = [due for due in steps if due.step in self._service.steps]
         try:
             await self._send_step(waiting, 0, send, False)
         except Failed as failed:
@@ -266,16 +266,16 @@ class ConnectionFaults(Struct, eq=False):
                 raise
             raise StatementRefused(failed.kind, met.statement) from failed
 
-    async def _send_step(self, dues: Sequence[TransactionStep], at: int, send: Send, answered: bool) -> Reply:
-        if at == len(dues):
+    async def _send_step(self, steps: Sequence[TransactionStep], at: int, send: Send, answered: bool) -> Reply:
+        if at == len(steps):
             return await send(answered)
-        due = dues[at]
+        due = steps[at]
 
         async def forward(call: Call) -> Reply:
-            return await self._send_step(dues, at + 1, send, True)
+            return await self._send_step(steps, at + 1, send, True)
 
         async def forward_untouched(call: Call) -> Reply:
-            return await self._send_step(dues, at + 1, send, answered)
+            return await self._send_step(steps, at + 1, send, answered)
 
         verb, table, text = due.statement.verb, due.statement.table, due.statement.text
         arguments = {"verb": verb, "table": table, "statement": text, "ends": due.ends}
@@ -295,7 +295,7 @@ class ConnectionFaults(Struct, eq=False):
     def note_unreadable(self, why: str) -> None:
         """Note that the rest of the connection cannot be read, so faults cannot act on its transactions."""
         service = self._service
-        if service.reads_along:
+        if service.reads_messages:
             service.context.sink.note(
                 f"a connection to {service.name} could not be read: {why}; its transactions were not observed"
             )

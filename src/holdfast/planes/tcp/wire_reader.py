@@ -15,7 +15,7 @@ from holdfast.protocols.fault import Reply
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
 
-HELD = 262_144
+HOLD_LIMIT = 262_144
 """Bytes of an answer that are held back while a fault may still drop it; a longer answer is sent."""
 LIMIT = 1_000_000
 """Bytes of a message that are examined; the rest passes unread."""
@@ -185,22 +185,22 @@ class Answers:
 
     def __init__(self, sink: ByteSink) -> None:
         self._sink = sink
-        self._held: bytearray | None = None
+        self._kept_back: bytearray | None = None
         self._lock = asyncio.Lock()
 
     async def put(self, data: bytes) -> None:
         async with self._lock:
-            if self._held is None:
+            if self._kept_back is None:
                 await self._sink.write(data)
                 return
-            self._held += data
-            if len(self._held) > HELD:
+            self._kept_back += data
+            if len(self._kept_back) > HOLD_LIMIT:
                 await self._release()
 
     def hold(self) -> None:
         """Hold back everything from now on."""
-        if self._held is None:
-            self._held = bytearray()
+        if self._kept_back is None:
+            self._kept_back = bytearray()
 
     async def release(self) -> None:
         """Send what was held back, and everything that follows."""
@@ -208,9 +208,9 @@ class Answers:
             await self._release()
 
     async def _release(self) -> None:
-        held, self._held = self._held, None
-        if held:
-            await self._sink.write(bytes(held))
+        answer, self._kept_back = self._kept_back, None
+        if answer:
+            await self._sink.write(bytes(answer))
 
 
 class WireReader(ABC):
@@ -233,7 +233,7 @@ class WireReader(ABC):
         self._server = server
         self._to_client = to_client
         self._faults = faults
-        self._lane = MessageBatch(client.read, to_server)
+        self._requests = MessageBatch(client.read, to_server)
         self._transactions = TransactionState(faults.begin, faults.end)
         self._answers = Answers(to_client)
         self._set_up()
@@ -262,7 +262,7 @@ class WireReader(ABC):
     async def forward_requests(self) -> None:
         """Forward the client's messages until it ends."""
         if not await self._forward_start():
-            await self._lane.pass_all()
+            await self._requests.pass_all()
         else:
             while (message := await self._read_message()) is not None:
                 if (work := self._read(message)) is None:
@@ -272,16 +272,16 @@ class WireReader(ABC):
                 if work.ends:
                     self._transactions.mark_sent()
                 await self._answers.release()
-        await self._lane.finish()
+        await self._requests.finish()
 
     async def _read_message(self) -> WireMessage | None:
-        head = await self._lane.read_exactly(self.HEAD)
+        head = await self._requests.read_exactly(self.HEAD)
         if len(head) < self.HEAD:
-            self._lane.put(head)
+            self._requests.put(head)
             return None
         place, order, included = self.SIZE
         size = max(0, int.from_bytes(head[place], order) - included)
-        body = await self._lane.read_exactly(min(size, LIMIT))
+        body = await self._requests.read_exactly(min(size, LIMIT))
         return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
 
     async def _handle_work(self, message: WireMessage, work: Work) -> None:
@@ -308,12 +308,12 @@ class WireReader(ABC):
             return Reply(None)
         # The extended protocol of PostgreSQL answers only at a Sync or Flush; without one this would wait forever.
         self._request_answer(message)
-        await self._lane.flush()
+        await self._requests.flush()
         await self._replies.wait_answered()
         return Reply(self._replies.last)
 
     async def _pass(self, message: WireMessage) -> None:
-        await self._lane.send(message.head + message.body, message.rest)
+        await self._requests.send(message.head + message.body, message.rest)
 
     @abstractmethod
     async def _forward_start(self) -> bool:
