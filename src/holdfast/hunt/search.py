@@ -18,10 +18,11 @@ from holdfast.hunt.shrink import list_smaller
 from holdfast.hunt.shrinks import Shrinks
 from holdfast.hunt.triples import OpenTriples, TriedTriples
 
-ROUND, EARLY_ROUND = 8, 4
+ROUND = 8
 """The most trials of one round. Fixed, so that the plans do not depend on the number of workers."""
-EARLY = 40
-"""How many of the first trials are in early rounds: they show which faults end trials, and later plans depend on it."""
+GROWTH = 16
+"""A round has one trial for so many that ended before it: the first ones show which faults end trials, and every later
+plan depends on that."""
 FRESH = 0.5
 """Expected coverage from which a plan comes before weaker forms of known causes are looked for."""
 FIXED_RUNS, NOISY_FIXED_RUNS = 2, 3
@@ -178,7 +179,7 @@ class Search:
             return self._shrinks.advance_weakening()[: self._round]
         suspects = [one.points for one in self._shrinks.under_way]
         closed = Closed(self.trials, self._shrinks.failing)
-        size = min(self._round, EARLY_ROUND) if len(self.trials.outcomes) < EARLY else self._round
+        size = min(self._round, max(1, len(self.trials.outcomes) // GROWTH))
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.list_lookalikes())
         own = Portion(self.trials.points, *self._shard)
         # A retry or a fallback is reached only under another fault, so a fault there is one of a pair: first come the
