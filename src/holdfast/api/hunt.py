@@ -76,7 +76,7 @@ def _with_known(spec: Spec, options: RunOptions, cause: str) -> HuntOptions:
     """Return the options of the hunt with the causes of earlier ones."""
     known = load_known_causes(spec, options.select.invariants, cause)
     prompts = list(dict.fromkeys(task.prompt for task in spec.tasks))
-    orphans = [one for one in known if one.prompt not in prompts or one.params not in spec.params or not one.has_rule]
+    orphans = [one for one in known if one.prompt not in prompts or one.params not in spec.params or not one.rules]
     if options.hunt.replay_orphans:
         known = [one for one in known if one not in orphans]
         questions = [(prompt, params) for prompt in prompts for params in spec.params]
@@ -154,9 +154,15 @@ def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list
     by_rule = {rule: causes for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted}
     every = [one for causes in by_rule.values() for one in causes]
     # A renamed rule must not silence its causes: they stay known until a hunt finds or retires them.
-    with_rule = {one.id for rule, causes in by_rule.items() if rule in own for one in causes}
+    broken: dict[str, list[str]] = {}
+    for rule, causes in by_rule.items():
+        for one in causes if rule in own else ():
+            broken.setdefault(one.id, []).append(rule)
     wanted_causes = [one for one in every if one.id.startswith(cause)]
-    known = {one.id: KnownFaults(one.scenario, one.prompt, one.params, one.id in with_rule) for one in wanted_causes}
+    known = {
+        one.id: KnownFaults(one.scenario, one.prompt, one.params, tuple(broken.get(one.id, ())))
+        for one in wanted_causes
+    }
     if cause and not known:
         hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
         raise UserError(f"no hunt of this file found a cause {cause!r}", code="cause-unknown", hint=hint)

@@ -247,8 +247,8 @@ class Trials:
         return failed, failed + sum(outcome.passes(failure) for outcome in runs)
 
     def count_passes(self, plan: Plan, failure: Failure) -> int:
-        """Counts the trials that met all of the plan, or ran just this plan, and did not fail like that."""
-        return sum(one.passes(failure) and (not plan & ~one.met or plan == one.plan) for one in self.outcomes)
+        """Count the trials of the plan, or of larger plans, that show that it does not fail like that."""
+        return sum(one.clears(plan, failure) for one in self.outcomes)
 
     def is_unjudgeable(self, plan: Plan, failure: Failure) -> bool:
         """Whether the check of the rule ended in an error so often that more runs of the plan are a waste."""

@@ -88,10 +88,17 @@ class PlanOutcome(Struct, frozen=True):
     """Whether the trial says something about the rules: one passed or failed, and none ended in an error."""
     broken_rules: tuple[str, ...] = ()
     """Rules whose check ended in an error: the trial does not say whether they hold."""
+    unproven_rules: tuple[str, ...] = ()
+    """Rules about which the trial showed nothing: a larger plan with such a rule says nothing about its parts."""
 
     def passes(self, failure: Failure) -> bool:
-        """Whether the trial shows that it does not fail like that."""
+        """Whether this plan does not fail like that, as far as its own trial says."""
         return failure not in self.failures and failure.rule not in self.broken_rules
+
+    def clears(self, part: Plan, failure: Failure) -> bool:
+        """Whether the trial shows that the part of its plan does not fail like that."""
+        has_met_part = not part & ~self.met and failure.rule not in self.unproven_rules
+        return (has_met_part or part == self.plan) and self.passes(failure)
 
 
 class FaultCause(Struct, frozen=True):

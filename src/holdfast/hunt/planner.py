@@ -208,14 +208,14 @@ class HuntPlanner:
                 made += points.add(site)
             elif site.call not in known:
                 left_out += len(Points(self._spec, self.options.sweep).add(site))
-        earlier = {}
+        earlier, rules = dict[Plan, str](), dict[Plan, tuple[str, ...]]()
         for one in options.known:
             if (one.prompt, one.params) == (calm.task.prompt, calm.params):
                 plan, added = points.build_plan(one.scenario)
                 made += added
-                earlier[plan] = one.scenario.name
+                earlier[plan], rules[plan] = one.scenario.name, one.rules
         shard = (self.shard.number - 1, self.shard.of) if self.shard else (0, 1)
-        search = Search(made, noisy=self.noisy, order=options.order, known=list(earlier), shard=shard)
+        search = Search(made, noisy=self.noisy, order=options.order, known=rules, shard=shard)
         hunt = TaskHunt(calm, points, search, left_out)
         hunt.known = earlier
         for call in (call for one in calm.trials for call in one.calls):

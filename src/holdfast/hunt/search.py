@@ -6,8 +6,9 @@ which trials end changes what it tries. A hunt that was killed is resumed by giv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 
 from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
@@ -42,17 +43,17 @@ class Search:
         noisy: bool = False,
         order: int = 2,
         round_size: int = ROUND,
-        known: Sequence[Plan] = (),
+        known: Mapping[Plan, Sequence[str]] = MappingProxyType({}),
         only: Failure | None = None,
         shard: tuple[int, int] = (0, 1),
     ) -> None:
-        """`order`: 1 covers points, 2 pairs, 3 triples, 0 nothing. `known`: plans to try first. `only`: to shrink.
-        `shard`: the number of this shard, from 0, and how many there are.
+        """`order`: 1 covers points, 2 pairs, 3 triples, 0 nothing. `known`: plans to try first, with the rules that
+        they broke. `only`: to shrink. `shard`: the number of this shard, from 0, and how many there are.
         """
         self.trials = Trials(points, noisy=noisy)
         self._only = only
         self._shrinks = Shrinks(self.trials, only)
-        self._known = list(dict.fromkeys(known))
+        self._known = dict(known)
         self._order = order
         self._round = round_size
         self._shard = shard
@@ -98,7 +99,9 @@ class Search:
         return any(one.failures and not plan & ~one.met for one in self.trials.of_plan.get(plan, ()))
 
     def _find_met_runs(self, plan: Plan) -> int:
-        return sum(one.judged and not plan & ~one.met for one in self.trials.of_plan.get(plan, ()))
+        runs = [one for one in self.trials.of_plan.get(plan, ()) if one.judged and not plan & ~one.met]
+        # A rule that nobody could judge, because the agent gave no answer, may still be broken.
+        return sum(not set(one.unproven_rules) & set(self._known[plan]) for one in runs)
 
     @property
     def shrink_steps(self) -> dict[tuple[Plan, Failure], list[tuple[Plan, int, int]]]:
@@ -216,7 +219,7 @@ class Shrink:
     """Shrinks one plan that failed; `next` works like that of a search."""
 
     def __init__(self, points: Sequence[Point], plan: Plan, failure: Failure, *, noisy: bool = False) -> None:
-        self.search = Search(points, noisy=noisy, order=0, known=[plan], only=failure)
+        self.search = Search(points, noisy=noisy, order=0, known={plan: (failure.rule,)}, only=failure)
 
     @property
     def causes(self) -> list[FaultCause]:

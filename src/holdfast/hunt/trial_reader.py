@@ -36,14 +36,17 @@ class TrialReader:
         verdicts = [v for v in one.verdicts if v.rule not in left_out]
         failed = (v for v in verdicts if v.outcome == "fail" and (not gave_up or v.rule in self._named))
         failures = tuple(dict.fromkeys(Failure(v.rule, v.code) for v in failed))
+        failing = {failure.rule for failure in failures}
         outcomes = {v.outcome for v in verdicts}
         steps = points.count_steps(met, one)
         # A trial in which a rule failed because the agent gave up is not a cause, but it did not hold either.
         has_held = "pass" in outcomes and "error" not in outcomes and not (gave_up and "fail" in outcomes)
         judged = bool(failures) or has_held
         broken = tuple(sorted(collect_rule_errors(one)))
-        shape = describe_shape(one)
-        return PlanOutcome(plan, met, reached, failures, shape, gave_up and not failures, steps, judged, broken)
+        rules = {v.rule for v in verdicts if v.outcome == "unproven" or (v.outcome == "fail" and v.rule not in failing)}
+        unproven = tuple(sorted(rules))
+        silent = gave_up and not failures
+        return PlanOutcome(plan, met, reached, failures, describe_shape(one), silent, steps, judged, broken, unproven)
 
     def list_writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
         """Return the calls that changed something: HTTP calls, and calls of tools that rules name. If no rule names a

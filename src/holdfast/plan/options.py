@@ -21,8 +21,8 @@ class KnownFaults(Struct, frozen=True):
     scenario: Scenario
     prompt: str
     params: dict[str, Any] = {}
-    has_rule: bool = True
-    """Whether a rule that they broke is still in the spec."""
+    rules: tuple[str, ...] = ()
+    """The rules that they broke, without those that are no longer in the spec."""
 
 
 class FailedTrial(Struct, frozen=True):

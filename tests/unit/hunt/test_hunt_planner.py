@@ -72,6 +72,20 @@ def test_a_known_cause_whose_prompt_is_gone_is_not_tried(spec: Spec) -> None:
     assert (found.untried, found.unproven, found.fixed, found.exit_code) == (("hunt-1",), ("hunt-1",), (), 5)
 
 
+@pytest.mark.parametrize("outcome", ["pass", "unproven"])
+def test_a_known_cause_is_not_fixed_while_its_rule_is_unproven(spec: Spec, outcome: Any) -> None:
+    """The agent now ends without an answer: a rule on the answer proves nothing, and another rule passes."""
+    other = replace(RULE, id="other")
+    spec = replace(spec, invariants=(RULE, other))
+    planner = HuntPlanner(spec, (TRIAL,), HuntOptions(only_known=True, known=(replace(KNOWN, rules=("once",)),)))
+    batch: Sequence[Trial] = planner.next(JudgingProgress())
+    while batch:
+        verdicts = (VerdictCode("once", outcome, ""), VerdictCode("other", "pass", ""))
+        batch = planner.next(JudgingProgress(trials=tuple(replace(judged(one), verdicts=verdicts) for one in batch)))
+    found = build_result(planner, spec, 3, "done")
+    assert (found.fixed, found.not_met) == ((("hunt-1",), ()) if outcome == "pass" else ((), ("hunt-1",)))
+
+
 def test_only_live_runs_that_happened_count(spec: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.api.hunt._store_hunt", lambda hunted: hunted)
     options = HuntOptions(only_known=True, known=(KNOWN,), confirm_live=4)

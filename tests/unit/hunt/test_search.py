@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.hunt.evidence import STEP_PASSES, Trials
 from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, Portion, list_bits
 from holdfast.hunt.search import Search, Shrink
 
@@ -133,6 +134,19 @@ def test_minimality_does_not_rest_on_a_trial_whose_check_broke(noisy: bool) -> N
     assert len(search.trials.of_plan[plan(0)]) <= 8
 
 
+@pytest.mark.parametrize("noisy", [False, True])
+def test_minimality_does_not_rest_on_a_larger_plan_that_left_the_rule_unproven(noisy: bool) -> None:
+    """A larger plan in which the agent gave no answer says nothing about its parts."""
+    failure = Failure("rule-0")
+    trials = Trials(POINTS[:6], noisy=noisy)
+    for _ in range(STEP_PASSES):
+        silent = plan(0, 3)
+        trials.add(PlanOutcome(silent, silent, 7, unproven_rules=("rule-0",)))
+    assert not trials.has_passed(plan(0), failure)
+    assert trials.has_passed(plan(0), Failure("rule-1"))
+    assert trials.has_passed(plan(0, 3), failure)  # its own trials did not fail
+
+
 # -- causes --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("cause", [plan(4), plan(1, 5), plan(2, 3), plan(0, 4, 8)])
 def test_a_cause_is_found_alone_and_proven(cause: Plan) -> None:
@@ -170,7 +184,7 @@ def test_the_weakest_faults_of_a_cause_are_reported() -> None:
 
 def test_a_cause_holds_no_fault_that_was_not_met() -> None:
     agent = Agent(OWN.classes, cuts=frozenset({(1, 0)}), causes=(frozenset({(0, 0), (1, 0)}),))
-    search = Search(POINTS, known=[plan(0, 3, 6)])
+    search = Search(POINTS, known={plan(0, 3, 6): ()})
     hunt(search, agent.run)
     assert [one.points for one in search.causes] == [plan(0, 3)]
 
@@ -185,7 +199,7 @@ def test_two_rules_that_one_plan_breaks_are_two_causes() -> None:
 
 
 def test_known_plans_come_first_and_those_that_pass_are_fixed() -> None:
-    search = Search(POINTS, known=[plan(1, 5), plan(2, 3)])
+    search = Search(POINTS, known={plan(1, 5): (), plan(2, 3): ()})
     rounds = hunt(search, planted(plan(1, 5)).run)
     assert rounds[:2] == [[plan(1, 5), plan(2, 3)], [plan(2, 3)]]
     assert search.fixed == [plan(2, 3)]
@@ -193,7 +207,7 @@ def test_known_plans_come_first_and_those_that_pass_are_fixed() -> None:
 
 
 def test_a_known_plan_whose_faults_are_not_met_is_not_fixed() -> None:
-    search = Search(POINTS, known=[plan(0, 3), plan(1, 4)])
+    search = Search(POINTS, known={plan(0, 3): (), plan(1, 4): ()})
     hunt(search, Agent(OWN.classes, cuts=frozenset({(0, 0)})).run)
     assert (search.fixed, search.undecided) == ([plan(1, 4)], [plan(0, 3)])
 
@@ -351,7 +365,7 @@ def test_a_point_that_is_met_only_in_trials_that_fail_is_not_infeasible() -> Non
     search = Search(POINTS)
     hunt(search, lambda asked: PlanOutcome(asked, asked & ~plan(4) or asked & plan(8), 7))
     assert search.get_point_state(4) == "infeasible"
-    search = Search(POINTS, known=[plan(1, 5)])
+    search = Search(POINTS, known={plan(1, 5): ()})
     search.next([PlanOutcome(plan(5), 0, 7), PlanOutcome(plan(1, 5), plan(1, 5), 7, (Failure("rule"),))])
     assert search.get_point_state(5) == "open"
 
