@@ -16,79 +16,7 @@ from holdfast.store.blobs import unpack
 from holdfast.store.lines import read_records
 from holdfast.store.record import TrialRecord
 from holdfast.store.rundir import RunDir
-
-_DIGITS = "0123456789abcdef"
-_START = 1 << 12
-"""Slots of an empty table; it doubles before it is half full."""
-
-
-class TrialNumbers:
-    """Numbers ids in order of appearance; a repeated id keeps its number. Foreign ids are stored as text."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._odd: dict[str, int] = {}
-        self._clear(_START)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, id: str) -> int:
-        """Return the id's number; a new one if it has none."""
-        key = _parse_key(id)
-        if key is None:
-            known = self._odd.setdefault(id, self._count)
-            if known < self._count:
-                return known
-        else:
-            at = self._find_slot(key)
-            if self._keys[at]:
-                return self._numbers[at]
-            self._keys[at], self._numbers[at] = key, self._count
-        self._count += 1
-        if 2 * self._count > self._mask:
-            self._grow()
-        return self._count - 1
-
-    def find(self, id: str) -> int | None:
-        """Return the id's number, None if it has none."""
-        key = _parse_key(id)
-        if key is None:
-            return self._odd.get(id)
-        keys, mask = self._keys, self._mask  # the same as _slot, inlined because it runs twice per trial
-        at = key & mask
-        while (stored := keys[at]) and stored != key:
-            at = (at + 1) & mask
-        return self._numbers[at] if stored else None
-
-    def _find_slot(self, key: int) -> int:
-        """Return the slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
-        # Open addressing with linear probing: a taken slot sends the key to the next one. The table is never more than
-        # half full, so a free slot always ends the search.
-        keys, mask = self._keys, self._mask
-        at = key & mask
-        while (stored := keys[at]) and stored != key:
-            at = (at + 1) & mask
-        return at
-
-    def _clear(self, slots: int) -> None:
-        self._mask = slots - 1
-        self._keys = array("Q", (0,)) * slots
-        self._numbers = array("I", (0,)) * slots
-
-    def _grow(self) -> None:
-        keys, numbers = self._keys, self._numbers
-        self._clear(2 * len(keys))
-        for key, number in zip(keys, numbers, strict=True):
-            if key:
-                at = self._find_slot(key)
-                self._keys[at], self._numbers[at] = key, number
-
-
-def _parse_key(id: str) -> int | None:
-    """Return the id as a number other than 0; None if Holdfast did not write it."""
-    return int(id, 16) + 1 if len(id) == 12 and not id.strip(_DIGITS) else None
-
+from holdfast.store.stored_trials import IdTable
 
 NONE = 0xFFFF_FFFF
 """Replaces a missing number."""
@@ -141,11 +69,10 @@ class RunIndex:
 
     def __init__(self, run: RunDir, plan: Plan, verdicts: Path) -> None:
         self._run, self._plan, self._verdicts = run, plan, verdicts
-        self._numbers = TrialNumbers()
         self._begun = array("Q")
         self._cells = array("I")
         """By trial: the cell of the first rule in its scenario and params, NONE if the plan has no such cell."""
-        self._read_trials()
+        self._numbers = IdTable(self._read_trials())
         self._seen_at = array("Q", (_NOWHERE,)) * len(self._begun)
         self._seen_in = array("H", (0,)) * len(self._begun)
         files = run.list_observation_files()
@@ -169,7 +96,7 @@ class RunIndex:
         return self._seen_at[number] != _NOWHERE
 
     def get_position(self, number: int) -> int:
-        """Return the position of the trial; of one that was begun twice, the last."""
+        """Return the position of the trial."""
         return self._begun[number]
 
     def get_observation_position(self, number: int) -> tuple[str, int]:
@@ -185,11 +112,12 @@ class RunIndex:
         return chains
 
     def list_observed(self) -> Iterator[int]:
-        """Return every observed trial, in the order in which they were begun."""
+        """Return every observed trial, in the order in which they were last begun."""
         return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
 
     # -- construction ----------------------------------------------------------------------------
-    def _read_trials(self) -> None:
+    def _read_trials(self) -> Iterator[str]:
+        """Note where each trial begins and which cell it belongs to, and yield its id."""
         plan = self._plan
         rules = [rule.id for rule in plan.invariants]
         rows = (
@@ -198,16 +126,13 @@ class RunIndex:
         for start, trial in read_records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
             if not trial.task.turns:  # another program wrote the line
                 continue
-            number = self._numbers.add(trial.id)
             try:
                 cell = rows[trial.scenario] + plan.get_params_index(trial.params)
             except KeyError:  # from another spec, or another program wrote the line
                 cell = NONE
-            if number == len(self._begun):
-                self._begun.append(start)
-                self._cells.append(cell)
-            else:
-                self._begun[number], self._cells[number] = start, cell
+            self._begun.append(start)
+            self._cells.append(cell)
+            yield trial.id
 
     def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))

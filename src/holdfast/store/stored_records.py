@@ -33,7 +33,11 @@ class RecordsInMemory:
     def __init__(self, run: RunDir, plan: Plan, verdict_file: Path) -> None:
         self._run = run
         scenarios = read_scenarios(run, plan.spec.scenarios)
-        self._trials = {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.task.turns}
+        self._trials: dict[str, Trial] = {}
+        for one in read_trials(run):
+            if one.task.turns:
+                self._trials.pop(one.id, None)  # the last record of a trial counts, and gives its place
+                self._trials[one.id] = one.build_trial(scenarios)
         self._seen: dict[str, Observation] = {}
         """Each trial's last observation without a harness error, otherwise the last one."""
         for file in run.list_observation_files():
@@ -54,7 +58,7 @@ class RecordsInMemory:
                 yield self._trials[id], read_details(self._run, observed), verdict
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Return every observed trial with its verdicts, in the order in which they were begun."""
+        """Return every observed trial with its verdicts, in the order in which they were last begun."""
         return (self.read_trial(id) for id in self._trials if id in self._seen)
 
     def read_trial(self, id: str) -> TracedTrial:
@@ -141,7 +145,7 @@ class StoredRecords:
         return ((*self._read_trial(trial), verdict) for (trial, _), verdict in zip(observed, verdicts, strict=True))
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Return every observed trial with its verdicts, in the order in which they were begun."""
+        """Return every observed trial with its verdicts, in the order in which they were last begun."""
         return map(self._read_traced, self._index.list_observed())
 
     def read_trial(self, id: str) -> TracedTrial:

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, build_plan
 from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
-from holdfast.store.index import RunIndex, TrialNumbers
+from holdfast.store.index import RunIndex
 from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import build_record
 from holdfast.store.rundir import RunDir
@@ -75,25 +74,6 @@ def opened(run: RunDir, made: Plan, *, damaged: bool = False) -> Iterator[RunRec
 
 
 # -- numbers ------------------------------------------------------------------------------------
-def test_every_id_gets_the_next_number_and_keeps_it() -> None:
-    rng = Random(7)
-    ids = [*dict.fromkeys(f"{rng.getrandbits(48):012x}" for _ in range(30_000)), "0" * 12, *ODD]
-    numbers = TrialNumbers()
-    assert [numbers.add(id) for id in ids] == list(range(len(ids)))
-    assert [numbers.add(id) for id in ids] == [numbers.find(id) for id in ids] == list(range(len(ids)))
-    assert len(numbers) == len(ids)
-    assert numbers.find("a" * 12) is None
-    assert numbers.find("b") is None
-
-
-def test_ids_that_fall_on_one_slot_are_distinguished() -> None:
-    ids = [f"{n << 24:012x}" for n in range(500)]
-    numbers = TrialNumbers()
-    assert [numbers.add(id) for id in ids] == list(range(500))
-    assert [numbers.find(id) for id in ids] == list(range(500))
-
-
-# -- records ------------------------------------------------------------------------------------
 def test_the_last_good_observation_counts_and_a_failure_of_ours_only_without_one(tmp_path: Path) -> None:
     made = small()
     one, two, three = made.trials[:3]
@@ -131,7 +111,7 @@ def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_pat
     one, two, three = made.trials[:3]
     run = stored(tmp_path, one, two, one, seen(two), seen(one), seen(three), judged(three, "a"))
     index = RunIndex(run, made, run.get_verdict_file())
-    assert list(index.list_observed()) == [0, 1]
+    assert list(index.list_observed()) == [1, 2]
     assert index.find_number(three.id) is None
     assert index.by_cell.list_owned(made.get_position("a", "calm")) == []
 
