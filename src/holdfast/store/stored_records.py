@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, TypeVar
 from weakref import finalize
 
-from holdfast.errors import UserError
 from holdfast.model.codec import create_decoder
 from holdfast.model.observation import Observation
 from holdfast.model.run import TracedTrial
@@ -16,86 +15,14 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
-from holdfast.store.blobs import unpack, unpack_lines
+from holdfast.store.blobs import unpack
 from holdfast.store.index import RunIndex
-from holdfast.store.lines import MEND_LINE, UNREADABLE, build_unreadable_error, read_records
-from holdfast.store.record import TrialRecord, read_scenarios, read_trials, read_verdicts
+from holdfast.store.lines import MEND_LINE, UNREADABLE, build_unreadable_error
+from holdfast.store.record import TrialRecord, read_scenarios
 from holdfast.store.rundir import RunDir
 from holdfast.store.traces import read_details
 
-
-class RecordsInMemory:
-    """Trials, observations and verdicts of a run in memory, with the interface of `StoredRecords`.
-
-    UserError if a line is not Holdfast's, or has large values in other files.
-    """
-
-    def __init__(self, run: RunDir, plan: Plan, verdict_file: Path) -> None:
-        self._run = run
-        scenarios = read_scenarios(run, plan.spec.scenarios)
-        self._trials: dict[str, Trial] = {}
-        for one in read_trials(run):
-            if one.task.turns:
-                self._trials.pop(one.id, None)  # the last record of a trial counts, and gives its place
-                self._trials[one.id] = one.build_trial(scenarios)
-        self._seen: dict[str, Observation] = {}
-        """Each trial's last observation without a harness error, otherwise the last one."""
-        for file in run.list_observation_files():
-            for _, observation in read_records(file, _unpack_small, unpack_lines):
-                before = self._seen.get(observation.trial)
-                if before is None or before.error or not observation.error:
-                    self._seen[observation.trial] = observation
-        self._verdicts = [verdict for verdict in read_verdicts(verdict_file) if verdict.trial in self._trials]
-        self._cells = self._group_by_cell(plan)
-
-    def read_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
-        """Yield every observed and judged trial of the cell with its last verdict, in the order of the first
-        verdicts.
-        """
-        for id, verdict in self._cells.get(cell, {}).items():
-            observed = self._seen.get(id)
-            if observed is not None:
-                yield self._trials[id], read_details(self._run, observed), verdict
-
-    def read_traced(self) -> Iterator[TracedTrial]:
-        """Return every observed trial with its verdicts, in the order in which they were last begun."""
-        return (self.read_trial(id) for id in self._trials if id in self._seen)
-
-    def read_trial(self, id: str) -> TracedTrial:
-        """Return one observed trial with its verdicts; raise KeyError if it is missing."""
-        verdicts = self._group_by_trial.get(id, {})
-        return TracedTrial(self._trials[id], read_details(self._run, self._seen[id]), tuple(verdicts.values()))
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
-
-    def _group_by_cell(self, plan: Plan) -> dict[int, dict[str, Verdict]]:
-        cells: dict[int, dict[str, Verdict]] = {}
-        for verdict in self._verdicts:
-            trial = self._trials[verdict.trial]
-            try:
-                cell = plan.get_position(verdict.invariant, trial.scenario.name, plan.get_params_index(trial.params))
-            except KeyError:  # from another spec, or another program wrote the line
-                continue
-            cells.setdefault(cell, {})[trial.id] = verdict
-        return cells
-
-    @cached_property
-    def _group_by_trial(self) -> dict[str, dict[str, Verdict]]:
-        """Group the verdicts by trial and rule; the last of several counts."""
-        by_trial: dict[str, dict[str, Verdict]] = {}
-        for verdict in self._verdicts:
-            by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
-        return by_trial
-
-
-def _unpack_small(line: bytes) -> Observation:
-    return unpack_lines(line)[0]
-
-
 DAMAGED = "the record of this trial is damaged"
-MOST_AT_ONCE = 1 << 22
-"""Size of a run's files up to which they are read into memory; a larger run is read record by record."""
 _BUFFER = 1 << 18
 """Records are mostly read in file order: most are already in the buffer."""
 _KEPT, _SMALL = 256, 4096
@@ -106,19 +33,6 @@ other.
 T = TypeVar("T")
 _verdicts = create_decoder(Verdict)
 _trials = create_decoder(TrialRecord)
-
-
-def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
-    """Return the records of a run; a small, undamaged one without large values is read now."""
-    files = [run.path / "trials.jsonl", *run.list_observation_files(), verdicts]
-    # A small run is decoded in one go, which is faster than looking up its records one by one; a large one would fill
-    # the memory. Both answer the same questions.
-    if sum(file.stat().st_size for file in files if file.is_file()) <= MOST_AT_ONCE:
-        try:
-            return RecordsInMemory(run, plan, verdicts)
-        except UserError:
-            pass  # a damaged line is reported when it is read
-    return StoredRecords(run, plan, verdicts)
 
 
 class StoredRecords:
@@ -168,7 +82,7 @@ class StoredRecords:
         return read_scenarios(self._run, self._plan.spec.scenarios)
 
     def _read_traced(self, number: int) -> TracedTrial:
-        """Return the last of several verdicts by one rule counts."""
+        """Return a trial with its verdicts; the last of several by one rule counts."""
         verdicts = {
             verdict.invariant: verdict for verdict in self._read_verdicts(self._index.by_trial.list_owned(number))
         }
@@ -214,9 +128,6 @@ class StoredRecords:
             file = self._open[path] = open(path, "rb", _BUFFER)  # noqa: SIM115  # open as long as the view
         file.seek(start)
         return file.readline()
-
-
-RunRecords: TypeAlias = RecordsInMemory | StoredRecords
 
 
 def _close(files: dict[str, BinaryIO]) -> None:

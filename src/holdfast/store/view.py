@@ -23,7 +23,7 @@ from holdfast.score.composite import UNMET
 from holdfast.spec.references import interpolate
 from holdfast.store.planned import PlannedTrials
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import RunRecords, open_records
+from holdfast.store.stored_records import StoredRecords
 
 
 class Repetition(Struct, frozen=True):
@@ -127,9 +127,7 @@ class Files:
         self._repetition = again
         # A forced resume may leave trials of another spec; a rejudged run has only those that fit.
         self._planned = PlannedTrials(plan) if verdicts == run.get_verdict_file() else None
-        self._run = run
-        self._verdicts = verdicts
-        self._opened: RunRecords | None = None
+        self._records = StoredRecords(run, plan, verdicts)
 
     def read_rows(self, cell: Cell) -> list[TrialRow]:
         """Return the trials of a cell; for a repeated trial, the last verdict."""
@@ -148,7 +146,7 @@ class Files:
         return [row for _, row in rows]
 
     def read_traced(self) -> Iterator[TracedTrial]:
-        """Return every observed trial with its verdicts; for a large run only their positions are in memory."""
+        """Return every observed trial with its verdicts; only the positions of records are in memory."""
         return self._records.read_traced()
 
     def read_trial(self, id: str) -> TracedTrial:
@@ -169,14 +167,7 @@ class Files:
         return self._repetition.format_trial(id)
 
     def close(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-
-    @property
-    def _records(self) -> RunRecords:
-        if self._opened is None:
-            self._opened = open_records(self._run, self._plan, self._verdicts)
-        return self._opened
+        self._records.close()
 
     def _build_row(self, trial: Trial, observation: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
         turns = observation.turns

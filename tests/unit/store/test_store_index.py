@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,12 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, build_plan
-from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
 from holdfast.store.index import RunIndex
 from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import build_record
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import DAMAGED, RecordsInMemory, RunRecords, StoredRecords, open_records
-
-ODD = ["", "0", "0123456789AB", "-00000000001", "0x0000000001", "1_2345678901", " 12345678901", "f" * 40, "é" * 12]
+from holdfast.store.stored_records import DAMAGED, StoredRecords
 
 
 def small(*params: dict[str, Any]) -> Plan:
@@ -59,18 +56,10 @@ def judged(trial: Trial, rule: str, reason: str = "") -> Verdict:
     return Verdict(trial.id, rule, "pass", 1.0, reason)
 
 
-@pytest.fixture(params=["all at once", "one by one"], autouse=True)
-def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "one by one":
-        monkeypatch.setattr(stored_records, "MOST_AT_ONCE", -1)
-
-
 @contextmanager
-def opened(run: RunDir, made: Plan, *, damaged: bool = False) -> Iterator[RunRecords]:
-    records = open_records(run, made, run.get_verdict_file())
-    assert isinstance(records, StoredRecords if damaged or stored_records.MOST_AT_ONCE < 0 else RecordsInMemory)
-    yield records
-    records.close()
+def opened(run: RunDir, made: Plan) -> Iterator[StoredRecords]:
+    with closing(StoredRecords(run, made, run.get_verdict_file())) as records:
+        yield records
 
 
 # -- numbers ------------------------------------------------------------------------------------
@@ -121,18 +110,16 @@ def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_
     one = made.trials[0]
     run = stored(tmp_path, one, judged(one, "a"))
     (tmp_path / "observations-0.jsonl").write_bytes(b'{"trial":"%b","turns":7}\n' % one.id.encode())
-    with opened(run, made, damaged=True) as records:
+    with opened(run, made) as records:
         assert [seen.error for _, seen, _ in records.read_cell(0)] == [DAMAGED]
     (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
-    with opened(run, made, damaged=True) as records, pytest.raises(UserError, check=has_code("run-damaged")):
+    with opened(run, made) as records, pytest.raises(UserError, check=has_code("run-damaged")):
         list(records.read_cell(0))
 
 
 @given(st.data())
 @settings(max_examples=examples(60))
-def test_all_at_once_and_one_by_one_give_the_same(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_records_are_found_as_in_a_dict(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     made = small()
     begun = data.draw(st.lists(st.sampled_from(list(made.trials)), max_size=12))
     some = st.sampled_from(list(made.trials))
@@ -143,23 +130,30 @@ def test_all_at_once_and_one_by_one_give_the_same(
         st.lists(st.builds(judged, some, st.sampled_from(["a", "b", "gone"]), st.text(max_size=2)), max_size=20)
     )
     run = stored(tmp_path_factory.mktemp("run"), *begun, *observed, *verdicts)
-    found = [
-        ([list(records.read_cell(cell)) for cell in range(len(made.cells))], list(records.read_traced()))
-        for records in (
-            StoredRecords(run, made, run.get_verdict_file()),
-            RecordsInMemory(run, made, run.get_verdict_file()),
-        )
+    last = {one.id: number for number, one in enumerate(begun)}
+    by_id: dict[str, Observation] = {}
+    for one in observed:
+        if one.trial not in by_id or by_id[one.trial].error or not one.error:
+            by_id[one.trial] = one
+    traced = [
+        (one, by_id[one.id], {v.invariant: v for v in verdicts if v.trial == one.id})
+        for number, one in enumerate(begun)
+        if last[one.id] == number and one.id in by_id
     ]
-    assert found[0] == found[1]
-
-
-def test_a_large_run_is_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = small()
-    run = stored(tmp_path, *made.trials)
-    size = (tmp_path / "trials.jsonl").stat().st_size
-    for most, kind in ((size, RecordsInMemory), (size - 1, StoredRecords)):
-        monkeypatch.setattr(stored_records, "MOST_AT_ONCE", most)
-        assert isinstance(open_records(run, made, run.get_verdict_file()), kind)
+    with opened(run, made) as records:
+        assert [(one.trial, one.seen, tuple(one.verdicts)) for one in records.read_traced()] == [
+            (trial, observation, tuple(judged.values())) for trial, observation, judged in traced
+        ]
+        for rule in made.spec.invariants:
+            for scenario in made.spec.scenarios:
+                cell = {
+                    trial.id: found for trial, *found in records.read_cell(made.get_position(rule.id, scenario.name))
+                }
+                assert cell == {
+                    trial.id: [observation, judged[rule.id]]
+                    for trial, observation, judged in traced
+                    if rule.id in judged and trial.scenario.name == scenario.name
+                }
 
 
 def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_path: Path) -> None:
@@ -168,10 +162,10 @@ def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_p
     run = stored(tmp_path, one, seen(one, "short"), judged(one, "a"))
     with open(tmp_path / "observations-0.jsonl", "ab") as file:
         file.write(pack(seen(one, "long" * LIMIT), tmp_path / "blobs") + b"\n")
-    with opened(run, made, damaged=True) as records:
+    with opened(run, made) as records:
         assert [one.text for _, found, _ in records.read_cell(0) for one in found.turns] == ["long" * LIMIT]
     shutil.rmtree(tmp_path / "blobs")
-    with opened(run, made, damaged=True) as records:
+    with opened(run, made) as records:
         assert [found.error for _, found, _ in records.read_cell(0)] == [LOST]
 
 
