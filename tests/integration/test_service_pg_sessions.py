@@ -49,7 +49,7 @@ async def logins(db: Postgres) -> set[int]:
 def test_a_trial_logs_in_once_and_asks_little(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its server is prepared with a session of its own before the trial begins; that is not counted."""
     monkeypatch.setattr(pg_session, "IDLE_S", 5.0)
-    monkeypatch.setattr(postgres, "FORESEEN_S", 5.0)
+    monkeypatch.setattr(postgres, "CHECKS_S", 5.0)
     with tempfile.TemporaryFile() as told_to:
 
         async def scene(db: Postgres) -> int:
@@ -148,8 +148,8 @@ async def test_a_query_that_failed_or_was_late_leaves_the_next_one_alone(db: Pos
 
 
 def test_an_old_server_has_a_session_for_every_use(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pg_session, "FLUSHES", 999_999)
-    monkeypatch.setattr("holdfast.world.services.postgres.audit.FLUSHES", 999_999)
+    monkeypatch.setattr(pg_session, "FLUSH_VERSION", 999_999)
+    monkeypatch.setattr("holdfast.world.services.postgres.audit.FLUSH_VERSION", 999_999)
 
     async def scene(db: Postgres) -> int:
         before = await logins(db)

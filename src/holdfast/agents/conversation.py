@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 AgentMessage: TypeAlias = dict[str, str]
 """A message as agents expect it: its `role` and `content`."""
 
-BEFORE = "the earlier turns were added to the first prompt as text, because this agent does not accept messages"
-LEFT_OUT = "the system message of the conversation was left out: this agent takes text, and has its own"
+CONTEXT_AS_TEXT = (
+    "the earlier turns were added to the first prompt as text, because this agent does not accept messages"
+)
+SYSTEM_LEFT_OUT = "the system message of the conversation was left out: this agent takes text, and has its own"
 
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
@@ -48,7 +50,8 @@ class Dialogue:
         if self._messages or not self._before:
             return ""
         return "; ".join(
-            [BEFORE] * bool(self._earlier_turns) + [LEFT_OUT] * (len(self._earlier_turns) < len(self._before))
+            [CONTEXT_AS_TEXT] * bool(self._earlier_turns)
+            + [SYSTEM_LEFT_OUT] * (len(self._earlier_turns) < len(self._before))
         )
 
     @property

@@ -18,7 +18,7 @@ from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, build_
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.boxed_worlds import build_environ, find_backend, list_interpreter_paths, make_sandbox_note
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.execute.resolved_spec import USUAL, ModelOptions
+from holdfast.execute.resolved_spec import DEFAULT_WORLD, ModelOptions
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import format_exception
@@ -76,7 +76,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
     """Start Holdfast in a sandbox with the usual mounts, to find an unreadable folder before a run does."""
     with scratch.open_folder("doctor-sandbox") as folder:
         try:
-            backend = await find_backend(USUAL.backend).open_backend(folder, None)
+            backend = await find_backend(DEFAULT_WORLD.backend).open_backend(folder, None)
             try:
                 ran = await _run_python(backend)
             finally:

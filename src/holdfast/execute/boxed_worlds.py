@@ -253,8 +253,8 @@ def _find_forbidden(
         aliases = tuple(host for host, service in overrides if service in rules.http_except)
         rules = replace(rules, http_except=(*rules.http_except, *aliases))
     answers = "\n".join(turn.text or "" for turn in observation.turns)
-    overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
-    printed = {"its answer": answers, "its output": f"{observation.output}\n{overheard}"}
+    leaks = "\n".join(secrets[name] for name in sorted(world.leaks.names))
+    printed = {"its answer": answers, "its output": f"{observation.output}\n{leaks}"}
     results = find_forbidden(rules, observation.audit, printed, secrets, world.audit_gaps)
     side_calls = world.context.sink.side_calls
     return tuple([_add_side_calls(result, side_calls) for result in results]) if side_calls else results

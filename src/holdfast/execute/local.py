@@ -23,7 +23,7 @@ Store = Callable[[Trial, Observation], Observation]
 Observed = tuple[Trial, Observation]
 RunTrial = Callable[[Trial], Coroutine[Any, Any, Observation]]
 
-BREATH_S = 0.05
+YIELD_S = 0.05
 """How long trials that never wait may keep the loop from handling signals: a Ctrl-C must not seem lost."""
 
 
@@ -77,7 +77,7 @@ async def _run_serially(run: RunTrial, feed: Iterator[Trial], keep: Store) -> As
         yield trial, keep(trial, await run(trial))
         # An inline agent may never wait for anything, and then neither would this loop: signals are handled between two
         # callbacks only.
-        if perf_counter() - breath > BREATH_S:
+        if perf_counter() - breath > YIELD_S:
             await asyncio.sleep(0)
             breath = perf_counter()
 

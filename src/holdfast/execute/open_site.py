@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.plane_needs import check_targets, list_scenarios, needs_planes, needs_web_plane
 from holdfast.execute.resolved_spec import (
-    ASKED,
-    USUAL,
+    DEFAULT_WORLD,
+    LIVE_MODELS,
     ModelOptions,
     WorldOptions,
     add_position,
@@ -38,8 +38,8 @@ async def open_site(
     *,
     environ: Mapping[str, str],
     concurrency: int | None = None,
-    models: ModelOptions = ASKED,
-    world: WorldOptions = USUAL,
+    models: ModelOptions = LIVE_MODELS,
+    world: WorldOptions = DEFAULT_WORLD,
 ) -> Site:
     """Open the agent and its surroundings; raise AgentUnavailable or SpecError if that fails."""
     opening = _SiteOpening(spec, environ, count_slots(spec, concurrency), models, world)
@@ -55,7 +55,7 @@ class _SiteOpening:
 
     spec: Spec
     environ: Mapping[str, str]
-    at_once: int
+    slots: int
     models: ModelOptions
     world: WorldOptions
 
@@ -131,15 +131,15 @@ class _SiteOpening:
             from holdfast.agents.command.agent import CommandAgent
 
             command = CommandAgent.open_on_machine(agent, self.root, self.environ)
-            return Site(self.spec, command, _limit_slots(self.at_once, command.limit), _make_start_notes(command.notes))
+            return Site(self.spec, command, _limit_slots(self.slots, command.limit), _make_start_notes(command.notes))
         if agent.launched:
             from holdfast.agents.http.launched import LaunchedHttpAgent
 
-            server = await LaunchedHttpAgent.open_on_machine(agent, self.root, self.at_once, machine.place)
-            return Site(self.spec, server, _limit_slots(self.at_once, server.limit), _make_start_notes(server.notes))
+            server = await LaunchedHttpAgent.open_on_machine(agent, self.root, self.slots, machine.place)
+            return Site(self.spec, server, _limit_slots(self.slots, server.limit), _make_start_notes(server.notes))
         from holdfast.agents.http.agent import HttpAgent
 
-        return Site(self.spec, await HttpAgent.open(agent, root=self.root, limit=self.at_once), self.at_once)
+        return Site(self.spec, await HttpAgent.open(agent, root=self.root, limit=self.slots), self.slots)
 
     async def open_inline(self, agent: AgentSpec) -> Site:
         from holdfast.agents.python.inline import InlineAgent
@@ -157,7 +157,7 @@ class _SiteOpening:
         if planes is not None:
             planes.tools = frozenset(ready.tools)
         targets = await self.check_targets(python, ready.tools, ready.llm, on_wire=planes is not None)
-        return Site(self.spec, python, self.at_once, notes, targets)
+        return Site(self.spec, python, self.slots, notes, targets)
 
     async def check_targets(
         self, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
@@ -213,13 +213,13 @@ class _SiteOpening:
         parts.push_async_callback(planes.close)
         shared = await open_worlds(self.spec, mounted, self.root, self.environ, self.world, planes)
         parts.push_async_callback(shared.close)
-        at_once = _limit_slots(self.at_once, self.spec.world.resources.concurrency_limit)
+        slots = _limit_slots(self.slots, self.spec.world.resources.concurrency_limit)
         mounts = [
             RunNote("mounts", text) for text in (*mounted.mounts.list_notes(self.root), *mounted.programs.list_notes())
         ]
         notes = (make_sandbox_note(shared.backend), *mounts)
         return Site(
-            self.spec, self.make_world_agent(mounted.agent), at_once, notes, worlds=BoxedWorlds(shared, self.spec)
+            self.spec, self.make_world_agent(mounted.agent), slots, notes, worlds=BoxedWorlds(shared, self.spec)
         )
 
     def make_world_agent(self, agent: AgentSpec) -> Agent:
@@ -237,15 +237,15 @@ class _SiteOpening:
         return CommandAgent(agent)
 
 
-def _limit_slots(at_once: int, limit: int | None) -> int:
-    return at_once if limit is None else min(at_once, limit)
+def _limit_slots(slots: int, limit: int | None) -> int:
+    return slots if limit is None else min(slots, limit)
 
 
 def _make_start_notes(texts: Iterable[str]) -> tuple[RunNote, ...]:
     return tuple([RunNote("agent-start", text) for text in texts])
 
 
-RUNNING_SERVER = 10
+RUNNING_SERVER_SLOTS = 10
 """Parallel trials of an agent that is already running, unless the user says otherwise."""
 
 
@@ -258,4 +258,4 @@ def count_slots(spec: Spec, requested: int | None) -> int:
     if requested is not None:
         assert requested >= 1, f"{requested} trials in parallel: every caller rejects that"
         return requested
-    return RUNNING_SERVER if agent.type == "http" and not agent.launched else os.cpu_count() or 1
+    return RUNNING_SERVER_SLOTS if agent.type == "http" and not agent.launched else os.cpu_count() or 1

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from holdfast import plugins
 from holdfast.errors import SpecError
-from holdfast.execute.resolved_spec import ASKED, ModelOptions, resolve_models
+from holdfast.execute.resolved_spec import LIVE_MODELS, ModelOptions, resolve_models
 from holdfast.model.codes import RunWarning
 from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario
@@ -61,7 +61,7 @@ def list_scenarios(spec: Spec) -> tuple[Scenario, ...]:
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
-def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
+def needs_planes(spec: Spec, models: ModelOptions = LIVE_MODELS) -> bool:
     """Whether to intercept the agent's traffic.
 
     Holdfast always does if it starts the agent or the agent is behind the gateway, otherwise on demand.
@@ -82,7 +82,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     )
 
 
-def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
+def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = LIVE_MODELS) -> RunWarning | None:
     """Return a warning if the user's own proxy is set and the agent's calls do not go through it."""
     variables = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())

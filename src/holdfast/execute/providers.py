@@ -13,7 +13,7 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
 from holdfast.reading.words import format_plural
 
-EACH_HOST = 20
+CALLS_PER_HOST = 20
 """Blocked calls listed one by one per host: different URLs, different bodies."""
 HOSTS_NAMED = 10
 """Hosts of side calls that are named."""
@@ -36,7 +36,7 @@ class RefusedCalls:
         # Equal calls are one entry with a count, and from some number on all calls to one host are. An agent that
         # retries a blocked call forever must not fill the trace.
         key = f"{event.tool} {event.digest}"
-        if key not in self._places and self._at_host[host] >= EACH_HOST:
+        if key not in self._places and self._at_host[host] >= CALLS_PER_HOST:
             key = host
         at = self._places.setdefault(key, len(trace))
         if at >= len(trace):

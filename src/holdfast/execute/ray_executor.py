@@ -29,7 +29,7 @@ AHEAD = 2
 BATCH_S = 0.5
 """Target duration of a batch: a call to a worker costs a millisecond, which is then negligible, and the end stays even.
 """
-MOST = 256
+BATCH_LIMIT = 256
 """Trials per batch: what is lost when a worker dies."""
 TRIES = 3
 """Lost workers or replies per trial before it becomes a harness error."""
@@ -70,7 +70,7 @@ class RayExecutor:
         self._on_workers = listen
         self._mask = mask
         self._under_way: dict[asyncio.Future[Any], Batch] = {}
-        self._again: deque[Trial] = deque()
+        self._to_repeat: deque[Trial] = deque()
         """Trials to repeat because their worker was lost."""
         self._single = False
         self._lost = self._repeated = 0
@@ -124,7 +124,7 @@ class RayExecutor:
         try:
             while True:
                 self._assign_batches(feed, started)
-                if not self._under_way and not self._again:
+                if not self._under_way and not self._to_repeat:
                     return
                 await self._wait_for_news()
                 # Everything that arrived is stored before any of it is judged, so an interrupt here loses nothing.
@@ -162,7 +162,7 @@ class RayExecutor:
                 raise HarnessError(
                     f"the cluster accepts no work: {self._mask(format_error(full))}; {_FULL}", code="cluster-full"
                 ) from full
-            self._again.extend(trials)
+            self._to_repeat.extend(trials)
             return
         batch = Batch(worker, trials, perf_counter())
         worker.batches.append(batch)
@@ -170,8 +170,8 @@ class RayExecutor:
 
     def _take_trials(self, feed: Iterator[Trial], worker: ClusterWorker, started: OnStart | None) -> Iterator[Trial]:
         """Yield the trials of a worker's next batch; one whose worker was lost goes alone: it may have caused that."""
-        if self._again:
-            yield self._again.popleft()
+        if self._to_repeat:
+            yield self._to_repeat.popleft()
             return
         for trial in islice(feed, self._choose_batch_size(worker)):
             if started is not None:
@@ -184,8 +184,8 @@ class RayExecutor:
             return 1
         if not self._trial_s:
             return worker.slots
-        by_size = int(BATCH_BYTES / self._trial_bytes) if self._trial_bytes else MOST
-        return max(worker.slots, min(MOST, by_size, int(BATCH_S / self._trial_s)))
+        by_size = int(BATCH_BYTES / self._trial_bytes) if self._trial_bytes else BATCH_LIMIT
+        return max(worker.slots, min(BATCH_LIMIT, by_size, int(BATCH_S / self._trial_s)))
 
     async def _wait_for_news(self) -> None:
         """Wait for a batch or a new worker. Without any worker the run cannot continue."""
@@ -244,7 +244,7 @@ class RayExecutor:
             if self._deaths[trial.id] >= TRIES:
                 given_up.append((trial, _make_error(trial, f"{how}: {self._mask(format_error(why))}")))
             else:
-                self._again.append(trial)
+                self._to_repeat.append(trial)
                 self._repeated += 1
         return given_up
 
@@ -262,7 +262,7 @@ class RayExecutor:
         self._pool.end(worker)
         self._pool.open_another()
         given_up = self._retry_trials(at_work.trials, f"{TRIES} workers died with this trial", error)
-        self._again.extend(trial for batch in waiting for trial in batch.trials)
+        self._to_repeat.extend(trial for batch in waiting for trial in batch.trials)
         self._report_workers()
         return given_up
 
@@ -277,7 +277,7 @@ class RayExecutor:
             await asyncio.gather(*self._under_way, return_exceptions=True)
             at_work = {batch.worker for batch in self._under_way.values()}
             self._under_way.clear()
-            self._again.clear()
+            self._to_repeat.clear()
             await asyncio.gather(*map(self._pool.stop, at_work))
 
     def _report_workers(self) -> None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable, HoldfastError, UserError
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
-from holdfast.execute.resolved_spec import ASKED, WorldOptions
+from holdfast.execute.resolved_spec import LIVE_MODELS, WorldOptions
 from holdfast.model.codec import create_decoder, encode, make_storable
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation
@@ -193,7 +193,7 @@ async def _open_executor(order: WorkOrder) -> LocalExecutor:
         spec,
         environ=environ,
         concurrency=order.slots,
-        models=ASKED,
+        models=LIVE_MODELS,
         world=WorldOptions(order.backend, secrets, order.strict_world),
     )
     if spec.has_users:

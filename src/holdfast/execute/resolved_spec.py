@@ -33,7 +33,7 @@ class ModelOptions(Struct, frozen=True):
     """Removes secrets from recordings."""
 
 
-ASKED = ModelOptions()
+LIVE_MODELS = ModelOptions()
 """Model calls go where the spec sends them, and are not recorded."""
 
 
@@ -50,7 +50,7 @@ class WorldOptions(Struct, frozen=True):
     """Receives messages that matter only while a trial runs."""
 
 
-USUAL = WorldOptions()
+DEFAULT_WORLD = WorldOptions()
 
 
 def resolve_agent(
@@ -148,7 +148,7 @@ def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str
             return [fill_value(inner) for inner in part] if isinstance(part, list | tuple) else part
 
         def fill_part(key: str, inner: Any) -> Any:
-            if key in _NAMED and isinstance(inner, dict):  # their keys are the user's own words
+            if key in _USER_KEYED and isinstance(inner, dict):  # their keys are the user's own words
                 return {name: fill_value(text) for name, text in inner.items()}
             fill_in = _AS_WRITTEN.get(key)
             return fill_value(inner) if fill_in is None else fill_text(inner, fill_in)
@@ -163,7 +163,7 @@ def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str
     return fill
 
 
-_NAMED = ("env", "headers", "dns_overrides")
+_USER_KEYED = ("env", "headers", "dns_overrides")
 _FillIn = Callable[[str, Mapping[str, Any]], str]
 _AS_WRITTEN: Mapping[str, _FillIn] = {
     "commands": fill_command,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.errors import UserError
 from holdfast.execute.context import LiveContext
 from holdfast.execute.plane_needs import build_plane_settings
-from holdfast.execute.resolved_spec import ASKED, make_fill, resolve_agent
+from holdfast.execute.resolved_spec import LIVE_MODELS, make_fill, resolve_agent
 from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
@@ -91,7 +91,7 @@ async def _open_worlds(
     )
     async with AsyncExitStack() as opened:
         root = Path(kept_world.spec)
-        planes = build_plane_settings(replace(spec, world=world), agent, root, environ, ASKED, web=True)
+        planes = build_plane_settings(replace(spec, world=world), agent, root, environ, LIVE_MODELS, web=True)
         site_planes = SitePlanes(planes)
         opened.push_async_callback(site_planes.close)
         place = scratch.make("look")

@@ -39,7 +39,7 @@ class AuditLog:
 
     def __init__(self, path: Path, wanted: AuditSettings) -> None:
         self.path = path
-        self._wanted = wanted
+        self._settings = wanted
         self._events: list[AuditEvent] = []
         self._counts: Counter[AuditType] = Counter()
         self.cut: set[AuditType] = set()
@@ -48,7 +48,7 @@ class AuditLog:
     def record_command(self, argv: Sequence[str], cwd: str, ts: float) -> Callable[[CommandEnd], None]:
         """Record a command that started inside the sandbox; the returned callback records its end."""
         details: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "exit_code": None, "duration_ms": None}
-        if self._wanted.commands:
+        if self._settings.commands:
             self._add(ts, "command", details)
 
         def record_end(end: CommandEnd) -> None:
@@ -65,21 +65,21 @@ class AuditLog:
     ) -> None:
         """Record how the workspace differs from the snapshot; `written` reads the text that an attack left there."""
         now = time.time()
-        for change in changes if self._wanted.file_writes else ():
+        for change in changes if self._settings.file_writes else ():
             details = {"path": change.path, "op": change.op, "bytes": change.bytes}
             canaries = written(change) if written is not None and not self._is_full("file_write") else NOTHING_WRITTEN
             self._add(now, "file_write", details, texts(change), canaries)
 
     async def record_database(self, service: Database, written: ReadDatabase | None = None) -> None:
         """Record the writes to a database; `written` reads the text that an attack left there."""
-        events = list(await service.writes()) if self._wanted.db_writes else []
+        events = list(await service.writes()) if self._settings.db_writes else []
         canaries = await written(service) if written is not None and events else NOTHING_WRITTEN
         for event in events:
             self._add(event.ts, "db_write", event.details, canaries=canaries)
 
     def record_calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
         """Record the HTTP calls of the trace, with complete bodies from the records of mocks (by host)."""
-        if not self._wanted.http_calls:
+        if not self._settings.http_calls:
             return
         if len(trace) >= CALLS_KEPT:
             self.cut.add("http_call")
@@ -150,7 +150,7 @@ _REFUSED = re.compile(
     r"bwrap: (?:Creating new namespace failed|No permissions to creat\w+ (?:a )?new namespace|setting up uid map)"
     r"|unshare(?: failed)?: (?:No space left on device|Operation not permitted)"
 )
-_NEXT = "set agent.nested_sandbox: true, or turn off the agent's own sandbox, because it already runs in Holdfast's"
+_REMEDY = "set agent.nested_sandbox: true, or turn off the agent's own sandbox, because it already runs in Holdfast's"
 
 
 def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
@@ -159,15 +159,17 @@ def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
         argv = event.details.get("argv") if event.type == "command" else None
         if argv and os.path.basename(argv[0]) in _PROGRAMS and event.details.get("exit_code") not in (0, None):
             code = event.details["exit_code"]
-            return f"{os.path.basename(argv[0])} ended with {code}: no sandbox can be created inside this one; {_NEXT}"
+            return (
+                f"{os.path.basename(argv[0])} ended with {code}: no sandbox can be created inside this one; {_REMEDY}"
+            )
     if _REFUSED.search(printed):
-        return f"no sandbox can be created inside this one, so the agent's own sandbox failed; {_NEXT}"
+        return f"no sandbox can be created inside this one, so the agent's own sandbox failed; {_REMEDY}"
     return ""
 
 
 SHOWN = 20
 """Maximum number of violations of one rule that are named."""
-_LONGEST = 16
+_LONGEST_ENCODING = 16
 """Maximum length of an encoded secret, as a multiple of its plain length."""
 _NO_TABLE = ("", "*")
 """The details of events that concern no table or more than one: no list can name those."""
@@ -205,24 +207,24 @@ class SecretSearch:
     """Searches output for secrets in any encoding, as it arrives: only its end is stored."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._unsaid = {name: tuple(list_spellings(value)) for name, value in secrets.items() if value}
-        self._overlap = _LONGEST * max((len(value.encode()) for value in secrets.values()), default=0)
+        self._unleaked = {name: tuple(list_spellings(value)) for name, value in secrets.items() if value}
+        self._overlap = _LONGEST_ENCODING * max((len(value.encode()) for value in secrets.values()), default=0)
         self._end = b""
         self.names: set[str] = set()
 
     def add(self, data: bytes) -> None:
         """Add output; a secret may begin in earlier output."""
-        if not self._unsaid:
+        if not self._unleaked:
             return
         # A secret may be split between two pieces of output, in any encoding: so the end of the last piece is searched
         # again, as long as the longest encoded form of any secret.
         window = self._end + data
         text = window.decode("utf-8", "surrogateescape")
         leaked = {
-            name for name, spellings in self._unsaid.items() if any(spelling.is_in(text) for spelling in spellings)
+            name for name, spellings in self._unleaked.items() if any(spelling.is_in(text) for spelling in spellings)
         }
         self.names |= leaked
-        self._unsaid = {name: spellings for name, spellings in self._unsaid.items() if name not in leaked}
+        self._unleaked = {name: spellings for name, spellings in self._unleaked.items() if name not in leaked}
         self._end = window[-self._overlap :]
 
 

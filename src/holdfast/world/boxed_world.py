@@ -123,7 +123,7 @@ class WorkspaceAnswerFile:
         return None if status is None else (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
-LENT = "/run/holdfast"
+LENT_FOLDER = "/run/holdfast"
 """The folder inside with the files that Holdfast lends the agent: its prompt, configuration and certificates."""
 _AUDITS = {COMMANDS: "commands", HTTP: "http_calls", FILES: "writes_outside"}
 
@@ -143,13 +143,13 @@ class BoxedWorld:
         self.service_planes: ServicePlanes
         self.services = TrialServices(spec.network)
         self.environ: Mapping[str, str] = {}
-        self.leads: frozenset[str] = frozenset()
+        self.plane_variables: frozenset[str] = frozenset()
         """Variables that route the agent to Holdfast's planes."""
         self.links: Mapping[str, str] = {}
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
-        self.overheard = SecretSearch(site.settings.secrets)
+        self.leaks = SecretSearch(site.settings.secrets)
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.remembered = site.remembered
         self.worth_keeping = True
@@ -181,12 +181,12 @@ class BoxedWorld:
         return inf if limit_ms is None else limit_ms / 1000 + self.context.turns.user_s - self.context.sink.now()
 
     def on_output(self, data: bytes) -> None:
-        self.overheard.add(data)
+        self.leaks.add(data)
 
     def lend(self, name: str, content: bytes) -> str:
         (self.lent / name).write_bytes(content)
         (self.lent / name).chmod(0o644)
-        return f"{self.sandbox.inside(LENT)}/{name}"
+        return f"{self.sandbox.inside(LENT_FOLDER)}/{name}"
 
     def view(self) -> Path:
         return self.sandbox.view()
@@ -251,7 +251,7 @@ class BoxedWorld:
         """Copy everything available to a kept world; add a note to the trial if something could not be copied."""
         secrets = self._site.settings.secrets
         # These variables refer to parts of this world that are about to close.
-        passing = self.leads | self.clock.environ.keys()
+        passing = self.plane_variables | self.clock.environ.keys()
         lasting = {name: value for name, value in self.environ.items() if name not in passing}
         visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
         description = KeptWorld(

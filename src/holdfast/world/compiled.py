@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 COMPILERS = ("cc", "gcc", "clang")
-INSTALL = "apt-get install gcc libc6-dev"
+INSTALL_COMMAND = "apt-get install gcc libc6-dev"
 _COMPILE_S = 60.0
 
 
@@ -61,7 +61,7 @@ def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str,
 def _compile(words: Sequence[str], path: str) -> None:
     compiler = next((compiler_path for name in COMPILERS if (compiler_path := shutil.which(name, path=path))), None)
     if compiler is None:
-        raise CannotCompile(f"it has to be compiled, but there is no C compiler: {INSTALL}")
+        raise CannotCompile(f"it has to be compiled, but there is no C compiler: {INSTALL_COMMAND}")
     env = {"PATH": path, "LC_ALL": "C"}
     try:
         ran = subprocess.run(  # noqa: S603
@@ -72,4 +72,4 @@ def _compile(words: Sequence[str], path: str) -> None:
     if ran.returncode:
         messages = ran.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
         why = next((line for line in messages if "error" in line), messages[0])
-        raise CannotCompile(f"{compiler} could not compile it ({why[-200:]}): {INSTALL}")
+        raise CannotCompile(f"{compiler} could not compile it ({why[-200:]}): {INSTALL_COMMAND}")

@@ -22,7 +22,7 @@ from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import World
 from holdfast.protocols.world_fault import HIT_TEST, RAN, RESTART, TOUCHED, HealingFault, ProvableFault, Touched
 
-LOOK_S = 0.05
+POLL_S = 0.05
 """Seconds between two looks at the workspace while a fault waits for a file."""
 HEAL_S = 60.0
 
@@ -158,7 +158,7 @@ class Disturbances:
     async def _poll_workspace(self) -> None:
         """Poll the workspace until something changes that no fault changed."""
         while self._world is not None:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             if await asyncio.to_thread(_has_change, self._world) and not self._acting:
                 self.handle_event("file_write")
                 return

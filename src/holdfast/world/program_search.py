@@ -25,13 +25,13 @@ from holdfast.reading.program_word import find_program_calls
 if TYPE_CHECKING:
     from subprocess import Popen
 
-_ASKED_S = 10.0
+_ANSWER_S = 10.0
 """Seconds to wait for a version manager: it answers in milliseconds unless it asks the network first."""
-_READ = 4096
-_MOST = 65_536
+_READ_SIZE = 4096
+_ANSWER_LIMIT = 65_536
 """Maximum number of bytes of a manager's answer, which is a path."""
 _ASDF = re.compile(rb"^exec (\S*asdf) exec ", re.MULTILINE)
-_BESIDE = {"mise": "mise", "volta-shim": "volta"}
+_MANAGERS = {"mise": "mise", "volta-shim": "volta"}
 """The program that a shim links to, and the version manager it belongs to."""
 _PYTHON = re.compile(r"python[\d.]*")
 
@@ -131,12 +131,12 @@ def find_manager(shim: str, path: str) -> str | None:
     """Return the version manager of a shim, identified by its link or text; None if it is not a shim."""
     if os.path.islink(shim):
         target = os.path.join(os.path.dirname(shim), os.readlink(shim))
-        manager = _BESIDE.get(os.path.basename(target))
+        manager = _MANAGERS.get(os.path.basename(target))
         own = manager is None or os.path.basename(shim) == manager
         return None if own else os.path.join(os.path.dirname(target), manager or "")
     try:
         with open(shim, "rb") as file:
-            match = _ASDF.search(file.read(_READ))
+            match = _ASDF.search(file.read(_READ_SIZE))
     except OSError:
         return None
     if match is None:
@@ -173,10 +173,12 @@ def _read_output(process: Popen[bytes]) -> bytes:
     assert process.stdout is not None, "it has a pipe"
     # The manager is the user's own program and may ask the network, or wait for input. It gets a moment, and its whole
     # group is killed afterwards.
-    output, until = b"", monotonic() + _ASKED_S
+    output, until = b"", monotonic() + _ANSWER_S
     try:
-        while len(output) <= _MOST and select.select([process.stdout], [], [], max(0.0, until - monotonic()))[0]:
-            data = os.read(process.stdout.fileno(), _READ)
+        while (
+            len(output) <= _ANSWER_LIMIT and select.select([process.stdout], [], [], max(0.0, until - monotonic()))[0]
+        ):
+            data = os.read(process.stdout.fileno(), _READ_SIZE)
             if not data:
                 return output if process.wait(max(0.0, until - monotonic())) == 0 else b""
             output += data

@@ -25,7 +25,7 @@ from holdfast.service_kinds import get_traits
 from holdfast.world.kept_world import KeptWorld, get_dump_path
 from holdfast.world.site_worlds import SiteWorlds
 
-MOVED_ON = "it is the one that the trial used, and may have changed since"
+MAY_HAVE_CHANGED = "it is the one that the trial used, and may have changed since"
 
 
 class ReopenedService:
@@ -86,7 +86,7 @@ async def reopen(
     except HoldfastError as refused:
         tell(f"service {spec.name} is not available: {' '.join(str(refused).split())}")
         return False
-    if note := MOVED_ON if spec.kind == EXTERNAL else kept_world.service_notes.get(spec.name):
+    if note := MAY_HAVE_CHANGED if spec.kind == EXTERNAL else kept_world.service_notes.get(spec.name):
         tell(f"service {spec.name}: {note}")
     worlds.replace_keeper(
         spec, ReopenedKeeper(service if isinstance(service, Mock) else ReopenedService(service), keeper)

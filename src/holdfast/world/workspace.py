@@ -160,9 +160,9 @@ async def _refuse_bash_syntax(number: int, command: str, sandbox: Sandbox, envir
             raise HarnessError(f"setup.commands[{number}]: {explain_bash_only(name)}", code="setup-failed")
 
 
-LONG = 32_000
+TEXT_LIMIT = 32_000
 """Maximum size in bytes of a file whose text is stored; of a larger one only name and size are."""
-ROOM = 500_000
+TEXT_BUDGET = 500_000
 """Maximum number of characters of all files of a trial."""
 
 
@@ -175,7 +175,7 @@ class ChangedTexts:
     def __init__(self, sandbox: Sandbox, layer: Path | None) -> None:
         self._sandbox = sandbox
         self._layer = layer
-        self._room = ROOM
+        self._room = TEXT_BUDGET
 
     def read_texts(self, change: FileChange) -> FileTexts | None:
         """Return the text before and after a change; None if either is unknown or the room is used up."""
@@ -218,12 +218,12 @@ def _read_text(path: Path) -> str | None:
     if fd is None:
         return None
     try:
-        data = os.read(fd, LONG + 1)
+        data = os.read(fd, TEXT_LIMIT + 1)
     except OSError:
         return None
     finally:
         os.close(fd)
-    if len(data) > LONG or b"\0" in data:
+    if len(data) > TEXT_LIMIT or b"\0" in data:
         return None
     try:
         return data.decode()

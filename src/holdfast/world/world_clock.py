@@ -108,9 +108,9 @@ SOURCE = Path(__file__).with_name("realtime.c")
 COVERED = "what programs read through this machine's C library, where they keep their environment"
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
 _LIBRARIES = ("-ldl", "-lpthread")
-_TRIED_AT_S = 1_000_000_000
+_TEST_TIME_S = 1_000_000_000
 """The time in the past that a program must see when the library is tested."""
-_TRY_S = 60.0
+_TEST_S = 60.0
 _SLACK_S = 60
 """Maximum time that a busy machine may take to run a program."""
 
@@ -128,7 +128,7 @@ async def find_clock_library() -> Path | Isolation:
 async def probe_clock(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
     """Test whether programs in a sandbox see that clock: an image may have another C library, or no `date`."""
     try:
-        ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
+        ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TEST_S, throwaway=True)
     except OSError as missing:
         return build_missing("clock-failed", why=f"the sandbox cannot execute date: {missing.strerror}")
     printed = ran.stdout.strip()
@@ -141,13 +141,13 @@ async def probe_clock(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock
 def _try(library: Path) -> None:
     """Raise CannotCompile if a program that preloads the library sees the real time."""
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
-        control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
+        control.write(bytes(8) + (_TEST_TIME_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
         env, printed = {"LD_PRELOAD": str(library), CONTROL: control.name}, b""
         with suppress(subprocess.TimeoutExpired):
-            ran = subprocess.run(["/bin/date", "+%s"], env=env, capture_output=True, timeout=_TRY_S, check=False)
+            ran = subprocess.run(["/bin/date", "+%s"], env=env, capture_output=True, timeout=_TEST_S, check=False)
             printed = ran.stdout
-    if printed.strip() != str(_TRIED_AT_S).encode():
+    if printed.strip() != str(_TEST_TIME_S).encode():
         raise CannotCompile("its library was compiled, but a program that preloads it sees the real time")
 
 

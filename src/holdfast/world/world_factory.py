@@ -16,7 +16,7 @@ from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, list_unresolve
 from holdfast.processes.startable import build_trial_variables as trial_variables
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.protocols.trial import TrialContext
-from holdfast.world.boxed_world import LENT, BoxedWorld
+from holdfast.world.boxed_world import LENT_FOLDER, BoxedWorld
 from holdfast.world.sandbox.workspace import copy_tree
 from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, build_variables, list_hosts, list_listeners
 from holdfast.world.site_worlds import SiteWorlds
@@ -137,7 +137,7 @@ class _WorldOpening:
             home=home if any(home.iterdir()) else None,
             visible={
                 **self._settings.visible,
-                LENT: world.lent,
+                LENT_FOLDER: world.lent,
                 **(self._write_name_files() if unresolved_names else {}),
             },
             links=world.links,
@@ -174,7 +174,7 @@ class _WorldOpening:
         addresses = await world.service_planes.open(self._unresolved)
         patterns = {name: service.variables for name, service in world.services.items()}
         routed = self._route_calls()
-        world.leads = frozenset(routed)
+        world.plane_variables = frozenset(routed)
         # Later entries override earlier ones: what the spec sets overrides the services' variables, the routes to the
         # planes override both, and the agent's own section has the last word on everything but the trial's identity.
         world.environ = {
@@ -228,7 +228,7 @@ class _WorldOpening:
     async def _set_clock(self) -> None:
         """Set the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
-        seen_at = world.sandbox.inside(LENT)
+        seen_at = world.sandbox.inside(LENT_FOLDER)
         environ = await world.clock.start(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
         self._site.clock = world.clock.support
         if "LD_PRELOAD" in world.environ and environ:

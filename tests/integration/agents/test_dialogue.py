@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.conversation import BEFORE, LEFT_OUT, Dialogue, make_dialogue
+from holdfast.agents.conversation import CONTEXT_AS_TEXT, SYSTEM_LEFT_OUT, Dialogue, make_dialogue
 from holdfast.agents.http.request import build_request_form
 from holdfast.execute.open_site import open_site
 from holdfast.execute.simulated_users import SimulatedUsers
@@ -140,7 +140,7 @@ def test_the_turns_before_come_first_in_its_messages(tmp_path: Path, kind: str) 
         ("assistant", "Hello Ada."),
         ("user", "Who am I?"),
     ]
-    assert BEFORE not in found.notes
+    assert CONTEXT_AS_TEXT not in found.notes
 
 
 TOLD = "The conversation so far:\nUser: I am Ada.\nAssistant: Hello Ada.\n\nUser: Who am I?"
@@ -161,7 +161,7 @@ def test_an_agent_of_text_gets_the_turns_before_as_text_once_and_the_trial_notes
     found = seen(tmp_path, code, Task(("Who am I?", "Sure?"), context=CONTEXT), **agent)
     assert [turn.text for turn in found.turns] == [first, second]
     assert [turn.asked for turn in found.turns] == ["Who am I?", "Sure?"]
-    assert found.notes.count(BEFORE) == 1
+    assert found.notes.count(CONTEXT_AS_TEXT) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -214,14 +214,14 @@ def test_an_agent_that_changes_its_list_changes_nothing_of_ours(tmp_path: Path) 
 def test_a_system_message_is_not_part_of_the_prompt_of_an_agent_of_text() -> None:
     system = DialogueMessage("system", "You refund.")
     alone = Dialogue((system,), messages=False)
-    assert (alone.build_text("Hello"), alone.note) == ("Hello", LEFT_OUT)
+    assert (alone.build_text("Hello"), alone.note) == ("Hello", SYSTEM_LEFT_OUT)
     first, among = Dialogue((system, *CONTEXT), messages=False), Dialogue((*CONTEXT, system), messages=False)
     assert (
         first.build_text("Hello") == among.build_text("Hello") == Dialogue(CONTEXT, messages=False).build_text("Hello")
     )
     assert "You refund." not in first.build_text("Hello")
-    assert BEFORE in first.note
-    assert LEFT_OUT in first.note
+    assert CONTEXT_AS_TEXT in first.note
+    assert SYSTEM_LEFT_OUT in first.note
     listed = Dialogue((system,), messages=True)
     assert (listed.build_messages("Hello")[0], listed.note) == ({"role": "system", "content": "You refund."}, "")
 

@@ -19,7 +19,7 @@ from holdfast.execute.plane_needs import (
     warn_unmet_recordings,
     warn_unused_proxy,
 )
-from holdfast.execute.resolved_spec import ASKED, ModelOptions
+from holdfast.execute.resolved_spec import LIVE_MODELS, ModelOptions
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
@@ -37,7 +37,7 @@ def spec_of(*tasks: Task, **agent: Any) -> Spec:
 
 
 def settings_of(spec: Spec) -> Any:
-    return build_plane_settings(spec, spec.agent, Path(), {}, ASKED, web=needs_web_plane(spec))
+    return build_plane_settings(spec, spec.agent, Path(), {}, LIVE_MODELS, web=needs_web_plane(spec))
 
 
 def test_a_python_agent_without_a_recording_needs_none() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
-from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Workers
+from holdfast.execute.ray_executor import AHEAD, BATCH_LIMIT, TRIES, RayExecutor, Workers
 from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.execute.ray_worker import WorkerReport, encode_observation, read_trials
 from holdfast.model.codes import RunNote
@@ -109,7 +109,7 @@ class FakeCluster:
     ) -> None:
         self.deadly, self.refused, self.machines = deadly, refused or {}, machines
         self.opened = self.largest = 0
-        self.fits = MOST
+        self.fits = BATCH_LIMIT
         """Trials of which the observations fit into its store."""
         self.full = False
         self.says = "yes"
@@ -293,7 +293,7 @@ def test_a_cluster_that_takes_no_work_ends_the_run_with_what_to_do() -> None:
     assert raised.value.code == "cluster-full"
 
 
-@pytest.mark.parametrize(("says", "most"), [("yes", MOST), ("x" * (4 << 20), 8)])
+@pytest.mark.parametrize(("says", "most"), [("yes", BATCH_LIMIT), ("x" * (4 << 20), 8)])
 def test_workers_wait_for_a_driver_that_is_slower(says: str, most: int) -> None:
     """What lies between them is bounded in trials, and where they are large in bytes."""
     cluster = FakeCluster()

@@ -151,7 +151,7 @@ def test_a_script_of_asdf_names_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_its_manager_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: bool) -> None:
-    monkeypatch.setattr(program_search, "_ASKED_S", 2.0 if found else 0.5)
+    monkeypatch.setattr(program_search, "_ANSWER_S", 2.0 if found else 0.5)
     real = made(tmp_path / "installs/bot/1/bin/bot")
     made(tmp_path / "opt/mise", f"#!/bin/sh\n{says.format(real=real)}\n")
     (tmp_path / "shims").mkdir()

@@ -18,7 +18,7 @@ from holdfast.errors import QueryFailed
 from holdfast.model.world import FileTexts, ServiceSpec, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database, Rows
-from holdfast.world.workspace import LONG, ROOM, ChangedTexts, find_in_database, find_in_file
+from holdfast.world.workspace import TEXT_BUDGET, TEXT_LIMIT, ChangedTexts, find_in_database, find_in_file
 
 
 @pytest.fixture
@@ -51,7 +51,9 @@ def test_what_the_setup_may_have_changed_is_not_known(layer: Path) -> None:
     assert texts(None, now).read_texts(FileChange("a", "created", 4)) == FileTexts(None, "two\n")
 
 
-@pytest.mark.parametrize("data", [b"a\0b", b"\xff\xfe", b"x" * (LONG + 1)], ids=["zero bytes", "no UTF-8", "long"])
+@pytest.mark.parametrize(
+    "data", [b"a\0b", b"\xff\xfe", b"x" * (TEXT_LIMIT + 1)], ids=["zero bytes", "no UTF-8", "long"]
+)
 def test_what_is_not_a_short_text_is_left_out(layer: Path, data: bytes) -> None:
     now = layer.with_name("now")
     (now / "a").write_bytes(data)
@@ -75,10 +77,10 @@ def test_links_pipes_and_ways_out_are_not_read(layer: Path, tmp_path: Path) -> N
 
 def test_all_files_of_a_trial_together_have_a_bound(layer: Path) -> None:
     now = layer.with_name("now")
-    (now / "a").write_text("x" * LONG)
+    (now / "a").write_text("x" * TEXT_LIMIT)
     found = texts(layer, now)
-    kept = [found.read_texts(FileChange("a", "created", LONG)) for _ in range(ROOM // LONG + 3)]
-    assert [one is not None for one in kept] == [True] * (ROOM // LONG) + [False] * 3
+    kept = [found.read_texts(FileChange("a", "created", TEXT_LIMIT)) for _ in range(TEXT_BUDGET // TEXT_LIMIT + 3)]
+    assert [one is not None for one in kept] == [True] * (TEXT_BUDGET // TEXT_LIMIT) + [False] * 3
 
 
 # Canaries in what an attacked agent wrote: read safely, and what cannot be read is known to be so.

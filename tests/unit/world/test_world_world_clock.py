@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from golden_words import Golden
 from holdfast.model.world import Isolation
-from holdfast.world.compiled import INSTALL, get_cache_folder, make_name
+from holdfast.world.compiled import INSTALL_COMMAND, get_cache_folder, make_name
 from holdfast.world.world_clock import (
     CONTROL,
     OFFSET,
@@ -184,7 +184,7 @@ def test_without_a_compiler_it_says_what_to_install(cache, monkeypatch, tmp_path
     found = asyncio.run(find_clock_library())
     assert isinstance(found, Isolation)
     assert (found.feature, found.enforced) == ("clock", False)
-    assert INSTALL in found.why
+    assert INSTALL_COMMAND in found.why
     assert [*cache.iterdir()] == []
 
 
@@ -194,7 +194,7 @@ def test_a_compiler_without_headers_says_what_to_install(cache, monkeypatch, tmp
     found = asyncio.run(find_clock_library())
     assert isinstance(found, Isolation)
     assert "dlfcn.h" in found.why
-    assert INSTALL in found.why
+    assert INSTALL_COMMAND in found.why
     assert [*cache.iterdir()] == []
 
 

@@ -49,7 +49,7 @@ from holdfast.reading.program_word import find_readable_calls, get_module
 if TYPE_CHECKING:
     from holdfast.agents.http.reset import Reset
 
-_LOOK_S = 10.0
+_PROBE_S = 10.0
 _UNPARSABLE = 64
 _PROBE = f"""{IS_THERE}
 [ -z "$1" ] || {SHELL} -n -c "$1" || exit {_UNPARSABLE}
@@ -216,7 +216,7 @@ class CommandTurns:
             argv = [SHELL, "-c", _PROBE, "sh", agent.command or "", *words]
             program = await shared.place.start(argv, env, Stdio(*[nothing] * 3))
             async with end_on_exit(program):
-                await program.wait_for_end(_LOOK_S)
+                await program.wait_for_end(_PROBE_S)
         finally:
             os.close(nothing)
         code, _ = split_status(program.status)  # None if the search itself was killed

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from holdfast.http1.client import WasAccepted
     from holdfast.protocols.world import World
 
-Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
+DescribeEnd: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
 """How an agent that Holdfast started ended, if it does not accept connections: the ending, and why."""
 
 _RETRIED = "a reused connection closed before the reply; the request was sent again on a new connection"
-_LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
+_ATTACK_LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
 
 
 class HttpAgent:
@@ -48,21 +48,22 @@ class HttpAgent:
         wire: HttpClient | ChangedClient,
         reader: ReplyReader,
         reset: Reset | None,
-        fate: Fate | None = None,
+        describe_end: DescribeEnd | None = None,
     ) -> None:
         self._form = form
         self._wire = wire
         self._reader = reader
         self._reset = reset
-        self._fate = fate
+        self._describe_end = describe_end
 
     @classmethod
-    async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path(), fate: Fate | None = None) -> HttpAgent:
+    async def open(
+        cls, agent: AgentSpec, *, limit: int, root: Path = Path(), describe_end: DescribeEnd | None = None
+    ) -> HttpAgent:
         """Return an agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
 
-        With a `fate` the agent was ready before: if it cannot be reached now, that is its own failure. The strings of
-        `agent` are resolved: no references are left. Raises AgentUnavailable (config) if no request can be made from
-        them.
+        With `describe_end` the agent was ready before: if it cannot be reached now, that is its own failure. `agent` has
+        no references left. Raises AgentUnavailable (config) if no request can be made from it.
         """
         form = build_request_form(agent)
         path = agent.response_path
@@ -72,7 +73,7 @@ class HttpAgent:
         # is kept open.
         keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
         wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
-        return cls(form, wire, reader, reset, fate)
+        return cls(form, wire, reader, reset, describe_end)
 
     async def run(self, task: Task, world: World) -> Answer:
         if self._reset is not None:
@@ -90,7 +91,7 @@ class HttpAgent:
             plain = replace(task, variation=UNSET)
             # The copy sends changed requests, and shares everything that must be closed.
             wire = ChangedClient(self._wire, self._form, task.variation.request, plain)
-            return await HttpAgent(self._form, wire, self._reader, self._reset, self._fate).ask(plain, world)
+            return await HttpAgent(self._form, wire, self._reader, self._reset, self._describe_end).ask(plain, world)
         notes: list[str] = []
         dialogue = make_dialogue(task.context, world.context.turns.earlier, messages=self._form.takes_messages)
         if dialogue is not None and dialogue.note:
@@ -135,7 +136,7 @@ class HttpAgent:
         context = world.context
         prompt = context.injector.rewrite_turn(text)
         if prompt is not text and self._form.is_attack_dropped(prompt, text):
-            notes.append(_LOST)
+            notes.append(_ATTACK_LOST)
             context.injector.drop_turn_attacks()
         before = context.count_activity()
         request = self._form.fill(prompt, text, dialogue)
@@ -174,11 +175,11 @@ class HttpAgent:
         try:
             exchange = await self._wire.send(request, cookies, limit_s, accepted)
         except AgentUnavailable as gone:
-            if self._fate is None or gone.config:
+            if self._describe_end is None or gone.config:
                 raise
-            return HttpExchange(*await self._fate())
-        if exchange.ending in ("closed", "crashed") and self._fate is not None:
-            ending, detail = await self._fate()
+            return HttpExchange(*await self._describe_end())
+        if exchange.ending in ("closed", "crashed") and self._describe_end is not None:
+            ending, detail = await self._describe_end()
             if ending != "closed":
                 exchange.ending, exchange.detail, exchange.note = ending, detail, ""
         return exchange

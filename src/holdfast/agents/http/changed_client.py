@@ -126,7 +126,7 @@ COPIES_LIMIT = 8
 SLOW_PART = 0.25
 """The fraction of the agent's time that Holdfast's own pauses may take."""
 _MARK = "holdfast-prompt-stands-here"
-_OWN = 1
+_OWN_POSITION = 1
 """The position of the task's question among the others: neither first nor last nor in the middle.
 
 An agent that gives everybody the first, the last, the previous or the reversed answer then gives a wrong one.
@@ -214,7 +214,7 @@ class ChangedClient:
         wires = [self._build_wire_request(request, cookie)] * count
         if change.others:
             other = self._build_wire_request(self._form.fill(change.others, self._prompt), cookie)
-            wires = [wire if n == _OWN else other for n, wire in enumerate(wires)]
+            wires = [wire if n == _OWN_POSITION else other for n, wire in enumerate(wires)]
         gap_s = _GAP_S if change.others else 0.0
         sends = [
             self._send_copy(wire, limit_s, abandon=n < change.abandoned, after_s=n * gap_s)
@@ -237,7 +237,7 @@ class ChangedClient:
                 last_result.kind, last_result.__cause__, self._client.url, limit_s
             ) from last_result
         if change.others and all(_rank(exchange) < _BAD for exchange in counted):
-            worst = counted[_OWN]  # only that one sent the task's own question
+            worst = counted[_OWN_POSITION]  # only that one sent the task's own question
         else:
             worst = max(reversed(counted), key=_rank)
         worst.note = f"{count} concurrent requests: " + _describe_counts(counted, count)

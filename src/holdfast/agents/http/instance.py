@@ -24,7 +24,7 @@ from holdfast.processes.startable import BEGIN
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import Place, ReachablePort, World
 
-FIRST, COUNT = 20_000, 12_000
+FIRST_PORT, PORT_COUNT = 20_000, 12_000
 """A range below Linux's ephemeral ports, from which any connection could take a port before the agent does."""
 
 _PORT_HINT = (
@@ -37,16 +37,16 @@ class Ports:
     """Hands out ports in rotation: a port that was just used may still be blocked."""
 
     def __init__(self) -> None:
-        self._next = os.getpid() * 37 % COUNT  # concurrent runs start at different ports
+        self._next = os.getpid() * 37 % PORT_COUNT  # concurrent runs start at different ports
 
     def pick_port(self) -> int:
         """Return a port that nobody listens on now."""
-        for _ in range(COUNT):
-            port = FIRST + self._next
-            self._next = (self._next + 1) % COUNT
+        for _ in range(PORT_COUNT):
+            port = FIRST_PORT + self._next
+            self._next = (self._next + 1) % PORT_COUNT
             if _is_free(port):
                 return port
-        raise HarnessError(f"no free port between {FIRST} and {FIRST + COUNT}", code="port-taken")
+        raise HarnessError(f"no free port between {FIRST_PORT} and {FIRST_PORT + PORT_COUNT}", code="port-taken")
 
 
 def check_port_free(host: str, port: int) -> None:
@@ -79,7 +79,7 @@ def _is_free(port: int) -> bool:
 
 NOTICE_S = 0.5
 """Seconds by which a lost connection may precede the end of the process."""
-WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "out_of_memory", "closed"))
+UNUSABLE_ENDINGS: frozenset[EndingKind] = frozenset(("timeout", "crashed", "out_of_memory", "closed"))
 """Endings after which an instance is not reused."""
 
 
@@ -96,7 +96,7 @@ class Instance:
         self._parts: AsyncExitStack
         self.is_for_trial = False
         """Whether it runs in the world of a single trial: everything it prints belongs to that trial."""
-        self.worn = False
+        self.is_unusable = False
         """Whether its last trial left it unusable for the next one."""
 
     @classmethod
@@ -138,7 +138,7 @@ class Instance:
                 return await forward.is_accepting(port if wanted == forward.port else wanted)
 
         await await_ready(agent, self._program, self._pipes, self._printed, self._place, can_connect)
-        return await HttpAgent.open(agent, limit=1, root=root, fate=self._describe_end)
+        return await HttpAgent.open(agent, limit=1, root=root, describe_end=self._describe_end)
 
     @property
     def alive(self) -> bool:
@@ -157,7 +157,7 @@ class Instance:
         self._printed.watch = None
         if self._program.lost:
             raise AgentLost("Holdfast lost track of the agent's process")
-        self.worn = any(turn.ending in WORN for turn in answer.turns)
+        self.is_unusable = any(turn.ending in UNUSABLE_ENDINGS for turn in answer.turns)
         notes = (*answer.notes, *self._printed.notes)
         return Answer(answer.turns, output=self._printed.text, notes=notes)
 

@@ -217,7 +217,7 @@ class ReusedInstances(Instances):
         return await self._begin()
 
     async def release(self, instance: Instance) -> tuple[str, ...]:
-        if not instance.alive or instance.worn:
+        if not instance.alive or instance.is_unusable:
             return await instance.end()
         self._idle.append(instance)
         return ()

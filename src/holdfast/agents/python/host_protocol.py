@@ -22,11 +22,11 @@ from holdfast.model.trial import Trial
 
 IMPORT_S = 120.0
 """Maximum time for the agent's import: it may load models, but a run must not wait forever."""
-HEAD = 8
+LENGTH_BYTES = 8
 """Bytes of the length before each message."""
-HIGH = 1000
+LOWEST_OWN_FD = 1000
 """The lowest number for Holdfast's descriptors in the agent's process, to survive code that closes all low ones."""
-LOST = 83
+CONNECTION_LOST = 83
 """Exit code of a process that closed Holdfast's line: nothing it does could be reported any more."""
 
 
@@ -222,10 +222,10 @@ class TrialSocket:
         try:
             with self._lock:
                 if os.fstat(self._fd).st_ino != self._inode:  # the agent closed it and opened something else
-                    os._exit(LOST)
+                    os._exit(CONNECTION_LOST)
                 write_all(self._fd, data)
         except OSError:
-            os._exit(LOST)
+            os._exit(CONNECTION_LOST)
 
     def receive_turn(self) -> str | None:
         """Return the next turn; None if there is no other."""
@@ -246,11 +246,11 @@ class MessageFrames:
         buffer = self._buffer
         buffer += data
         at = 0
-        while len(buffer) - at >= HEAD:
-            end = at + HEAD + int.from_bytes(buffer[at : at + HEAD], "big")
+        while len(buffer) - at >= LENGTH_BYTES:
+            end = at + LENGTH_BYTES + int.from_bytes(buffer[at : at + LENGTH_BYTES], "big")
             if len(buffer) < end:
                 break
-            self._on_message(bytes(buffer[at + HEAD : end]))
+            self._on_message(bytes(buffer[at + LENGTH_BYTES : end]))
             at = end
         del buffer[:at]
 
@@ -260,7 +260,7 @@ class MessageFrames:
 
 def add_length(data: bytes) -> bytes:
     """Return a message with its length in front."""
-    return len(data).to_bytes(HEAD, "big") + data
+    return len(data).to_bytes(LENGTH_BYTES, "big") + data
 
 
 def send_message(fd: int, message: Any) -> None:
@@ -277,7 +277,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 def read_frame(fd: int) -> bytes:
     """Read one message from a blocking descriptor; raise EOFError if the other side is gone."""
-    return _read_exactly(fd, int.from_bytes(_read_exactly(fd, HEAD), "big"))
+    return _read_exactly(fd, int.from_bytes(_read_exactly(fd, LENGTH_BYTES), "big"))
 
 
 def _read_exactly(fd: int, size: int) -> bytes:
@@ -293,7 +293,7 @@ def _read_exactly(fd: int, size: int) -> bytes:
 def move_high(fd: int) -> int:
     """Duplicate the descriptor under a high number, closed in programs the agent starts."""
     try:
-        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, LOWEST_OWN_FD)
     except OSError:  # a low limit on open files
         return fd
     os.close(fd)

@@ -45,7 +45,7 @@ class HostedTrial:
         self.notes: list[str] = []
         self.done: protocol.TurnsDone | None = None
         self.broke = ""
-        self._broke_code = ""
+        self._error_code = ""
         self.late = False
         self.limit_ms = inf
         """The time limit of the turn, once it has run out: an answer that took longer is late."""
@@ -64,7 +64,7 @@ class HostedTrial:
         self._partial: list[str] = []
         """Parts of an answer, which count if no more of it arrives."""
         self._partial_size = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         """Set by each message, and when the process ends."""
 
     async def wait(self, until: Callable[[], bool], limit_s: float) -> bool:
@@ -72,8 +72,8 @@ class HostedTrial:
         try:
             async with asyncio.timeout(limit_s):
                 while not (self.exited or until()):
-                    self._news.clear()
-                    await self._news.wait()
+                    self._changed.clear()
+                    await self._changed.wait()
         except TimeoutError:
             return False
         return True
@@ -86,12 +86,12 @@ class HostedTrial:
         """Record the end of the process: its waitpid status, or the system's report that it ran out of memory."""
         if not self.exited:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
-            self._news.set()
+            self._changed.set()
 
     def fail(self, why: str, code: str) -> None:
         """Record a harness error; the first one counts."""
         if not self.broke:
-            self.broke, self._broke_code = why, code
+            self.broke, self._error_code = why, code
 
     @property
     def all_turns_ended(self) -> bool:
@@ -145,7 +145,7 @@ class HostedTrial:
             self.fail(message.message, message.code)
         else:
             self.done = message
-        self._news.set()
+        self._changed.set()
 
     def _add_calls(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
         """Add a call to the trace when it has ended."""
@@ -201,7 +201,7 @@ class HostedTrial:
             unmatched=self.done.unmatched if self.done else {},
         )
         if self.broke:
-            raise HarnessError(self.broke, code=self._broke_code, answer=answer)
+            raise HarnessError(self.broke, code=self._error_code, answer=answer)
         return answer
 
     def _end_open_turn(self, timeout_s: float) -> Turn:
@@ -217,7 +217,7 @@ class HostedTrial:
         if self.out_of_memory:
             return Turn(prompt, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
         code, _ = split_status(self.status)
-        how = "closed its connection to Holdfast" if code == protocol.LOST else describe_end(self.status)
+        how = "closed its connection to Holdfast" if code == protocol.CONNECTION_LOST else describe_end(self.status)
         return Turn(prompt, text, took_ms, "crashed", f"its process {how} before it answered", cut=cut)
 
 

@@ -34,9 +34,9 @@ _SETTINGS = (
     ("user/max_net_namespaces", "0", "user.max_net_namespaces=15000"),
 )
 """A kernel setting that can forbid user namespaces, the value that does, and the setting that allows them."""
-MOST_PROCESSES = 4096
+PROCESS_LIMIT = 4096
 """Process limit of a sandbox if the spec sets none, against fork bombs."""
-DISK = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+DISK_LIMIT = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
 """Bytes that a sandbox may write if the spec sets no limit: they are in memory, and several trials run concurrently."""
 _PROBE = "/bin/sh"
 
@@ -123,7 +123,7 @@ class Bubblewrap:
             counted = limits.find_parents() if sandbox_spec.limits else ()
             group = limits.ControlGroup({**{name: {} for name in counted}, **wanted})
             enforced = isolation.list_sandbox_isolation(
-                self.isolation, sandbox_spec.resources, MOST_PROCESSES, disk=DISK, nested=sandbox_spec.nested
+                self.isolation, sandbox_spec.resources, PROCESS_LIMIT, disk=DISK_LIMIT, nested=sandbox_spec.nested
             )
             sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
             layout = self._build_layout(sandbox_spec, sources, in_group="memory" in wanted)
@@ -184,8 +184,8 @@ class Bubblewrap:
             links={**self._links, **sandbox_spec.links},
             nested=sandbox_spec.nested,
             bwrap=bwrap,
-            disk=sandbox_spec.resources.disk or DISK,
-            pids=sandbox_spec.resources.pids or MOST_PROCESSES,
+            disk=sandbox_spec.resources.disk or DISK_LIMIT,
+            pids=sandbox_spec.resources.pids or PROCESS_LIMIT,
             memory=None if in_group else sandbox_spec.resources.memory,
             commands=sandbox_spec.commands is not None and kernel.can_filter(),
             watched=sandbox_spec.watched if kernel.can_filter() else (),

@@ -27,8 +27,8 @@ from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import SupervisedPrograms, SupervisorConnection, await_connected
 from holdfast.world.supervisors.messages import WORKSPACE, SupervisorMessage
 
-NEVER = "the sandbox could not execute it"
-_ROUND_MS = 10_000
+NOT_EXECUTED = "the sandbox could not execute it"
+_PART_TIMEOUT_MS = 10_000
 """Timeout for the next part of a list of changes: long, because a busy machine may be slow."""
 
 
@@ -40,7 +40,7 @@ class BubblewrapSandbox(OpenSandbox):
     ) -> None:
         super().__init__(sandbox_spec, isolation)
         self._group = group
-        self._strain = LiveLimits(
+        self._limits = LiveLimits(
             group, sandbox_spec.resources, lambda: list_family([self._supervisor]), lambda: self._ours
         )
         self._copies = copies
@@ -82,7 +82,7 @@ class BubblewrapSandbox(OpenSandbox):
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, agents=True)
-        await self._strain.reapply(self.programs.kill_agents)
+        await self._limits.reapply(self.programs.kill_agents)
         return program
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
@@ -104,16 +104,16 @@ class BubblewrapSandbox(OpenSandbox):
     async def freeze(self) -> None:
         self._frozen = True
         await self.programs.line.ask(wire.FREEZE)
-        self._strain.lift()
+        self._limits.lift()
 
     async def kill(self) -> int:
         return self.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        await self._strain.limit(memory, cpu, self.programs.kill_agents)
+        await self._limits.limit(memory, cpu, self.programs.kill_agents)
 
     def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
-        return self._strain.count_hits(resource)
+        return self._limits.count_hits(resource)
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
         if not self._sandbox_spec.watched or not kernel.can_filter():
@@ -173,22 +173,22 @@ class BubblewrapSandbox(OpenSandbox):
         elif message.what == wire.OVER:
             for number, code, took_ns in wire.decode_ends(message.text):
                 if on_end := self._commands.pop(number, None):
-                    took_ms = None if took_ns == wire.UNTOLD else took_ns / 1e6
-                    on_end(CommandEnd(None if code == wire.UNTOLD else code, took_ms))
+                    took_ms = None if took_ns == wire.UNKNOWN else took_ns / 1e6
+                    on_end(CommandEnd(None if code == wire.UNKNOWN else code, took_ms))
         elif message.what == wire.ENDED and (program := self.programs.pop_ended(message.ticket)):
             program_ms = message.took_ns / 1e6
-            if message.value != wire.UNTOLD:
+            if message.value != wire.UNKNOWN:
                 program.finish(message.value, program_ms)
             elif program.starved:
                 program.finish(signal.SIGKILL, program_ms)  # there was not even enough memory to set up the command
             else:
-                program.finish(None, program_ms, lost=True, note=NEVER)
+                program.finish(None, program_ms, lost=True, note=NOT_EXECUTED)
 
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool, throwaway: bool = False
     ) -> Program:
         order = wire.StartOrder(tuple(argv), dict(env), WORKSPACE)
-        memory_end = self._strain.make_memory_end()
+        memory_end = self._limits.make_memory_end()
         return await self.programs.start(
             argv[0], wire.write_order(order), stdio, agents=agents, throwaway=throwaway, memory_end=memory_end
         )
@@ -199,7 +199,7 @@ class BubblewrapSandbox(OpenSandbox):
         poll.register(reader_fd, select.POLLIN)
         poll.register(self.programs.line.fileno(), select.POLLIN)
         while True:
-            ready = {fd for fd, _ in poll.poll(_ROUND_MS)}
+            ready = {fd for fd, _ in poll.poll(_PART_TIMEOUT_MS)}
             if reader_fd in ready:
                 piece = os.read(reader_fd, 1 << 16)
                 if not piece:

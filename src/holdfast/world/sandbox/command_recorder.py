@@ -38,9 +38,9 @@ from holdfast.world.sandbox.stopped_calls import (
     read_attempt,
 )
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage
+from holdfast.world.supervisors.messages import UNKNOWN, CommandEndMessage
 
-CHAIN = 16
+EXEC_CHAIN_LIMIT = 16
 """Maximum number of commands that one process is followed through, as it may call exec forever."""
 _SPARE = 64
 """Descriptors reserved for other purposes than watching."""
@@ -48,7 +48,7 @@ _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _CONTINUE = 1
-_ENDS_AT_ONCE = 100
+_ENDS_PER_MESSAGE = 100
 
 
 class CommandRecorder:
@@ -155,7 +155,7 @@ class _RecorderLoop:
         Each message takes processor time from the sandbox, so ends are reported in batches.
         """
         self._ends.append(end)
-        if len(self._ends) >= _ENDS_AT_ONCE:
+        if len(self._ends) >= _ENDS_PER_MESSAGE:
             self._report_ends()
 
     def _report_ends(self) -> None:
@@ -220,7 +220,7 @@ class Lifetimes:
         # never ran.
         self._drop_refused(process, before)
         # A process that executes itself forever must not fill the memory: the newest command gives way.
-        if len(process.commands) == CHAIN:
+        if len(process.commands) == EXEC_CHAIN_LIMIT:
             self._end(process.commands.pop(), None)
         process.commands.append(_StartedCommand(number, time.monotonic_ns(), before))
 
@@ -266,7 +266,7 @@ class Lifetimes:
 
     def _end(self, command: _StartedCommand, code: int | None) -> None:
         took_ns = time.monotonic_ns() - command.at_ns
-        self._ended(CommandEndMessage(command.number, UNTOLD if code is None else code, took_ns))
+        self._ended(CommandEndMessage(command.number, UNKNOWN if code is None else code, took_ns))
 
     def _open_leader(self, pid: int) -> tuple[int, int]:
         """Return the process of a thread, and a pidfd if the thread is its first one."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Literal, NamedTuple
 
-_AT_ONCE = 3_500
+_PATH_BYTES = 3_500
 """Maximum number of bytes of a path in one system call."""
 
 
@@ -63,7 +63,7 @@ def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
     For a short path it yields the complete path and None.
     """
     path = path.rstrip("/") or "/"
-    if len(os.fsencode(path)) < _AT_ONCE:
+    if len(os.fsencode(path)) < _PATH_BYTES:
         yield path, None
         return
     # Each step opens a folder relative to the one before, so no single call sees a path that is too long for the
@@ -85,7 +85,7 @@ def _split_path(path: str) -> Iterator[str]:
     piece, size = "/" if path.startswith("/") else "", 0
     for name in filter(None, path.split("/")):
         length = len(os.fsencode(name)) + 1
-        if size + length > _AT_ONCE:
+        if size + length > _PATH_BYTES:
             yield piece
             piece, size = "", 0
         piece += name if piece in ("", "/") else f"/{name}"
@@ -95,7 +95,7 @@ def _split_path(path: str) -> Iterator[str]:
 
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _CHUNK = 1 << 18
-DEEPEST = 4_000
+DEPTH_LIMIT = 4_000
 """Maximum depth of folders that are walked; a deeper folder is listed itself instead of its contents."""
 
 
@@ -158,7 +158,7 @@ def _list_tree(
         if not _is_whiteout(status):
             yield Difference(path, op, status.st_size if op == "created" else 0)
         return
-    deep = path.count("/") > DEEPEST
+    deep = path.count("/") > DEPTH_LIMIT
     names = [] if deep else sorted(_list_names(f"{root}/{path}"), key=lambda n: _make_sort_key(n, f"{root}/{path}/{n}"))
     if not names:
         yield Difference(path, op, 0)

@@ -34,7 +34,7 @@ from holdfast.model.capabilities import (
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
-from holdfast.world.sandbox.bubblewrap import MOST_PROCESSES
+from holdfast.world.sandbox.bubblewrap import PROCESS_LIMIT
 from holdfast.world.sandbox.isolation import list_sandbox_isolation
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, make_unavailable_error, open_sandbox, remove
 from holdfast.world.supervisors.container import (
@@ -98,9 +98,9 @@ class DockerBackend:
             visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
             workdirs=tuple(path for path, target in sandbox_spec.links.items() if target == WORKSPACE),
             resources=sandbox_spec.resources,
-            pids=sandbox_spec.resources.pids or MOST_PROCESSES,
+            pids=sandbox_spec.resources.pids or PROCESS_LIMIT,
         )
-        isolation = list_sandbox_isolation(self.isolation, sandbox_spec.resources, MOST_PROCESSES)
+        isolation = list_sandbox_isolation(self.isolation, sandbox_spec.resources, PROCESS_LIMIT)
         return await open_sandbox(DockerSandbox(sandbox_spec, shape, isolation))
 
     async def close(self) -> None:

@@ -32,7 +32,7 @@ _SEALED = (b"/usr/", b"/lib", b"/etc/", b"/proc/", b"/bin/", b"/sbin/")
 """Folders where an agent cannot create links: no path there leads into its workspace."""
 _IN_ROOT = Callable[[int, bytes], int]
 _ANY, _WRITE = 0o777, 0o222
-_TOP = os.fsencode(WORKSPACE)
+_WORKSPACE_BYTES = os.fsencode(WORKSPACE)
 _MARK = f"{OWN_COMMAND}=".encode()
 
 
@@ -141,12 +141,12 @@ def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: In
 
 def _is_copy_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Return whether a full disk prevents the copy that opening an original file for writing needs."""
-    if not use.keeps or not _is_within(_TOP, target):
+    if not use.keeps or not _is_within(_WORKSPACE_BYTES, target):
         return False
     status = view.lstat(target)
     if status is None or not stat.S_ISREG(status.st_mode) or not status.st_size:
         return False
-    copied = os.path.lexists(os.fsencode(watch.upper) + target.removeprefix(_TOP))
+    copied = os.path.lexists(os.fsencode(watch.upper) + target.removeprefix(_WORKSPACE_BYTES))
     return not copied and -(-status.st_size // 4096) > count_free_pages(watch.upper)
 
 
@@ -155,7 +155,7 @@ def _is_within(path: bytes, target: bytes) -> bool:
 
 
 def _map_inside(path: str) -> bytes:
-    return os.path.normpath(_TOP + b"/" + os.fsencode(path))
+    return os.path.normpath(_WORKSPACE_BYTES + b"/" + os.fsencode(path))
 
 
 def _read_identity(path: str | bytes) -> tuple[int, int]:

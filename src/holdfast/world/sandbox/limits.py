@@ -42,15 +42,15 @@ class ControlGroup:
         """Descriptors through which an unprivileged process can enter the groups; the caller closes them."""
         return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders.values()]
 
-    def limit(self, controller: str, limit: float | None, everybody: Callable[[], Iterable[int]]) -> bool:
+    def limit(self, controller: str, limit: float | None, list_processes: Callable[[], Iterable[int]]) -> bool:
         """Set or lift a limit at runtime; return False if the programs already use more memory than that.
 
-        Raises OSError or KeyError if the machine cannot. `everybody` returns the processes to limit.
+        Raises OSError or KeyError if the machine cannot. `list_processes` returns the processes to limit.
         """
         folder = self._folders.get(controller) or self._make(controller)
         # Processes move first: a limit on an empty group affects nobody, and moving a process does not move the memory
         # it already uses, which the kernel then charges to its old group.
-        self._gather(folder, everybody)
+        self._gather(folder, list_processes)
         try:
             self._write(folder, dict(_list_settings(controller, limit, unified=_is_unified(folder))))
         except OSError as refused:
@@ -107,12 +107,12 @@ class ControlGroup:
         for file, value in settings.items():
             (folder / file).write_text(value)
 
-    def _gather(self, folder: Path, everybody: Callable[[], Iterable[int]]) -> None:
+    def _gather(self, folder: Path, list_processes: Callable[[], Iterable[int]]) -> None:
         """Move all processes into the group, including those that start meanwhile."""
         moved: set[int] = set()
         # Children inherit the group of their parent, so only those that were forked before their parent moved are
         # missed. Each round finds them, until one finds nobody new.
-        while new := set(everybody()) - moved:
+        while new := set(list_processes()) - moved:
             for pid in sorted(new):
                 with contextlib.suppress(ProcessLookupError):
                     (folder / "cgroup.procs").write_text(str(pid))

@@ -16,27 +16,31 @@ from holdfast.world.sandbox.limits import ControlGroup, find_parents
 
 NO_GROUP = "Holdfast cannot create control groups here, so CPU time is not limited: that needs root or delegated groups"
 
-LEAST = 64_000_000
+MIN_MEMORY = 64_000_000
 """Address space that a Holdfast process inside needs; the programs it starts inherit its limit."""
 _PAUSE_S = 0.01
 
-Everybody = Callable[[], Iterable[int]]
+ListProcesses = Callable[[], Iterable[int]]
 
 
 class LiveLimits:
     """Limits that are set while a sandbox is open, and lifted when its agent has ended."""
 
     def __init__(
-        self, group: ControlGroup, resources: Resources, everybody: Everybody, ours: Callable[[], Container[int]] = set
+        self,
+        group: ControlGroup,
+        resources: Resources,
+        list_processes: ListProcesses,
+        ours: Callable[[], Container[int]] = set,
     ) -> None:
-        """`resources` are the usual limits; `everybody` returns the processes that they apply to.
+        """`resources` are the usual limits; `list_processes` returns the processes that they apply to.
 
         `ours` are those that must outlive the agent, so they never enter its group.
         """
         self._group = group
         self._ours = ours
         self._usual: dict[str, float | None] = {"memory": resources.memory, "cpu": resources.cpu}
-        self._everybody = everybody
+        self._list_processes = list_processes
         self._now: dict[str, float] = {}
         self._ended = 0
         """How many programs were killed because they exceeded the memory limit."""
@@ -59,7 +63,7 @@ class LiveLimits:
             if controller in can:
                 await self._limit_group(controller, limit, too_big)
             else:
-                _limit_each(int(limit), self._everybody)
+                _limit_each(int(limit), self._list_processes)
 
     def count_hits(self, controller: str) -> int | None:
         """Return how often the limit was hit so far; None if that is not counted."""
@@ -91,7 +95,7 @@ class LiveLimits:
                 if controller in can:
                     self._group.limit(controller, self._usual[controller], self._list_limited)
                 else:
-                    _limit_each(None, self._everybody)
+                    _limit_each(None, self._list_processes)
             # Pages of files that the agent wrote count as used memory and stay charged to the group. Checks get the
             # usual limit on top of them.
             if (memory := self._usual["memory"]) is not None and (memory_in_use := self._group.measure_memory()):
@@ -114,7 +118,7 @@ class LiveLimits:
 
     def _list_limited(self) -> Iterable[int]:
         ours = self._ours()
-        return (pid for pid in self._everybody() if pid not in ours)
+        return (pid for pid in self._list_processes() if pid not in ours)
 
 
 def format_size(size: int) -> str:
@@ -123,17 +127,17 @@ def format_size(size: int) -> str:
     return next((f"{size // unit}{name}" for unit, name in units if size and size % unit == 0), f"{size} bytes")
 
 
-def _limit_each(size: int | None, everybody: Everybody) -> None:
+def _limit_each(size: int | None, list_processes: ListProcesses) -> None:
     """Limit the address space of each process, which its children inherit; None restores the original limit."""
-    if size is not None and size < LEAST:
+    if size is not None and size < MIN_MEMORY:
         raise HarnessError(
-            f"Holdfast cannot create control groups here, and a single process needs at least {LEAST} bytes",
+            f"Holdfast cannot create control groups here, and a single process needs at least {MIN_MEMORY} bytes",
             code="limits-failed",
         )
     # Children inherit the limit. So only processes that were forked before their parent got it are missed, and the next
     # round finds those.
     limited: set[int] = set()
-    while new := set(everybody()) - limited:
+    while new := set(list_processes()) - limited:
         for pid in new:
             try:
                 most = resource.prlimit(pid, resource.RLIMIT_AS)[1]

@@ -18,7 +18,7 @@ from holdfast.world.supervisors.messages import HOME, WORKSPACE, SandboxLayout
 TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"
 HOME_VIEW = f"{TOP}/home"
-_EMPTY, _NOTHING, _ASIDE = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
+_EMPTY, _NOTHING, _THROWAWAYS = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
 _OTHER_TMP = "/var/tmp"  # noqa: S108
 _WRITTEN = (f"{TMP}/", f"{SHM}/", f"{HOME}/")
@@ -61,7 +61,7 @@ class SandboxMounts:
         kernel.unshare(kernel.NEWNS)
         kernel.mount("none", "/", flags=kernel.REC | kernel.SLAVE)
         kernel.mount("tmpfs", TOP, "tmpfs", _PLAIN, "mode=0755,size=64m")
-        for folder in (SOURCES, ROOT, DISK, VIEW, HOME_VIEW, BEFORE, _EMPTY, _NOTHING, _ASIDE):
+        for folder in (SOURCES, ROOT, DISK, VIEW, HOME_VIEW, BEFORE, _EMPTY, _NOTHING, _THROWAWAYS):
             os.mkdir(folder)
         _build(system)
         self._size = ""
@@ -146,7 +146,7 @@ class SandboxMounts:
     def open_throwaway(self) -> tuple[str, WritableLayer]:
         """Return a layer whose changes are discarded, and the key to pass to `forget`."""
         self._asides += 1
-        aside = f"{_ASIDE}/{self._asides}"
+        aside = f"{_THROWAWAYS}/{self._asides}"
         # The current workspace, home and /tmp become lower layers of new overlays, whose upper layers are on a tmpfs of
         # their own. So a check sees everything the agent left, and what it writes disappears with the tmpfs.
         os.mkdir(aside)

@@ -65,7 +65,7 @@ class ProcessSandbox(FolderSandbox):
         self._agents: list[Program] = []
         """The programs of the agent."""
         self._group = ControlGroup({})
-        self._strain = LiveLimits(self._group, Resources(), self._list_processes)
+        self._limits = LiveLimits(self._group, Resources(), self._list_processes)
 
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
@@ -103,7 +103,7 @@ class ProcessSandbox(FolderSandbox):
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, agents=True)
-        await self._strain.reapply(self._kill)
+        await self._limits.reapply(self._kill)
         return program
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
@@ -123,10 +123,10 @@ class ProcessSandbox(FolderSandbox):
 
         Where the machine limits all programs together, memory that a program already uses does not count.
         """
-        await self._strain.limit(memory, cpu, self._kill)
+        await self._limits.limit(memory, cpu, self._kill)
 
     def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
-        return self._strain.count_hits(resource)
+        return self._limits.count_hits(resource)
 
     async def close(self) -> None:
         await self.freeze()
@@ -139,7 +139,7 @@ class ProcessSandbox(FolderSandbox):
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, agents: bool = False
     ) -> Program:
-        program = await self._launcher.start(argv, env, self._root, stdio, self._strain.make_memory_end())
+        program = await self._launcher.start(argv, env, self._root, stdio, self._limits.make_memory_end())
         # Ended programs are dropped here, so that a sandbox with thousands of short commands does not keep them all.
         self._programs = [*_filter_alive(self._programs), program]
         if agents:

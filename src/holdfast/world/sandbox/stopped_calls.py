@@ -134,7 +134,7 @@ def read_string(memory: int, at: int, limit: int) -> bytes:
     return bytes(text)
 
 
-_HERE = -1
+_ABSENT = -1
 """Replaces an argument's index where the call has no such argument."""
 _PATH_ONLY: int = getattr(os, "O_PATH", 0x200000)
 _NOFOLLOW_AT = 0x100
@@ -167,7 +167,7 @@ class _PathForm(NamedTuple):
     kind: str
     folder: int
     name: int
-    more: int = _HERE
+    more: int = _ABSENT
 
 
 class _PathCall(NamedTuple):
@@ -177,37 +177,37 @@ class _PathCall(NamedTuple):
 
 
 _CALLS: Mapping[str, _PathCall] = {
-    "open": _PathCall((2, None), (_PathForm("open", _HERE, 0, 1),)),
-    "creat": _PathCall((85, None), (_PathForm("creat", _HERE, 0),)),
+    "open": _PathCall((2, None), (_PathForm("open", _ABSENT, 0, 1),)),
+    "creat": _PathCall((85, None), (_PathForm("creat", _ABSENT, 0),)),
     "openat": _PathCall((257, 56), (_PathForm("open", 0, 1, 2),)),
-    "stat": _PathCall((4, None), (_PathForm("look", _HERE, 0),)),
-    "lstat": _PathCall((6, None), (_PathForm("look itself", _HERE, 0),)),
+    "stat": _PathCall((4, None), (_PathForm("look", _ABSENT, 0),)),
+    "lstat": _PathCall((6, None), (_PathForm("look itself", _ABSENT, 0),)),
     "newfstatat": _PathCall((262, 79), (_PathForm("look at", 0, 1, 3),)),
     "statx": _PathCall((332, 291), (_PathForm("look at", 0, 1, 2),)),
-    "access": _PathCall((21, None), (_PathForm("access", _HERE, 0, 1),)),
+    "access": _PathCall((21, None), (_PathForm("access", _ABSENT, 0, 1),)),
     "faccessat": _PathCall((269, 48), (_PathForm("access", 0, 1, 2),)),
     "faccessat2": _PathCall((439, 439), (_PathForm("access", 0, 1, 2),)),
-    "readlink": _PathCall((89, None), (_PathForm("look itself", _HERE, 0),)),
+    "readlink": _PathCall((89, None), (_PathForm("look itself", _ABSENT, 0),)),
     "readlinkat": _PathCall((267, 78), (_PathForm("look itself", 0, 1),)),
-    "chdir": _PathCall((80, 49), (_PathForm("enter", _HERE, 0),)),
-    "truncate": _PathCall((76, 45), (_PathForm("cut", _HERE, 0),)),
-    "chmod": _PathCall((90, None), (_PathForm("look", _HERE, 0),)),
+    "chdir": _PathCall((80, 49), (_PathForm("enter", _ABSENT, 0),)),
+    "truncate": _PathCall((76, 45), (_PathForm("cut", _ABSENT, 0),)),
+    "chmod": _PathCall((90, None), (_PathForm("look", _ABSENT, 0),)),
     "fchmodat": _PathCall((268, 53), (_PathForm("look", 0, 1),)),
     "utimensat": _PathCall((280, 88), (_PathForm("look at", 0, 1, 3),)),
-    "execve": _PathCall((59, 221), (_PathForm("enter", _HERE, 0),)),
+    "execve": _PathCall((59, 221), (_PathForm("enter", _ABSENT, 0),)),
     "execveat": _PathCall((322, 281), (_PathForm("enter", 0, 1),)),
-    "unlink": _PathCall((87, None), (_PathForm("remove", _HERE, 0),)),
+    "unlink": _PathCall((87, None), (_PathForm("remove", _ABSENT, 0),)),
     "unlinkat": _PathCall((263, 35), (_PathForm("remove", 0, 1),)),
-    "rmdir": _PathCall((84, None), (_PathForm("remove", _HERE, 0),)),
-    "mkdir": _PathCall((83, None), (_PathForm("make", _HERE, 0),)),
+    "rmdir": _PathCall((84, None), (_PathForm("remove", _ABSENT, 0),)),
+    "mkdir": _PathCall((83, None), (_PathForm("make", _ABSENT, 0),)),
     "mkdirat": _PathCall((258, 34), (_PathForm("make", 0, 1),)),
-    "mknod": _PathCall((133, None), (_PathForm("make", _HERE, 0),)),
+    "mknod": _PathCall((133, None), (_PathForm("make", _ABSENT, 0),)),
     "mknodat": _PathCall((259, 33), (_PathForm("make", 0, 1),)),
-    "symlink": _PathCall((88, None), (_PathForm("make", _HERE, 1),)),
+    "symlink": _PathCall((88, None), (_PathForm("make", _ABSENT, 1),)),
     "symlinkat": _PathCall((266, 36), (_PathForm("make", 1, 2),)),
-    "link": _PathCall((86, None), (_PathForm("look itself", _HERE, 0), _PathForm("make", _HERE, 1))),
+    "link": _PathCall((86, None), (_PathForm("look itself", _ABSENT, 0), _PathForm("make", _ABSENT, 1))),
     "linkat": _PathCall((265, 37), (_PathForm("look itself", 0, 1), _PathForm("make", 2, 3))),
-    "rename": _PathCall((82, None), (_PathForm("remove", _HERE, 0), _PathForm("make", _HERE, 1))),
+    "rename": _PathCall((82, None), (_PathForm("remove", _ABSENT, 0), _PathForm("make", _ABSENT, 1))),
     "renameat": _PathCall((264, 38), (_PathForm("remove", 0, 1), _PathForm("make", 2, 3))),
     "renameat2": _PathCall((316, 276), (_PathForm("remove", 0, 1), _PathForm("make", 2, 3))),
 }
@@ -262,8 +262,8 @@ def list_reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[
 def list_uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
     """Yield what a call needs from each of its paths."""
     for form in list_path_calls().get(call, ()):
-        flags = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
-        folder = AT_CWD if form.folder == _HERE else arguments[form.folder] & 0xFFFFFFFF
+        flags = arguments[form.more] & 0xFFFFFFFF if form.more != _ABSENT else 0
+        folder = AT_CWD if form.folder == _ABSENT else arguments[form.folder] & 0xFFFFFFFF
         yield _find_needs(form.kind, flags)._replace(folder=folder, name=arguments[form.name])
 
 

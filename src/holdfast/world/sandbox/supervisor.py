@@ -185,7 +185,7 @@ class Supervisor:
         took_ns = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
         self._forget(program.aside)
-        value = status if program.has_run() or os.WIFSIGNALED(status) else wire.UNTOLD
+        value = status if program.has_run() or os.WIFSIGNALED(status) else wire.UNKNOWN
         program.close()
         self._report(wire.ENDED, program.ticket, value, took_ns)
 

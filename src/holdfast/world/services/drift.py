@@ -17,7 +17,7 @@ from holdfast.service_kinds import get_spoken_traits
 from holdfast.sqltext.lexer import Dialect
 
 READ_S = 60.0
-MOST = 100_000
+ROW_LIMIT = 100_000
 """Maximum number of rows of a table; a larger table is rejected, not partly damaged."""
 _COLUMNS = """
 SELECT c.column_name, c.is_nullable, c.data_type, c.column_default, {extra},
@@ -33,7 +33,7 @@ WHERE c.table_name = {table} AND c.table_schema = {schema}
 ORDER BY c.ordinal_position
 """
 _DATES = re.compile(r"date|time", re.IGNORECASE)
-_OLD = timedelta(days=365 * 3)
+_AGE = timedelta(days=365 * 3)
 
 
 class Column(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Column(Struct, frozen=True):
     name: str
     nullable: bool
     type: str
-    made: bool
+    generated: bool
     """The database fills it in: an identity, a sequence, a generated value."""
     keyed: bool
     """Part of a key or reference: changing it would break the table, not its data."""
@@ -64,7 +64,7 @@ class Table(Struct, frozen=True):
     @property
     def free(self) -> list[int]:
         """Columns whose values may be changed."""
-        return [n for n, column in enumerate(self.columns) if not column.keyed and not column.made]
+        return [n for n, column in enumerate(self.columns) if not column.keyed and not column.generated]
 
     def write_update(self, row: int, column: int, value: Any) -> str:
         """Return the statement that sets one value."""
@@ -97,10 +97,10 @@ async def read_table(database: Database, table: str, dialect: Dialect) -> Table:
         )
     words = ", ".join(cast_to_text(column.name, dialect) for column in columns)
     order = ", ".join(quote_name(column.name, dialect) for column in columns if column.primary)
-    rows = await database.query(f"SELECT {words} FROM {quote_table(table, dialect)} ORDER BY {order}", timeout_s=READ_S, keep=MOST)  # noqa: E501, S608  # fmt: skip
+    rows = await database.query(f"SELECT {words} FROM {quote_table(table, dialect)} ORDER BY {order}", timeout_s=READ_S, keep=ROW_LIMIT)  # noqa: E501, S608  # fmt: skip
     if rows.count > len(rows.rows):
         raise HarnessError(
-            f"table {table} has {rows.count} rows; a drift fixture takes at most {MOST}", code="fixture-failed"
+            f"table {table} has {rows.count} rows; a drift fixture takes at most {ROW_LIMIT}", code="fixture-failed"
         )
     return Table(table, columns, rows.rows, dialect)
 
@@ -199,7 +199,7 @@ def _make_older(value: str) -> str:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return value
-    older = (moment - _OLD).isoformat(sep=" ")
+    older = (moment - _AGE).isoformat(sep=" ")
     return older if len(value) > len("2026-01-01") else older[:10]
 
 
@@ -207,7 +207,7 @@ def _write_duplicate(table: Table, row: int, rng: Random) -> str:
     """Insert the row again. A key that the database does not fill in is counted up from its maximum."""
     names, values = [], []
     for n, column in enumerate(table.columns):
-        if column.made:
+        if column.generated:
             continue
         value = table.rows[row][n]
         if column.primary:

@@ -23,7 +23,7 @@ from holdfast.world.services.postgres.server import open_postgres
 from holdfast.world.services.postgres.session import PgSession, hash_password, quote_name
 from holdfast.world.services.redis import open_redis
 from holdfast.world.services.settings import (
-    OURS,
+    OWN_ACCOUNT,
     MysqlSettings,
     PostgresSettings,
     make_config_error,
@@ -106,11 +106,11 @@ def _find_usual_port(url: SplitResult) -> int:
     return PORTS.get(service_kinds.get_scheme(url.scheme), 0)
 
 
-_COUNTED = (
+_COUNTERS_ONLY = (
     "its writes are known from row counters and the list of tables alone, without their statements; its user can "
     "change the counters"
 )
-_MINE = ("USER", "PASSWORD", "DB", "DATABASE", "ROOT_PASSWORD")
+_LOGIN_VARIABLES = ("USER", "PASSWORD", "DB", "DATABASE", "ROOT_PASSWORD")
 _SHARED_COUNTERS = (
     "its writes are known from row counters and the list of tables alone: they have no statement, and other users' are "
     "among them"
@@ -129,7 +129,7 @@ class ContainedSql(SqlService, ContainedService):
         session: SqlSession,
         counters: RowCounters,
     ) -> None:
-        super().__init__(running, (*notes, f"service {running.spec.name}: {_COUNTED}"), {"URL": settings.url})
+        super().__init__(running, (*notes, f"service {running.spec.name}: {_COUNTERS_ONLY}"), {"URL": settings.url})
         self._own_session = session
         self._counters = counters
 
@@ -160,7 +160,7 @@ async def open_contained_redis(running: ServiceContainer, notes: tuple[str, ...]
 
 def select_login_variables(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
     """Return the spec with only the image's login variables; the image itself gets all of them."""
-    names = {f"{prefix}_{name}" for prefix in prefixes for name in _MINE}
+    names = {f"{prefix}_{name}" for prefix in prefixes for name in _LOGIN_VARIABLES}
     return replace(spec, env={name: value for name, value in spec.env.items() if name in names})
 
 
@@ -172,9 +172,9 @@ async def _create_observer(running: ServiceContainer, settings: PostgresSettings
     login["client_encoding"] = "utf8"  # the values that the image has prepared its data with
     agent_session = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
     async with agent_session.open_session() as session:
-        verifier = hash_password(session, OURS, password)
-        await session.execute(f"CREATE ROLE {quote_name(OURS)} SUPERUSER LOGIN PASSWORD '{verifier}'")
-    return PgSession(running.spec.name, {**login, "user": OURS, "password": password}, settings.user)
+        verifier = hash_password(session, OWN_ACCOUNT, password)
+        await session.execute(f"CREATE ROLE {quote_name(OWN_ACCOUNT)} SUPERUSER LOGIN PASSWORD '{verifier}'")
+    return PgSession(running.spec.name, {**login, "user": OWN_ACCOUNT, "password": password}, settings.user)
 
 
 # -- elsewhere ---------------------------------------------------------------------------------------

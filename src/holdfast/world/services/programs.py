@@ -222,7 +222,7 @@ def _parse_version(path: str) -> tuple[int, ...]:
 
 WAIT_S = 30.0
 PAUSE_S = 0.1
-_KNOWN = re.compile(
+_READINESS_TESTS = re.compile(
     r"\s*(?:pg_isready\b|(?:redis-cli|valkey-cli)\b.*\bping\b|(?:mysqladmin|mariadb-admin)\b.*\bping\b|healthcheck\.sh\b)"
     r"[^;&|]*",
     re.IGNORECASE,
@@ -232,7 +232,7 @@ _KNOWN = re.compile(
 
 async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | None) -> None:
     """Run the command until it succeeds, with the service's address in its environment."""
-    if spec.wait_for is None or _KNOWN.fullmatch(spec.wait_for):
+    if spec.wait_for is None or _READINESS_TESTS.fullmatch(spec.wait_for):
         return
     until = time.monotonic() + WAIT_S
     while True:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from holdfast.errors import NoServer, UserError
 from holdfast.model.world import ServiceSpec
 
-OURS = "holdfast_observer"
+OWN_ACCOUNT = "holdfast_observer"
 """Holdfast's own account in every database server."""
 _METHODS = {"scram-sha-256", "md5", "password", "trust"}
 
@@ -126,8 +126,8 @@ def _split(
 
 
 def _reject_own_user(spec: ServiceSpec, user: str) -> None:
-    if user == OURS:
-        raise make_config_error(spec, f"the user {OURS} is Holdfast's own", "name another user")
+    if user == OWN_ACCOUNT:
+        raise make_config_error(spec, f"the user {OWN_ACCOUNT} is Holdfast's own", "name another user")
 
 
 def make_config_error(spec: ServiceSpec, text: str, hint: str) -> UserError:

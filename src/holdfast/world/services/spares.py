@@ -17,7 +17,7 @@ from holdfast.world.services.confinement import User, find_confinement
 from holdfast.world.services.programs import Programs, ServerProgram, find_sibling
 from holdfast.world.services.server import Server, SocketFolder
 
-MOST = 2
+SPARE_LIMIT = 2
 """Maximum number of waiting servers: more would only use memory, because starting one is faster than a trial."""
 
 
@@ -135,7 +135,7 @@ class SpareKeeper(Generic[S]):
         self._endings = endings or Endings()
         self._on_taken = on_taken
         self._waiting: deque[asyncio.Task[S]] = deque()
-        self._wanted = 1
+        self._target = 1
         self._refill()
 
     async def provide(self, trial: Trial, *, alone: bool) -> S:
@@ -143,7 +143,7 @@ class SpareKeeper(Generic[S]):
             spare = self._waiting.popleft()
             # A spare that is still starting shows that trials come faster than servers start: from now on two are kept.
             if not spare.done():
-                self._wanted = MOST
+                self._target = SPARE_LIMIT
             try:
                 server = await spare
             finally:
@@ -158,7 +158,7 @@ class SpareKeeper(Generic[S]):
 
     async def close(self) -> None:
         """End all servers."""
-        spares, self._wanted = list(self._waiting), 0
+        spares, self._target = list(self._waiting), 0
         self._waiting.clear()
         for spare in spares:
             spare.cancel()
@@ -172,5 +172,5 @@ class SpareKeeper(Generic[S]):
             self._done()
 
     def _refill(self) -> None:
-        while len(self._waiting) < self._wanted:
+        while len(self._waiting) < self._target:
             self._waiting.append(asyncio.ensure_future(self._start()))

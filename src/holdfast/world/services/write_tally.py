@@ -47,9 +47,9 @@ def find_remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape
     return operations
 
 
-MOST = 10_000
+ENTRY_LIMIT = 10_000
 """Maximum number of distinct tables and operations; the rest is one entry."""
-BEYOND = Write("write", "*", counted=False)
+OVERFLOW = Write("write", "*", counted=False)
 
 
 class WriteEntry(Struct):
@@ -70,8 +70,8 @@ class WriteTally:
         self._entries.clear()
 
     def add(self, write: Write, ts: float) -> None:
-        if (write.table, write.op) not in self._entries and len(self._entries) >= MOST:
-            write = BEYOND
+        if (write.table, write.op) not in self._entries and len(self._entries) >= ENTRY_LIMIT:
+            write = OVERFLOW
         entry = self._entries.setdefault((write.table, write.op), WriteEntry(ts, 0, write.counted))
         entry.statements += 1
         entry.counted = entry.counted and write.counted
@@ -140,7 +140,7 @@ def build_events(service: str, tally: WriteTally, counters: Counters, now: float
         audit_events.append(_make_event(service, (table, op), WriteEntry(now, 0, True), rows))
     for event in audit_events:
         table = event.details["table"]
-        if counters.default and table not in ("", BEYOND.table) and " " not in table and not count_qualifiers(table):
+        if counters.default and table not in ("", OVERFLOW.table) and " " not in table and not count_qualifiers(table):
             event.details["schema"] = counters.default
     audit_events.sort(key=lambda event: event.ts)
     return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(audit_events, 1)]

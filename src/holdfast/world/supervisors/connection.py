@@ -16,7 +16,7 @@ from holdfast.protocols.sandbox import Stdio
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import SupervisorMessage
 
-GONE = "the process that held the sandbox is gone"
+SUPERVISOR_GONE = "the process that held the sandbox is gone"
 
 
 class SupervisorConnection:
@@ -62,14 +62,14 @@ class SupervisorConnection:
     def send_order(self, what: int, ticket: int, value: int = 0, *, text: bytes = b"", fds: Sequence[int] = ()) -> None:
         """Send an order that has no reply."""
         if self.closed.is_set():
-            raise HarnessError(GONE, code="sandbox-lost")
+            raise HarnessError(SUPERVISOR_GONE, code="sandbox-lost")
         try:
             wire.send(self._ours, what, ticket, value, text=text, fds=fds)
         except BlockingIOError:
             raise SandboxFailed("the process that holds the sandbox does not listen") from None
         except OSError:
             self._end()
-            raise HarnessError(GONE, code="sandbox-lost") from None
+            raise HarnessError(SUPERVISOR_GONE, code="sandbox-lost") from None
 
     def listen(self) -> None:
         """Read the supervisor's messages."""
@@ -82,7 +82,7 @@ class SupervisorConnection:
                 self._end()
                 return
             pending = self._pending.get(message.ticket)
-            if pending is None or message.what in wire.UNASKED:
+            if pending is None or message.what in wire.NOTICES:
                 self._notice(message)
             elif not pending.done():
                 pending.set_result(message)
@@ -129,7 +129,7 @@ class SupervisorConnection:
         self.closed.set()
         for pending in self._pending.values():
             if not pending.done():
-                pending.set_exception(HarnessError(GONE, code="sandbox-lost"))
+                pending.set_exception(HarnessError(SUPERVISOR_GONE, code="sandbox-lost"))
                 pending.exception()  # the caller may have left
         self._lost()
 
@@ -197,7 +197,7 @@ class SupervisedPrograms:
     def end_all(self) -> None:
         """End all waits, because the supervisor and its programs are gone."""
         for program in self._running.values():
-            program.finish(None, lost=not self.closing, note=GONE)
+            program.finish(None, lost=not self.closing, note=SUPERVISOR_GONE)
         self._running.clear()
 
     def _signal(self, ticket: int, number: int) -> None:

@@ -21,7 +21,12 @@ from holdfast.protocols.sandbox import Stdio
 from holdfast.streams.sockets import open_socket_path
 from holdfast.world.compiled import CannotCompile, compile_source
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, await_connected
+from holdfast.world.supervisors.connection import (
+    SUPERVISOR_GONE,
+    SupervisedPrograms,
+    SupervisorConnection,
+    await_connected,
+)
 from holdfast.world.supervisors.container_owner import LABEL, identify_owner
 from holdfast.world.supervisors.messages import HOME, WORKSPACE, SupervisorMessage, change_tree_owner
 
@@ -84,7 +89,7 @@ class Container:
     @property
     def line(self) -> SupervisorConnection:
         if self._line is None:
-            raise HarnessError(GONE, code="sandbox-lost")
+            raise HarnessError(SUPERVISOR_GONE, code="sandbox-lost")
         return self._line
 
     async def listen(self, host: str, port: int) -> socket.socket:

@@ -68,12 +68,12 @@ DONE, REFUSED, ENDED, COMMAND, OVER, BROKE, HIT = 16, 17, 18, 19, 20, 21, 22
 COMMAND reports that a command started; its ticket is the command's number. OVER reports commands that ended. HIT
 reports that the agent hit a file fault; its ticket is the number of the watch.
 """
-UNASKED = (ENDED, COMMAND, OVER, HIT)
-TEXT = 60_000
+NOTICES = (ENDED, COMMAND, OVER, HIT)
+TEXT_LIMIT = 60_000
 """Maximum number of bytes of text in a message: less than a socket takes in one piece."""
-DESCRIPTORS = 250
+DESCRIPTOR_LIMIT = 250
 """Maximum number of descriptors in one message; the kernel allows 253."""
-UNTOLD = -1
+UNKNOWN = -1
 """The value of ENDED if the program was never executed, because the place for it could not be made.
 
 Also the exit code of a command that has none, and the nanoseconds of one that was never executed.
@@ -96,8 +96,8 @@ class CommandEndMessage(NamedTuple):
     """The end of a command."""
 
     number: int
-    exit_code: int = UNTOLD
-    took_ns: int = UNTOLD
+    exit_code: int = UNKNOWN
+    took_ns: int = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def send(
     fds: Sequence[int] = (),
 ) -> None:
     """Send one message; raise OSError if nobody listens."""
-    head = HEAD.pack(what, ticket, value, took_ns) + text[:TEXT]
+    head = HEAD.pack(what, ticket, value, took_ns) + text[:TEXT_LIMIT]
     if fds:
         socket.send_fds(to, [head], fds)
     else:
@@ -175,7 +175,7 @@ def receive(source: socket.socket) -> SupervisorMessage | None:
     Raises BlockingIOError if there is none yet on a non-blocking socket.
     """
     try:
-        data, fds, _, _ = socket.recv_fds(source, HEAD.size + TEXT, DESCRIPTORS)
+        data, fds, _, _ = socket.recv_fds(source, HEAD.size + TEXT_LIMIT, DESCRIPTOR_LIMIT)
     except ConnectionError:
         return None
     for fd in fds:

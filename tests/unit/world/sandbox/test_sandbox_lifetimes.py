@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from holdfast.world.sandbox.command_recorder import CHAIN, Lifetimes
+from holdfast.world.sandbox.command_recorder import EXEC_CHAIN_LIMIT, Lifetimes
 from holdfast.world.sandbox.stopped_calls import ExecImage, find_leader, is_executing
-from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage, decode_ends, encode_ends
+from holdfast.world.supervisors.messages import UNKNOWN, CommandEndMessage, decode_ends, encode_ends
 
 OTHER = ExecImage(b"another", b"image")
 
@@ -59,7 +59,7 @@ def test_a_signal_leaves_no_exit_code(lives, ends, child, poll):
     child.kill()
     ((fd, _),) = poll.poll(20)
     assert lives.on_death(fd)
-    assert codes(ends) == [(1, UNTOLD)]
+    assert codes(ends) == [(1, UNKNOWN)]
     assert ends[0].took_ns > 0
     assert not lives.on_death(fd)
     assert poll.poll(0) == [], "it is not watched any more"
@@ -68,9 +68,9 @@ def test_a_signal_leaves_no_exit_code(lives, ends, child, poll):
 def test_what_the_kernel_refused_has_neither_code_nor_duration(lives, ends, child):
     lives.on_exec(child.pid, 1, OTHER)
     lives.on_exec(child.pid, 2, OTHER)
-    assert ends == [CommandEndMessage(1, UNTOLD, UNTOLD)]
+    assert ends == [CommandEndMessage(1, UNKNOWN, UNKNOWN)]
     lives.on_exit(child.pid, 126)
-    assert codes(ends) == [(1, UNTOLD), (2, 126)]
+    assert codes(ends) == [(1, UNKNOWN), (2, 126)]
 
 
 def test_a_process_that_goes_on_after_a_refusal_gives_it_no_code(lives, ends):
@@ -78,16 +78,16 @@ def test_a_process_that_goes_on_after_a_refusal_gives_it_no_code(lives, ends):
     assert is_executing(os.getpid(), same)
     lives.on_exec(os.getpid(), 1, same)
     lives.on_exit(os.getpid(), 0)
-    assert ends == [CommandEndMessage(1, UNTOLD, UNTOLD)]
+    assert ends == [CommandEndMessage(1, UNKNOWN, UNKNOWN)]
     assert not is_executing(os.getpid(), ExecImage(same.auxiliary, b"x" * 16)), "the same place, another program"
 
 
 def test_a_process_that_executes_forever_is_followed_so_far(lives, ends, child):
-    for n in range(CHAIN + 2):
+    for n in range(EXEC_CHAIN_LIMIT + 2):
         lives.on_exec(child.pid, n, ExecImage(b"%d" % n, b""))
-    assert codes(ends) == [(CHAIN - 1, UNTOLD), (CHAIN, UNTOLD)]
+    assert codes(ends) == [(EXEC_CHAIN_LIMIT - 1, UNKNOWN), (EXEC_CHAIN_LIMIT, UNKNOWN)]
     lives.on_exit(child.pid, 0)
-    assert codes(ends[2:]) == [*((n, 0) for n in range(CHAIN - 1)), (CHAIN + 1, 0)]
+    assert codes(ends[2:]) == [*((n, 0) for n in range(EXEC_CHAIN_LIMIT - 1)), (EXEC_CHAIN_LIMIT + 1, 0)]
 
 
 def test_processes_that_executed_nothing_are_not_matter(lives, ends, child):
@@ -102,7 +102,7 @@ def test_without_descriptors_an_end_by_a_signal_is_reported_last(poll, ends, chi
     child.kill()
     assert poll.poll(0.2) == []
     lives.close()
-    assert codes(ends) == [(1, UNTOLD)]
+    assert codes(ends) == [(1, UNKNOWN)]
 
 
 def test_no_descriptor_is_left(lives, child):

@@ -14,7 +14,7 @@ from holdfast.world.services.log import LINE_LIMIT, LogLines, ServerLog
 from holdfast.world.services.mysql.audit import MyLog, mark_emptied
 from holdfast.world.services.postgres.audit import PgLog
 from holdfast.world.services.write_tally import (
-    MOST,
+    ENTRY_LIMIT,
     Counters,
     Tables,
     TableShape,
@@ -158,9 +158,9 @@ def test_emptying_the_counters_is_reported() -> None:
 
 def test_memory_stays_bounded_whatever_is_written() -> None:
     tally = WriteTally()
-    for n in range(MOST + 500):
+    for n in range(ENTRY_LIMIT + 500):
         tally.add(Write("create", f"t{n}", counted=False), float(n))
-    assert sum(1 for _ in tally.list_entries()) == MOST + 1
+    assert sum(1 for _ in tally.list_entries()) == ENTRY_LIMIT + 1
 
 
 @pytest.mark.parametrize("size", [1, 7, 65_536, 1_000_000])

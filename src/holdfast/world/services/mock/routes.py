@@ -14,7 +14,7 @@ from holdfast.model.codec import encode, make_encodable
 from holdfast.reading.durations import Written
 
 _PART = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.", re.DOTALL)
-_PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
+_PLACEHOLDER = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
 _WILDCARDS = {"**": ".*", "*": "[^/]*"}
 SEARCH_S = 0.2
 """Processor time for comparing a path with one pattern: a usual one takes microseconds."""
@@ -104,7 +104,7 @@ def _fill(text: str, request: RoutedRequest, path_values: Mapping[str, str], n: 
             return match[0]
         return _escape(_find_request_value(words[1:], request, path_values))
 
-    return _PLACE.sub(fill_placeholder, text)
+    return _PLACEHOLDER.sub(fill_placeholder, text)
 
 
 def _find_request_value(words: list[str], request: RoutedRequest, path_values: Mapping[str, str]) -> Any:

@@ -58,7 +58,7 @@ _ON = re.compile(r" on (\S*)(?: using \S+)?$")
 _MARIADB = f"SELECT table_schema, table_name, rows_changed FROM information_schema.table_statistics WHERE table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
 _MYSQL = f"SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table WHERE object_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
 _TABLES = f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema NOT IN {SYSTEM}"  # noqa: S608
-_OTHERS = (
+_OTHER_SESSIONS = (
     "SELECT id FROM information_schema.processlist"
     " WHERE id <> connection_id() AND command NOT IN ('Daemon', 'Killed')"
     " AND user NOT IN ('system user', 'event_scheduler')"
@@ -162,7 +162,7 @@ def _wait_alone(cursor: Any, *, end: bool) -> None:
     """Wait until other sessions end, so that their counts are complete; `end` ends them."""
     # MariaDB adds the rows of a session to the table's count only when the session ends.
     until = time.monotonic() + SETTLE_S
-    while cursor.execute(_OTHERS):
+    while cursor.execute(_OTHER_SESSIONS):
         numbers = [row[0] for row in cursor.fetchall()]
         if time.monotonic() > until + SETTLE_S:
             raise ServiceFailed("sessions of the agent could not be ended")

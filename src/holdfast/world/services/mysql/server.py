@@ -18,7 +18,7 @@ from holdfast.world.services.mysql.session import MySqlSession, format_server_er
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
 from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.settings import OURS, MysqlSettings, hash_native, read_mysql_settings
+from holdfast.world.services.settings import OWN_ACCOUNT, MysqlSettings, hash_native, read_mysql_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.sql_service import SqlServerOfTrial
 
@@ -92,7 +92,7 @@ class Mysql(SqlServerOfTrial):
         """Write the script; it includes accounts only from MariaDB, because MySQL's program cannot write them."""
         databases = await asyncio.to_thread(self._list_databases)
         await asyncio.to_thread(self._perform, write_password_removal(self._settings, mariadb=self._mariadb))
-        writers, login = ("mariadb-dump", "mysqldump"), (OURS, self._setup.password)
+        writers, login = ("mariadb-dump", "mysqldump"), (OWN_ACCOUNT, self._setup.password)
         if databases:
             complete = ["--single-transaction", "--routines", "--events", "--triggers", "--databases", "--", *databases]
             await self._run_client(writers, complete, login, to=path)
@@ -116,7 +116,7 @@ class Mysql(SqlServerOfTrial):
             # It runs as root, because Holdfast's own account may not grant what root has from the start.
             root = ("root", self._settings.root_password)
             await self._run_client(("mariadb", "mysql"), ["--binary-mode"], root, source=path)
-            for line in _write_account(OURS, "localhost", self._setup.password, mariadb=self._mariadb):
+            for line in _write_account(OWN_ACCOUNT, "localhost", self._setup.password, mariadb=self._mariadb):
                 cursor.execute(line)
             await asyncio.to_thread(self._restrict)
 
@@ -213,7 +213,7 @@ async def _start(setup: ServerSetup, settings: MysqlSettings, launch: Launch) ->
     except BaseException:
         await server.close()
         raise
-    login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": setup.password}
+    login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OWN_ACCOUNT, "password": setup.password}
     login |= {"database": settings.database or None, "ssl_disabled": True}
     return Mysql(setup, settings, server, log, MySqlSession(setup.spec.name, login, log.add_own_session))
 
@@ -242,7 +242,7 @@ def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> 
     lines = (
         ["DELETE FROM mysql.global_priv WHERE User='root' AND Host<>'localhost'", "FLUSH PRIVILEGES"] if mariadb else []
     )
-    for (name, host), secret in {(OURS, "localhost"): password, **everyone}.items():
+    for (name, host), secret in {(OWN_ACCOUNT, "localhost"): password, **everyone}.items():
         lines += _write_account(name, host, secret, mariadb=mariadb)
         lines.append(f"GRANT ALL PRIVILEGES ON *.* TO {quote_text(name)}@{quote_text(host)} WITH GRANT OPTION")
     if settings.database:

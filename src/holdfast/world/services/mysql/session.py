@@ -17,11 +17,11 @@ from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
 
 CONNECT_S = 10
-LATE_S = 2.0
+EXTRA_S = 2.0
 """Seconds for the server to stop a query at its own timeout; after that Holdfast stops waiting."""
-_LATE = {1969, 3024}
+_TIMED_OUT = {1969, 3024}
 """Error codes of a statement that took too long, in MariaDB and MySQL."""
-_LOST = {2006, 2013}
+_CONNECTION_LOST = {2006, 2013}
 """Error codes of a lost connection, which PyMySQL also uses when Holdfast stops waiting."""
 _DENIED = {1044, 1045, 1698}
 _NO_DATABASE, _UNKNOWN_DATABASE = 1046, 1049
@@ -76,7 +76,7 @@ class MySqlSession:
 
         began = time.monotonic()
         try:
-            with self.open_session(read_timeout=timeout_s + LATE_S) as session:
+            with self.open_session(read_timeout=timeout_s + EXTRA_S) as session:
                 # The server's own timeout has another name and unit in MariaDB and MySQL.
                 mariadb = "MariaDB" in session.get_server_info()
                 limit = (
@@ -93,9 +93,9 @@ class MySqlSession:
                     return rows.build_rows(column[0] for column in cursor.description or ())
         except pymysql.Error as refused:
             took_s = time.monotonic() - began
-            if _get_code(refused) in _LATE or (_get_code(refused) in _LOST and took_s >= timeout_s):
+            if _get_code(refused) in _TIMED_OUT or (_get_code(refused) in _CONNECTION_LOST and took_s >= timeout_s):
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
-            if _get_code(refused) in _LOST:
+            if _get_code(refused) in _CONNECTION_LOST:
                 raise ServiceFailed(
                     f"service {self.name}: the connection was lost after {took_s:.1f} s: "
                     f"{format_server_error(refused)}. Is the machine out of memory, or was the server stopped?"

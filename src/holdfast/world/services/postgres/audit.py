@@ -23,7 +23,7 @@ from holdfast.sqltext.lexer import format_name, quote_part
 from holdfast.sqltext.script import split_statements
 from holdfast.sqltext.writes import Write, find_writes
 from holdfast.world.services.log import StatementLog
-from holdfast.world.services.postgres.session import FLUSHES, PgSession, fetch_results
+from holdfast.world.services.postgres.session import FLUSH_VERSION, PgSession, fetch_results
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ SETTLE_S = 1.0
 """Seconds for the agent's sessions to end on their own after the agent."""
 FLUSH_S = 0.5
 """Seconds for the counts of an ended session to arrive if its end is not visible."""
-_LOOK_S = 0.002
+_POLL_S = 0.002
 PREFIX = "@%n %p "
 """The prefix of every log entry: seconds since 1970 and the session. Continuation lines begin with a tab."""
 _ENTRY = re.compile(
     rb"@(\d+\.\d+) (?P<session>\d+) (LOG|ERROR|FATAL|PANIC):  (?:(?:statement|execute [^\n]*?): )?(.*)", re.DOTALL
 )
-_SAID = re.compile(rb"@\d+\.\d+ \d+ LOG:  (?:statement|execute )")
+_STATEMENT = re.compile(rb"@\d+\.\d+ \d+ LOG:  (?:statement|execute )")
 _COUNTS = """
 SELECT current_database(), coalesce(n.nspname, s.schemaname), coalesce(c.relname, s.relname),
        sum(s.n_tup_ins)::bigint, sum(s.n_tup_upd)::bigint, sum(s.n_tup_del)::bigint
@@ -66,7 +66,7 @@ LEFT JOIN pg_class c ON c.oid = pg_partition_root(s.relid)
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE s.schemaname NOT LIKE 'pg\\_temp%' GROUP BY 1, 2, 3
 """
-_OTHERS = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+_OTHER_SESSIONS = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 _SUMS = """
 SELECT d.datname, s.tup_inserted + s.tup_updated + s.tup_deleted
@@ -116,7 +116,7 @@ class PgLog(StatementLog[_PgAgentSession]):
             for write in session.last:
                 self.tally.drop(write)
             session.last.clear()
-        elif _SAID.match(entry[0]):
+        elif _STATEMENT.match(entry[0]):
             self._read_statement(session, float(entry[1]), entry[4].decode("utf-8", "replace"))
 
     def _read_statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
@@ -165,7 +165,7 @@ class PgCounters:
                     if self._shared
                     else (
                         ["SELECT pg_catalog.pg_stat_force_next_flush()"]
-                        if session.info.server_version >= FLUSHES
+                        if session.info.server_version >= FLUSH_VERSION
                         else []
                     )
                 ),
@@ -226,9 +226,9 @@ class PgCounters:
 async def _wait_alone(session: AsyncConnection[Any], *, end: bool) -> None:
     """Wait until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
-    while await (await session.execute(f"SELECT 1 {_OTHERS} LIMIT 1")).fetchone():
+    while await (await session.execute(f"SELECT 1 {_OTHER_SESSIONS} LIMIT 1")).fetchone():
         if time.monotonic() > until:
             if end:
-                await session.execute(f"SELECT pg_terminate_backend(pid, 5000) {_OTHERS}")
+                await session.execute(f"SELECT pg_terminate_backend(pid, 5000) {_OTHER_SESSIONS}")
             return
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_S)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.world.services.postgres.session import quote_name
-from holdfast.world.services.settings import OURS
+from holdfast.world.services.settings import OWN_ACCOUNT
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _GLOBALS = b"\n\\connect "
 """Everything before the first of these lines concerns the complete server."""
 _BLOCK = 1 << 20
-_OUR_OWN = re.compile(rb"^(?:DROP ROLE IF EXISTS|CREATE ROLE|ALTER ROLE) %s\b[^\n]*" % OURS.encode(), re.MULTILINE)
+_OWN_LINES = re.compile(
+    rb"^(?:DROP ROLE IF EXISTS|CREATE ROLE|ALTER ROLE) %s\b[^\n]*" % OWN_ACCOUNT.encode(), re.MULTILINE
+)
 _POWERS = ("SUPERUSER", "INHERIT", "CREATEROLE", "CREATEDB", "LOGIN", "REPLICATION", "BYPASSRLS")
 _ROLES = """SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
 FROM pg_catalog.pg_roles WHERE rolname <> %s AND NOT pg_catalog.starts_with(rolname, 'pg_') ORDER BY rolname"""
@@ -38,7 +40,7 @@ def remove_own_account(path: Path) -> None:
     # moves.
     end = find_globals_end(path)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as text:
-        for span in [match.span() for match in _OUR_OWN.finditer(text, 0, end)]:
+        for span in [match.span() for match in _OWN_LINES.finditer(text, 0, end)]:
             text[slice(*span)] = b"-" * (span[1] - span[0])
 
 
@@ -69,7 +71,7 @@ class Powers:
 
 async def read_powers(session: AsyncConnection[Any]) -> Powers:
     """Return the current privileges."""
-    roles = await (await session.execute(_ROLES, [OURS])).fetchall()
+    roles = await (await session.execute(_ROLES, [OWN_ACCOUNT])).fetchall()
     members = await (await session.execute(_MEMBERS)).fetchall()
     return Powers({name: tuple(has) for name, *has in roles}, tuple(members))
 

@@ -29,7 +29,7 @@ from holdfast.world.services.postgres.session import PgSession, format_server_er
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
 from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.settings import OURS, PostgresSettings, hash_scram, read_postgres_settings
+from holdfast.world.services.settings import OWN_ACCOUNT, PostgresSettings, hash_scram, read_postgres_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.sql_service import SqlServerOfTrial
 
@@ -63,7 +63,7 @@ SERVER = {
     "logging_collector": "off",
 }
 """Fast, not durable, quiet, with statements logged for the audit. It does not listen on the network."""
-FORESEEN_S = 0.05
+CHECKS_S = 0.05
 """Seconds for checks to test their queries after the snapshot; after that only the agent has access."""
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
 """Privileges that the spec's user has once the agent starts. A superuser could turn off the audit."""
@@ -108,7 +108,7 @@ class Postgres(SqlServerOfTrial):
         """Take the snapshot that writes count from, and remove superuser rights from the agent's user."""
         user = quote_name(self._settings.user)
         await self._counters.mark([f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
-        self._own_session.wait(FORESEEN_S)
+        self._own_session.wait(CHECKS_S)
         self._read_tally().clear()
         self._log.default = self._counters.default
 
@@ -119,7 +119,7 @@ class Postgres(SqlServerOfTrial):
         excluded = [f"--exclude-database={quote_name(name)}" for name in names]
         options = ["-w", "--clean", "--if-exists", "--no-role-passwords", *excluded]
         login = {"PGPASSWORD": self._setup.password, "PGOPTIONS": _AS_HEX}
-        await self._run_program(["pg_dumpall"], ["-h", self._sockets, "-U", OURS, *options], login, to=path)
+        await self._run_program(["pg_dumpall"], ["-h", self._sockets, "-U", OWN_ACCOUNT, *options], login, to=path)
         remove_own_account(path)
         return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
@@ -132,7 +132,7 @@ class Postgres(SqlServerOfTrial):
         async with _convert_errors():
             async with self._own_session.open_session(dbname="template1") as session:
                 # Otherwise its owner cannot be dropped.
-                await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")
+                await session.execute(f"ALTER DATABASE postgres OWNER TO {OWN_ACCOUNT}")
             with tempfile.NamedTemporaryFile() as roles:  # nothing in this part executes code that an agent wrote
                 await asyncio.to_thread(copy_globals, path, Path(roles.name))
                 await self._run_script(Path(roles.name))
@@ -147,7 +147,7 @@ class Postgres(SqlServerOfTrial):
 
     async def _run_script(self, script: Path, *, skip: int = 0) -> None:
         options = ["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null"]
-        options += ["-h", self._sockets, "-U", OURS, "-d", "postgres"]
+        options += ["-h", self._sockets, "-U", OWN_ACCOUNT, "-d", "postgres"]
         await self._run_program(["psql"], options, {"PGPASSWORD": self._setup.password}, source=script, skip=skip)
 
     async def close(self) -> None:
@@ -193,7 +193,7 @@ async def _start(setup: ServerSetup, settings: PostgresSettings, launch: Launch)
     log = PgLog()
     server = await start(launch, setup.home, log.add_line)
     host, database = str(server.socket_folder), settings.database
-    login = {"host": host, "user": OURS, "password": setup.password, "dbname": database}
+    login = {"host": host, "user": OWN_ACCOUNT, "password": setup.password, "dbname": database}
     own_session = PgSession(setup.spec.name, login, settings.user, log.add_own_session, keeps=True)
     postgres = Postgres(setup, settings, server, log, own_session)
     try:
@@ -239,7 +239,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
 def fill_data(program: Path, settings: PostgresSettings, data: Path, password: str, run: RunAsUser) -> None:
     """Make the data directory from which all servers with these settings start."""
     locale = "C.UTF-8" if sys.platform == "linux" else "C"
-    initdb = [str(program.with_name("initdb")), "-D", str(data), "-U", OURS, "-A", "trust", "-E", "UTF8"]
+    initdb = [str(program.with_name("initdb")), "-D", str(data), "-U", OWN_ACCOUNT, "-A", "trust", "-E", "UTF8"]
     # Otherwise 16 MB of log would be copied for every trial.
     small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]
     run([*initdb, f"--locale={locale}", *small, *settings.initdb])
@@ -247,7 +247,7 @@ def fill_data(program: Path, settings: PostgresSettings, data: Path, password: s
     # The password is long and random: stretching it would only cost time.
     verifier = hash_scram(password, secrets.token_bytes(16), 1)
     statements = [
-        f"ALTER ROLE {OURS} PASSWORD '{verifier}'",
+        f"ALTER ROLE {OWN_ACCOUNT} PASSWORD '{verifier}'",
         f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
         f"ALTER DATABASE postgres OWNER TO {user}",
         f"UPDATE pg_catalog.pg_authid SET rolsuper = true WHERE rolname IN {FILE_ROLES}",  # noqa: S608
@@ -255,4 +255,4 @@ def fill_data(program: Path, settings: PostgresSettings, data: Path, password: s
     ]
     sql = "".join(f"{statement}\n" for statement in statements)
     run([str(program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], sql)
-    (data / "pg_hba.conf").write_text(f"local all {OURS} scram-sha-256\nlocal all all {settings.method}\n")
+    (data / "pg_hba.conf").write_text(f"local all {OWN_ACCOUNT} scram-sha-256\nlocal all all {settings.method}\n")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 IDLE_S = 0.25
 """How long a session waits for its next use."""
-FLUSHES = 150_000
+FLUSH_VERSION = 150_000
 """The first version in which a session can report its row counts on request; before, it does so when it ends."""
 _SETTINGS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting)"
 
@@ -47,7 +47,7 @@ async def _reset(session: AsyncConnection[Any], *, changed: bool) -> bool:
 
 
 CONNECT_S = 10
-LATE_S = 2.0
+EXTRA_S = 2.0
 """Time for the server to stop a query at its own timeout; after that Holdfast stops waiting."""
 _CANCELLED = "57014"
 _SEARCH_PATH = """
@@ -78,11 +78,11 @@ class PgSession:
         self._role = role
         self._opened = opened
         self._keeps = keeps
-        self._kept: AsyncConnection[Any] | None = None
+        self._idle: AsyncConnection[Any] | None = None
         """The session that waits for its next use."""
         self._changed = False
         """Whether its settings may differ from those of a new session."""
-        self._patient = True
+        self._unshared = True
         """Whether nobody else can use the database yet."""
         self._closing: asyncio.TimerHandle | None = None
         self._path = ""
@@ -106,36 +106,36 @@ class PgSession:
 
         Any failure ends it.
         """
-        session = await self._take_kept() or await self._connect()
+        session = await self._take_idle() or await self._connect()
         try:
             yield session
         except BaseException:
             await session.close()
             raise
         # An older server counts a session's rows only when the session ends, so a kept one would hide them.
-        if not self._keeps or session.info.server_version < FLUSHES:
+        if not self._keeps or session.info.server_version < FLUSH_VERSION:
             await session.close()
             return
-        self._kept, self._changed = session, changes
-        if not self._patient:
+        self._idle, self._changed = session, changes
+        if not self._unshared:
             self.wait()
 
     def wait(self, idle_s: float | None = None) -> None:
         """Close the session unless the next short use follows soon, because others may use the database now."""
         self._cancel_closing()
-        self._patient = False
+        self._unshared = False
         self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
 
     def end(self) -> None:
         """Close the session; the next short use logs in again."""
         self._cancel_closing()
-        session, self._kept = self._kept, None
+        session, self._idle = self._idle, None
         if session is not None:
             session.pgconn.finish()
 
-    async def _take_kept(self) -> AsyncConnection[Any] | None:
+    async def _take_idle(self) -> AsyncConnection[Any] | None:
         self._cancel_closing()
-        session, self._kept = self._kept, None
+        session, self._idle = self._idle, None
         if session is None or await _reset(session, changed=self._changed):
             return session
         await session.close()
@@ -169,7 +169,7 @@ class PgSession:
         begin += [f"SET LOCAL ROLE {quote_name(self._role)}"] if self._role else []
         begin += [f"SET LOCAL search_path = {self._path}"] if self._path else []
         try:
-            async with asyncio.timeout(timeout_s + LATE_S), self.open_short() as session:
+            async with asyncio.timeout(timeout_s + EXTRA_S), self.open_short() as session:
                 await session.execute("; ".join(begin))
                 rows = await _fetch_rows(session, sql, keep)
                 await session.execute("ROLLBACK")

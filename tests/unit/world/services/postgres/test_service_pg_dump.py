@@ -1,14 +1,14 @@
 """The script of a PostgreSQL server: our own account is left out, and the part about roles ends where it should."""
 
 from holdfast.world.services.postgres.dump import find_globals_end, remove_own_account
-from holdfast.world.services.settings import OURS
+from holdfast.world.services.settings import OWN_ACCOUNT
 
 
 def test_our_account_is_left_out_of_the_roles_alone(tmp_path):
     path = tmp_path / "db.dump"
-    path.write_text(f"CREATE ROLE app;\nCREATE ROLE {OURS};\n\\connect app\nCREATE ROLE {OURS};\n")
+    path.write_text(f"CREATE ROLE app;\nCREATE ROLE {OWN_ACCOUNT};\n\\connect app\nCREATE ROLE {OWN_ACCOUNT};\n")
     remove_own_account(path)
-    line = f"CREATE ROLE {OURS};"
+    line = f"CREATE ROLE {OWN_ACCOUNT};"
     assert path.read_text() == f"CREATE ROLE app;\n{'-' * len(line)}\n\\connect app\n{line}\n"
     assert path.read_bytes()[find_globals_end(path) :].startswith(b"\n\\connect app")
 
