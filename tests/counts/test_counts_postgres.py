@@ -27,7 +27,7 @@ def counted(folder: Path) -> dict[str, int]:
 
         async def scene(db: Postgres) -> int:
             before = set(db._log._ours)
-            session = db._own_session._kept  # type: ignore[union-attr]
+            session = db._own_session._idle  # type: ignore[union-attr]
             assert session is not None
             session.pgconn.trace(told_to.fileno())
             await db.execute(SEED)

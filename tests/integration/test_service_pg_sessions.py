@@ -54,7 +54,7 @@ def test_a_trial_logs_in_once_and_asks_little(sea: Bay, monkeypatch: pytest.Monk
 
         async def scene(db: Postgres) -> int:
             first = await logins(db)
-            session = db._own_session._kept
+            session = db._own_session._idle
             assert session is not None
             session.pgconn.trace(told_to.fileno())
             await db.execute(SEED)

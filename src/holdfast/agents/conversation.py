@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from holdfast.model.observation import Turn
-from holdfast.model.task import DialogueMessage
+from holdfast.model.task import DialogueMessage, Task
 from holdfast.reading.json_values import MISSING
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ class Dialogue:
     """One conversation with an agent that takes messages or that has a context."""
 
     def __init__(self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False) -> None:
-        """`before` are the earlier turns; `messages` means that the agent takes a list.
+        """`before` are the earlier turns.
 
-        `once` that it remembers them.
+        `messages` means that the agent takes a list of messages, `once` that it gets each message only once.
         """
         self._once = once
         self._before = () if before is UNSET else before
@@ -101,6 +101,30 @@ def make_dialogue(
     for turn in earlier:
         dialogue.add_turn(turn)
     return dialogue
+
+
+async def converse(
+    task: Task,
+    context: TrialContext,
+    run_turn: Callable[[str, Dialogue | None], Awaitable[Turn]],
+    notes: list[str],
+    *,
+    messages: bool,
+) -> tuple[Turn, ...]:
+    """Ask turn after turn until one ends badly; `messages` means that the agent takes a list of all so far."""
+    dialogue = make_dialogue(task.context, context.turns.earlier, messages=messages)
+    if dialogue is not None and dialogue.note:
+        notes.append(dialogue.note)
+    turns: list[Turn] = []
+    text: str | None = context.turns.choose_first(task)
+    while text is not None:
+        turns.append(await run_turn(text, dialogue))
+        if turns[-1].ending != "answered" or len(turns) == task.max_turns:
+            break
+        if dialogue is not None:
+            dialogue.add_turn(turns[-1])
+        text = await context.turns.choose_next(task, turns)
+    return tuple(turns)
 
 
 T = TypeVar("T")

@@ -157,7 +157,7 @@ class LiveInjector:
 
 
 def _is_unread(met: FaultMet, read: str) -> bool:
-    """Whether it is an attack with none of its canaries in the text that was read."""
+    """Return whether it is an attack with none of its canaries in the text that was read."""
     return bool(met.canaries) and not any(canary in read for canary in met.canaries)
 
 

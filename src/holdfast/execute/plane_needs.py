@@ -62,7 +62,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def needs_planes(spec: Spec, models: ModelOptions = LIVE_MODELS) -> bool:
-    """Whether to intercept the agent's traffic.
+    """Return whether the agent's traffic must be intercepted.
 
     Holdfast always does if it starts the agent or the agent is behind the gateway, otherwise on demand.
     """
@@ -96,7 +96,7 @@ def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptio
 
 
 def needs_web_plane(spec: Spec) -> bool:
-    """Whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
+    """Return whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always intercepted."""
     agent = spec.agent
     has_url_fault = any(i.plane == "http" or i.match_url is not None for i in _list_injections(spec))
     return (
@@ -105,17 +105,17 @@ def needs_web_plane(spec: Spec) -> bool:
 
 
 def list_rule_urls(spec: Spec) -> tuple[str, ...]:
-    """URL globs of the requests that rules about calls read."""
+    """Return URL globs of the requests that rules about calls read."""
     return tuple(dict.fromkeys(url for traits in _list_traits(spec) for url in traits.urls))
 
 
 def has_recordings(spec: Spec) -> bool:
-    """Whether the tools of a recording answer a task."""
+    """Return whether a task's tools are answered from a recording."""
     return any(task.recording is not UNSET for task in spec.tasks)
 
 
 def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
-    """URL globs of the requests that recordings answer or refuse: all, unless unknown ones pass."""
+    """Return URL globs of the requests that recordings answer or refuse: all, unless unknown ones pass."""
     recordings = [task.recording for task in spec.tasks if task.recording is not UNSET]
     if not recordings:
         return ()
@@ -146,7 +146,7 @@ def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
 
 
 def needs_cost(spec: Spec) -> bool:
-    """Whether a rule reads the cost of model calls."""
+    """Return whether a rule reads the cost of model calls."""
     return any(traits.reads_cost for traits in _list_traits(spec))
 
 
@@ -194,7 +194,7 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
 
 
 def needs_tool_check(spec: Spec, targets: Sequence[str]) -> bool:
-    """Whether tool faults depend on the tools that a Python agent offers in its model calls.
+    """Return whether tool faults depend on the tools that a Python agent offers in its model calls.
 
     That is so if it declares no tools, by its source and its `targets`. A profile's faults that the agent cannot
     meet are left out and named.

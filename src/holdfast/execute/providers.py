@@ -71,7 +71,7 @@ class RefusedCalls:
             place, why = next(iter(self.models.items()))
             yield (
                 f"{place}, which Holdfast does not read, and {why}; the agent called no other model: set it up for an "
-                "API key and one of the APIs that Holdfast speaks, or allow that host"
+                "API key and one of the APIs that Holdfast supports, or allow that host"
             )
 
 
@@ -111,6 +111,6 @@ def name_provider(event: TraceEvent) -> str:
 
 
 def _is_too_long(waited_ms: float, turn: Turn) -> bool:
-    """Whether the wait was very long, or most of a turn that was not short."""
+    """Return whether the wait was very long, or most of a turn that was not short."""
     most = waited_ms >= turn.latency_ms / 2
     return waited_ms >= SILENCE_MS or (most and (turn.ending == "timeout" or waited_ms >= _SHORT_MS))

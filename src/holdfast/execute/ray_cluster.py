@@ -201,7 +201,7 @@ def _join_cluster(ray: Any, target: str, plain: dict[str, Any]) -> Any:
 
 
 def _suggest_fix(refused: Exception) -> str:
-    """Suggests what to do about the error."""
+    """Return what to do about the error."""
     answer = str(refused)
     if "ray[client]" in answer or isinstance(refused, ImportError):
         return "pip install 'ray[client]', here and on the cluster's head"

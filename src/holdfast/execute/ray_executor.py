@@ -100,11 +100,9 @@ class RayExecutor:
         if not self._lost and not self._repeated:
             return self._pool.late_refusals
         losses = (
-            f"{format_plural(self._lost, 'worker')} of the cluster lost"
-            if self._lost
-            else "replies of workers were lost"
+            f"the cluster lost {format_plural(self._lost, 'worker')}" if self._lost else "replies of workers were lost"
         )
-        return (*self._pool.late_refusals, f"{losses}, {format_plural(self._repeated, 'trial')} run again")
+        return (*self._pool.late_refusals, f"{losses}; {format_plural(self._repeated, 'trial')} run again")
 
     def use_one_slot(self) -> None:
         self._single = True

@@ -47,7 +47,7 @@ class WorkerNeeds(Struct, frozen=True):
         return resources
 
     def can_fit(self, available: Mapping[str, float]) -> bool:
-        """Whether a machine, or a cluster, has this much in total."""
+        """Return whether a machine or a cluster has this much in total."""
         required = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
         return all(available.get(name, 0.0) >= amount for name, amount in required.items())
 

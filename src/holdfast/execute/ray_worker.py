@@ -82,7 +82,7 @@ def get_python_version() -> str:
 
 
 def hash_secrets(values: Iterable[str], salt: str) -> tuple[str, ...]:
-    """Digests of secret values, with which two machines can compare secrets without revealing them."""
+    """Return digests of secret values: two machines can compare them without revealing the secrets."""
     return tuple(sorted({hashlib.blake2b(f"{salt}:{value}".encode(), digest_size=16).hexdigest() for value in values}))
 
 

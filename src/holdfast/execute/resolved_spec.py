@@ -88,7 +88,7 @@ def _resolve_nested(part: Any, value: Callable[[str], str]) -> Any:
 
 
 def has_param_references(agent: AgentSpec) -> bool:
-    """Whether the section contains a `{{ params.x }}`."""
+    """Return whether the section contains a `{{ params.x }}`."""
     mapped = [text for mapping in _list_mappings(agent).values() for text in mapping.values()]
     texts = [*_list_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
     return any(find_names(text).params for text in texts if text is not None)

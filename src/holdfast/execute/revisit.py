@@ -73,7 +73,7 @@ def _end_on_signals() -> None:
 async def _open_worlds(
     folder: Path, kept_world: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: TellText
 ) -> AsyncIterator[SiteWorlds]:
-    """Worlds that open the kept one."""
+    """Open a site whose worlds start from the kept one."""
     spec = replace(past.spec, scenarios=())
     agent = _resolve_section(past, environ, tell)
     written = spec.world or WorldSpec()

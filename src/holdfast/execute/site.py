@@ -70,7 +70,7 @@ class Site:
         """Closes what the agent was opened with."""
 
     def add(self, params: Mapping[str, Any], site: Site) -> None:
-        """Trials with these parameters run on that site, because the agent's section refers to them."""
+        """Run trials with these parameters on that site, because the agent's section refers to them."""
         self._by_params[encode_canonical(params)] = site
 
     def find_site(self, trial: Trial) -> Site:
@@ -87,7 +87,7 @@ class Site:
         return task if turns == task.turns else replace(task, turns=turns)
 
     def list_changed_programs(self) -> tuple[str, ...]:
-        """Programs of the agent that changed since it was opened."""
+        """Return the agent's programs that changed since it was opened."""
         sites = {id(site): site for site in (self, *self._by_params.values())}.values()
         return tuple(dict.fromkeys(path for site in sites if site.programs for path in site.programs.list_changed()))
 

@@ -77,7 +77,7 @@ period hits all Ps. A lockout treats the last P as an A, and a warm-up treats th
 async def run_trial(
     site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
 ) -> Observation:
-    """Run the agent once. After a mutation of the request, sends the attack and the plain request again.
+    """Run the agent once. After a mutation of the request, send the attack and the plain request again.
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
@@ -131,7 +131,7 @@ def _is_answer(observation: Observation) -> bool:
 
 
 def _is_refusal(observation: Observation) -> bool:
-    """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
+    """Return whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
     last = observation.turns[-1] if observation.turns else None
     return (
         last is not None
@@ -142,7 +142,7 @@ def _is_refusal(observation: Observation) -> bool:
 
 
 def _is_alike(one: Observation, other: Observation) -> bool:
-    """Whether both are refusals, or both are answers that say the same."""
+    """Return whether both are refusals, or both are answers with the same meaning."""
     if _is_answer(one) != _is_answer(other):
         return False
     if not _is_answer(one):

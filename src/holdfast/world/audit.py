@@ -158,10 +158,8 @@ def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
     for event in events:
         argv = event.details.get("argv") if event.type == "command" else None
         if argv and os.path.basename(argv[0]) in _PROGRAMS and event.details.get("exit_code") not in (0, None):
-            code = event.details["exit_code"]
-            return (
-                f"{os.path.basename(argv[0])} ended with {code}: no sandbox can be created inside this one; {_REMEDY}"
-            )
+            name, code = os.path.basename(argv[0]), event.details["exit_code"]
+            return f"{name} ended with {code}: no sandbox can be created inside this one; {_REMEDY}"
     if _REFUSED.search(printed):
         return f"no sandbox can be created inside this one, so the agent's own sandbox failed; {_REMEDY}"
     return ""

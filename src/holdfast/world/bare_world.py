@@ -163,41 +163,29 @@ class BareWorld:
     services: Mapping[str, Service] = {}
     audit_gaps: Mapping[str, str] = {}
 
-    __slots__ = ("_lent", "_machine", "_place", "audit_log", "context", "foreseen", "trace_log", "used")
+    __slots__ = (
+        *("_lent", "_machine", "_place", "audit_log", "context", "environ", "foreseen", "planes", "remembered", "root"),
+        *("trace_log", "trial", "used"),
+    )
 
     def __init__(self, context: TrialContext, machine: Machine) -> None:
         self.context = context
+        self.trial: Trial = context.trial
+        self.root = machine.root
+        self.environ = machine.environ
+        self.planes: Planes | None = machine.planes
         self._machine = machine
         self._place: MachinePlace | None = None
         self._lent: Path | None = None
         self.audit_log = self.trace_log = _NOWHERE
         self.foreseen: dict[tuple[str, ...], object] = {}
+        self.remembered = self.foreseen
         self.used = False
         """Whether anything has to be closed."""
 
     @property
-    def root(self) -> Path:
-        return self._machine.root
-
-    @property
-    def trial(self) -> Trial:
-        return self.context.trial
-
-    @property
     def sandbox(self) -> Sandbox:
         raise HarnessError("there is no sandbox around this agent, so its state cannot be inspected", code="no-sandbox")
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        return self._machine.environ
-
-    @property
-    def planes(self) -> Planes | None:
-        return self._machine.planes
-
-    @property
-    def remembered(self) -> dict[tuple[str, ...], object]:
-        return self.foreseen
 
     async def place(self) -> MachinePlace:
         self.used = True

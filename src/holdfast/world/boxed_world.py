@@ -89,7 +89,7 @@ def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
 
 def describe_search(path: str, folders: Sequence[str]) -> str:
     """Return a hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
-    searched = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
+    searched = f"inside, PATH is {path}, and the sandbox shows only {', '.join(folders)}"
     return f"{searched}; write the program's full path, or make its folder visible: agent.dir: /that/folder"
 
 
@@ -243,9 +243,9 @@ class BoxedWorld:
         if self.spec.forbidden.file_writes_outside is not None:
             yield "file writes are taken from the files that remain: a file that was created and removed is not seen"
         if self.spec.forbidden.db_writes_outside is not None and self.services.without_tables:
-            yield f"db_writes_outside sees only SQL tables, and nothing in {', '.join(self.services.without_tables)}"
+            yield f"db_writes_outside checks only SQL tables: it ignores {', '.join(self.services.without_tables)}"
         if self.log.cut:
-            yield "more happened than the audit log keeps; its end is missing"
+            yield "the audit log is full: later events are missing from it"
 
     async def keep(self, keeping: WorldKeeper, *, opened: bool) -> None:
         """Copy everything available to a kept world; add a note to the trial if something could not be copied."""

@@ -89,7 +89,7 @@ def clamp(ns: int) -> int:
 
 
 def to_nanoseconds(moment: datetime) -> int:
-    """Nanoseconds since 1970, exactly; a time without a zone is UTC."""
+    """Return the nanoseconds since 1970, exactly; a time without a zone is UTC."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
     return (since.days * 86_400 + since.seconds) * _BILLION + since.microseconds * 1000
 
@@ -105,7 +105,7 @@ def build_clock_environ(library_inside: str, starts: datetime, now: float, contr
 
 
 SOURCE = Path(__file__).with_name("realtime.c")
-COVERED = "what programs read through this machine's C library, where they keep their environment"
+COVERED = "the time that programs read through this machine's C library, if they keep their environment"
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
 _LIBRARIES = ("-ldl", "-lpthread")
 _TEST_TIME_S = 1_000_000_000

@@ -86,7 +86,8 @@ from unittest.mock import MagicMock
 
 async def go():
     agent = await HttpAgent.open(AgentSpec(endpoint="http://127.0.0.1:9/"), limit=1)
-    context = MagicMock(**{"injector.rewrite_turn": lambda text: text, "sink.has_limits": False})
+    context = MagicMock(**{"injector.rewrite_turn": lambda text: text, "sink.has_limits": False,
+                           "turns.choose_first": lambda task: task.turns[0]})
     world = MagicMock(time_left_s=lambda: 1.0, context=context)
     try:
         await agent.run(Task(("hi",)), world)

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,7 @@ from holdfast.agents.command.channels import (
     explain_terminal_turn,
     open_terminal,
 )
-from holdfast.agents.conversation import Dialogue, compute_turn_limit_ms, make_dialogue, run_until_limit
+from holdfast.agents.conversation import Dialogue, compute_turn_limit_ms, converse, run_until_limit
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.errors import AgentLost, AgentUnavailable
 from holdfast.model.observation import Answer, Turn
@@ -114,27 +115,20 @@ class CommandTurns:
         name = self._agent.answer_file
         shared = _TurnState(context, place, None if name is None else world.answer_file(name))
         shared.printed.watch = world.on_output
-        notes, turns = shared.notes, list[Turn]()
-        dialogue = make_dialogue(task.context, context.turns.earlier, messages=self._channel.takes_messages)
-        if dialogue is not None and dialogue.note:
-            notes.append(dialogue.note)
-        text: str | None = context.turns.choose_first(task)
-        while text is not None:
+        notes, numbers = shared.notes, count(len(context.turns.earlier) + 1)
+
+        async def run_turn(text: str, dialogue: Dialogue | None) -> Turn:
             prompt = context.injector.rewrite_turn(text)
             delivery = self._deliver(prompt, dialogue, world, env)
-            number = len(context.turns.earlier) + len(turns) + 1
-            at = {**env, "HOLDFAST_TURN": str(number), **delivery.env}
-            turns.append(
-                await self._run_turn(prompt, delivery, at, compute_turn_limit_ms(self._agent.timeout_ms, world), shared)
-            )
-            if turns[-1].cut:
+            turn_env = {**env, "HOLDFAST_TURN": str(next(numbers)), **delivery.env}
+            limit_ms = compute_turn_limit_ms(self._agent.timeout_ms, world)
+            turn = await self._run_turn(prompt, delivery, turn_env, limit_ms, shared)
+            if turn.cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
-            if turns[-1].ending != "answered" or len(turns) == task.max_turns:
-                break
-            if dialogue is not None:
-                dialogue.add_turn(turns[-1])
-            text = await context.turns.choose_next(task, turns)
-        return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
+            return turn
+
+        turns = await converse(task, context, run_turn, notes, messages=self._channel.takes_messages)
+        return Answer(turns, shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
     def _deliver(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> PromptDelivery:
         config = env.get(MCP_CONFIG, "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.agents.conversation import make_dialogue, run_until_limit, time_left_s
+from holdfast.agents.conversation import converse, run_until_limit, time_left_s
 from holdfast.agents.http.changed_client import ChangedClient
 from holdfast.agents.http.client import HttpClient, HttpExchange
 from holdfast.agents.http.reply import ReplyReader
@@ -62,8 +62,8 @@ class HttpAgent:
     ) -> HttpAgent:
         """Return an agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
 
-        With `describe_end` the agent was ready before: if it cannot be reached now, that is its own failure. `agent` has
-        no references left. Raises AgentUnavailable (config) if no request can be made from it.
+        With `describe_end` the agent was ready before: if it cannot be reached now, that is its own failure. All
+        references in `agent` are resolved. Raises AgentUnavailable (config) if no request can be made from it.
         """
         form = build_request_form(agent)
         path = agent.response_path
@@ -93,23 +93,13 @@ class HttpAgent:
             wire = ChangedClient(self._wire, self._form, task.variation.request, plain)
             return await HttpAgent(self._form, wire, self._reader, self._reset, self._describe_end).ask(plain, world)
         notes: list[str] = []
-        dialogue = make_dialogue(task.context, world.context.turns.earlier, messages=self._form.takes_messages)
-        if dialogue is not None and dialogue.note:
-            notes.append(dialogue.note)
-        if task.max_turns == 1:
-            turn = await self._run_turn(task.turns[0], world, notes, None, dialogue)
-            return Answer(turns=(turn,), notes=tuple(notes))
-        cookies = self._wire.make_cookie_jar()
-        turns: list[Turn] = []
-        text: str | None = world.context.turns.choose_first(task)
-        while text is not None:
-            turns.append(await self._run_turn(text, world, notes, cookies, dialogue))
-            if turns[-1].ending != "answered":
-                break
-            if dialogue is not None:
-                dialogue.add_turn(turns[-1])
-            text = await world.context.turns.choose_next(task, turns)
-        return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
+        cookies = None if task.max_turns == 1 else self._wire.make_cookie_jar()
+
+        async def run_turn(text: str, dialogue: Dialogue | None) -> Turn:
+            return await self._run_turn(text, world, notes, cookies, dialogue)
+
+        turns = await converse(task, world.context, run_turn, notes, messages=self._form.takes_messages)
+        return Answer(turns=turns, notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
         """Restore the agent's initial state, as the spec says; raise HarnessError if that fails.

@@ -82,7 +82,7 @@ def _quote_attribute(text: str) -> str:
 
 
 def _write_entities(body: bytes, size: int) -> bytes:
-    """Return XML whose entities grow tenfold at each level."""
+    """Return XML whose entities expand to ten times the size at each level."""
     levels = min(size, 9)
     grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels + 1))
     head = f'<?xml version="1.0"?><!DOCTYPE request [<!ENTITY e0 "x">{grown}]>'

@@ -65,7 +65,7 @@ class LaunchedHttpAgent:
         self._slot = asyncio.Semaphore(self.limit)
         if self._port is not None:
             why = f"the agent has one port ({self._port}), so trials run one at a time"
-            self.notes = (f"{why}; {PORT} in its endpoint frees them",)
+            self.notes = (f"{why}; write {PORT} in its endpoint to run them in parallel",)
 
         async def start_instance() -> Instance:
             if self._port is not None:

@@ -66,7 +66,7 @@ class TemplateFields:
     __slots__ = ("_fields_by_key", "_messages", "_prompt", "_source")
 
     def __init__(self, prompt: str, source: Iterable[str] = (), messages: str = "[]") -> None:
-        """`source` are the texts to take fields from; a later one wins. They are parsed only if needed.
+        """`source` are the texts to take fields from; a later one overrides. They are parsed only if needed.
 
         `messages` is the conversation so far, as JSON.
         """
@@ -107,7 +107,7 @@ def parse_fields(text: str) -> dict[str, str]:
 
 
 def normalize_key(name: str) -> str:
-    """`Business Model`, `business_model` and `businessModel` name one field."""
+    """Return a key for comparison: `Business Model`, `business_model` and `businessModel` name the same field."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 

@@ -291,7 +291,7 @@ def _read_exactly(fd: int, size: int) -> bytes:
 
 
 def move_high(fd: int) -> int:
-    """Duplicate the descriptor under a high number, closed in programs the agent starts."""
+    """Move the descriptor to a high number; programs that the agent starts do not inherit it."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, LOWEST_OWN_FD)
     except OSError:  # a low limit on open files

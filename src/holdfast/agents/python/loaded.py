@@ -168,7 +168,7 @@ def _find_key(module: str, agent: AgentSpec) -> str:
 
 
 def _list_own_frames(broken: BaseException, root: str) -> list[str]:
-    """`file:line` of the user's own code that was running, the innermost last."""
+    """Return `file:line` of each frame of the user's own code, the innermost last."""
     import traceback
 
     if isinstance(broken, SyntaxError) and broken.filename:

@@ -77,7 +77,7 @@ class CommandRecorder:
         os.close(notifications)
 
     def settle(self, ticket: int) -> None:
-        """Report the end of each command and then completes this order; call it when no program runs any more."""
+        """Report the end of each command, then complete this order; call it when no program is running."""
         wire.send(self._orders, wire.FREEZE, ticket)
 
     def watch(self, ticket: int, number: int, order: int, upper: str) -> None:

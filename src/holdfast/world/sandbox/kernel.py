@@ -46,7 +46,7 @@ def _check(result: int, call: str) -> int:
     return result
 
 
-def _call_kernel(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
+def _call_kernel(number: int, *arguments: int | bytes | ctypes._Pointer[_Filter]) -> int:
     call = _load_libc().syscall
     call.restype = ctypes.c_long
     long = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
@@ -148,11 +148,8 @@ def _filter(program: bytes, flags: int) -> int:
     number = _SECCOMP.get(platform.machine())
     if number is None:
         raise OSError(38, "no seccomp number is known", platform.machine())
-    filter_program = _Filter(len(program) // 8, program)
-    call = _load_libc().syscall
-    call.restype = ctypes.c_long
-    done = call(ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(filter_program))
-    return _check(int(done), "seccomp")
+    filter_program = ctypes.pointer(_Filter(len(program) // 8, program))
+    return _check(_call_kernel(number, _SET_FILTER, flags, filter_program), "seccomp")
 
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06

@@ -39,7 +39,7 @@ class ControlGroup:
             ) from broken
 
     def open_entrances(self) -> list[int]:
-        """Descriptors through which an unprivileged process can enter the groups; the caller closes them."""
+        """Open descriptors through which an unprivileged process can enter the groups; the caller closes them."""
         return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders.values()]
 
     def limit(self, controller: str, limit: float | None, list_processes: Callable[[], Iterable[int]]) -> bool:
@@ -80,7 +80,7 @@ class ControlGroup:
         )
 
     def measure_memory(self) -> int:
-        """Bytes in use, including cached files."""
+        """Return the number of bytes in use, including cached files."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
@@ -109,14 +109,9 @@ class ControlGroup:
 
     def _gather(self, folder: Path, list_processes: Callable[[], Iterable[int]]) -> None:
         """Move all processes into the group, including those that start meanwhile."""
-        moved: set[int] = set()
-        # Children inherit the group of their parent, so only those that were forked before their parent moved are
-        # missed. Each round finds them, until one finds nobody new.
-        while new := set(list_processes()) - moved:
-            for pid in sorted(new):
-                with contextlib.suppress(ProcessLookupError):
-                    (folder / "cgroup.procs").write_text(str(pid))
-            moved |= new
+        for pid in iterate_processes(list_processes):
+            with contextlib.suppress(ProcessLookupError):
+                (folder / "cgroup.procs").write_text(str(pid))
 
     def _remove(self) -> bool:
         for controller, folder in [*self._folders.items()]:
@@ -125,6 +120,16 @@ class ControlGroup:
                     folder.rmdir()
                 del self._folders[controller]
         return not self._folders
+
+
+def iterate_processes(list_processes: Callable[[], Iterable[int]]) -> Iterator[int]:
+    """Yield all processes, including those that start meanwhile; the caller limits each before it takes the next."""
+    # Children inherit the limit of their parent, so only those that were forked before their parent got it are missed.
+    # Each round finds them, until one finds nobody new.
+    done: set[int] = set()
+    while new := set(list_processes()) - done:
+        yield from sorted(new)
+        done |= new
 
 
 def build_settings(resources: Resources) -> dict[str, dict[str, str]]:

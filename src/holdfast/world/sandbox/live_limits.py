@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S, MemoryEnd, is_killed_by
-from holdfast.world.sandbox.limits import ControlGroup, find_parents
+from holdfast.world.sandbox.limits import ControlGroup, find_parents, iterate_processes
 
 NO_GROUP = "Holdfast cannot create control groups here, so CPU time is not limited: that needs root or delegated groups"
 
@@ -122,7 +122,7 @@ class LiveLimits:
 
 
 def format_size(size: int) -> str:
-    """Bytes in the format of a spec, such as 64Mi."""
+    """Return a number of bytes as a spec writes it, such as 64Mi."""
     units = ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
     return next((f"{size // unit}{name}" for unit, name in units if size and size % unit == 0), f"{size} bytes")
 
@@ -134,18 +134,12 @@ def _limit_each(size: int | None, list_processes: ListProcesses) -> None:
             f"Holdfast cannot create control groups here, and a single process needs at least {MIN_MEMORY} bytes",
             code="limits-failed",
         )
-    # Children inherit the limit. So only processes that were forked before their parent got it are missed, and the next
-    # round finds those.
-    limited: set[int] = set()
-    while new := set(list_processes()) - limited:
-        for pid in new:
-            try:
-                most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
-                resource.prlimit(pid, resource.RLIMIT_AS, (most if size is None else size, most))
-            except ProcessLookupError:
-                continue
-            except OSError as refused:
-                raise HarnessError(
-                    f"the memory of its processes cannot be limited: {refused}", code="limits-failed"
-                ) from refused
-        limited |= new
+    for pid in iterate_processes(list_processes):
+        try:
+            most = resource.prlimit(pid, resource.RLIMIT_AS)[1]
+            resource.prlimit(pid, resource.RLIMIT_AS, (most if size is None else size, most))
+        except ProcessLookupError:
+            continue
+        except OSError as refused:
+            text = f"the memory of its processes cannot be limited: {refused}"
+            raise HarnessError(text, code="limits-failed") from refused

@@ -112,7 +112,7 @@ def _parse_column(row: Sequence[Any]) -> Column:
 
 
 def cast_to_text(name: str, dialect: Dialect) -> str:
-    """Select a column as text that can be written back unchanged."""
+    """Return the SQL that reads a column as text, which can be written back unchanged."""
     return f"CAST({quote_name(name, dialect)} AS {'text' if dialect == 'postgres' else 'char'})"
 
 

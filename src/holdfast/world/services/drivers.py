@@ -43,16 +43,11 @@ class External:
 
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
         self.spec = spec
-        self._url = url
         self.upstream: tuple[str, int] | str = read_address(spec, url)
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The URL with Holdfast's address in it."""
-        parts = [part.replace("{", "{{").replace("}", "}}") for part in self._url]
+        parts = [part.replace("{", "{{").replace("}", "}}") for part in url]
         login, at, _ = parts[1].rpartition("@")
-        parts[1] = f"{login}{at}{{host}}:{{port}}"
-        return {"URL": urlunsplit(parts)}
+        parts[1] = f"{login}{at}{{host}}:{{port}}"  # Holdfast's address, which the world fills in
+        self.variables: Mapping[str, str] = {"URL": urlunsplit(parts)}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,7 +77,7 @@ class ExternalKeeper:
 
 
 async def open_external(spec: ServiceSpec) -> ServiceKeeper:
-    """Validate the URL; the first trial is the first to connect."""
+    """Validate the URL, and connect only in a trial."""
     url = urlsplit(service_kinds.get_url(spec))
     read_address(spec, url)
     return ExternalKeeper(spec, url)

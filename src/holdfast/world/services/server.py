@@ -178,7 +178,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
 
 
 async def _release(server: Server, word: socket.socket, launch: Launch) -> None:
-    """Give the go-ahead and wait for the server."""
+    """Let the process start the server, and wait until the server accepts connections."""
     loop = asyncio.get_running_loop()
     word.setblocking(False)
     try:

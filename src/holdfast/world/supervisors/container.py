@@ -249,7 +249,8 @@ async def _accept(waiting: socket.socket) -> socket.socket:
             ours, _ = await asyncio.get_running_loop().sock_accept(waiting)
     except TimeoutError:
         raise HarnessError(
-            "the container was started, but its first process never called: is the engine local?", code="docker-failed"
+            "the container started, but its first process did not connect: does the engine run on this machine?",
+            code="docker-failed",
         ) from None
     return ours
 

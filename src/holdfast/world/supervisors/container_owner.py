@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 LABEL = "holdfast"
@@ -36,15 +35,10 @@ def is_gone(owner_label: str) -> bool:
 
 def sweep() -> list[str]:
     """Remove the containers of dead owners and return their names; none without an engine."""
-    leftover = [name for name, owner_label in _list_containers() if is_gone(owner_label)]
+    listed = _run_docker("ps", "--all", "--filter", f"label={LABEL}", "--format", _FORM) or ""
+    owners = dict(line.partition(" ")[::2] for line in listed.splitlines())
+    leftover = [name for name, owner_label in owners.items() if is_gone(owner_label)]
     return [name for name in leftover if _run_docker("rm", "--force", "--volumes", name) is not None]
-
-
-def _list_containers() -> Iterator[tuple[str, str]]:
-    listed = _run_docker("ps", "--all", "--filter", f"label={LABEL}", "--format", _FORM)
-    for line in (listed or "").splitlines():
-        name, _, owner_label = line.partition(" ")
-        yield name, owner_label
 
 
 def _run_docker(*words: str) -> str | None:

@@ -59,7 +59,7 @@ async def await_ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
         async with asyncio.timeout(LIMIT_S):
             await _await_connection(get_port(spec), name, connect)
             if spec.wait_for is not None:
-                late = f"is not ready by its wait_for: {spec.wait_for}"
+                late = f"is not ready according to its wait_for ({spec.wait_for})"
                 await _await_success(spec.wait_for, name)
         return
     except TimeoutError:

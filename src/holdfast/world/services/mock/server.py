@@ -85,9 +85,11 @@ class RequestRecord:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader, from the observations so far."""
-        overflow = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
-        cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
-        unread = f"a body that {self._service} got cannot be read: {self._unread}"
+        overflow = (
+            f"{self._service} received {self.dropped} more requests; only the first {len(self.requests)} are stored"
+        )
+        cut = f"the body of a request to {self._service} was cut at {BODY_KEPT} bytes"
+        unread = f"the body of a request to {self._service} cannot be decoded: {self._unread}"
         notes = ((overflow, self.dropped), (cut, self._cut), (unread, self._unread))
         return tuple(note for note, so in notes if so)
 
@@ -182,7 +184,7 @@ def _unpack(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[byte
     longer = False
     for name in reversed(names):
         if name not in _BITS:
-            raise _Unreadable(f"its content encoding {name[:20]} is not known here")
+            raise _Unreadable(f"its content encoding {name[:20]} is not supported")
         data, longer = _inflate(name, data, limit, whole=not (cut or longer))
     return data, longer
 
@@ -222,7 +224,7 @@ def _find_charset(content_type: str, data: bytes) -> str:
     except (LookupError, ValueError):
         name = ""
     if not name.startswith(_CHARSETS):
-        raise _Unreadable(f"its charset {charset[:20]} is not known here")
+        raise _Unreadable(f"its charset {charset[:20]} is not supported")
     return name
 
 

@@ -1,11 +1,11 @@
 """The agent's writes in MariaDB or MySQL, from the general log and the row counters.
 
-The log has every statement before it runs. The counters have every changed row, also by procedures, triggers and
-cascades, and in transactions that were rolled back. The list of tables, before and after, shows those that a procedure
-truncated or changed.
+The log shows every statement before it runs. The counters count every changed row, also those of procedures, triggers
+and cascades, and of transactions that were rolled back. Comparing the list of tables before and after shows those that
+a procedure truncated or changed.
 
-Not visible: which row, the size of a TRUNCATE, whether a schema change failed or a procedure undid one; temporary
-tables. MariaDB counts changes of any kind together.
+The audit cannot tell which row changed, how large a TRUNCATE was, or whether a schema change failed or was undone by a
+procedure. It ignores temporary tables. MariaDB counts changes of any kind together.
 """
 
 from __future__ import annotations

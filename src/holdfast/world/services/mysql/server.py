@@ -314,7 +314,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
 
 
 def _describe(text: str) -> str:
-    """`mariadbd  Ver 10.11.6-MariaDB-… for …` as `MariaDB 10.11.6`."""
+    """Return `MariaDB 10.11.6` for `mariadbd  Ver 10.11.6-MariaDB-… for …`."""
     number = text.partition("Ver ")[2].partition(" ")[0]
     return f"{'MariaDB' if 'MariaDB' in text else 'MySQL'} {number.partition('-')[0]}"
 

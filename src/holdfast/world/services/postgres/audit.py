@@ -1,11 +1,11 @@
 """The agent's writes in PostgreSQL, from the statement log and the row counters.
 
-The log has what `log_statement=mod` shows, before it runs. The counters have every inserted, updated or deleted row,
-also by functions, triggers and cascades, and in transactions that were rolled back. The catalog, before and after,
-shows tables that a function truncated or changed.
+The log shows the statements of `log_statement=mod`, before they run. The counters count every inserted, updated or
+deleted row, also those of functions, triggers and cascades, and of transactions that were rolled back. Comparing the
+catalog before and after shows the tables that a function truncated or changed.
 
-Not visible: which row, the size of a TRUNCATE, whether a schema change was rolled back or a function undid one;
-temporary tables.
+The audit cannot tell which row changed, how large a TRUNCATE was, or whether a schema change was rolled back or undone
+by a function. It ignores temporary tables.
 """
 
 from __future__ import annotations

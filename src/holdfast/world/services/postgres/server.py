@@ -101,7 +101,7 @@ class Postgres(SqlServerOfTrial):
             await self._counters.warm_up(session)
 
     def on_taken(self) -> None:
-        """Called when a trial takes the server: until then only Holdfast could reach it."""
+        """Start to close idle sessions early: until a trial takes the server, only Holdfast can reach it."""
         self._own_session.wait()
 
     async def mark(self) -> None:
