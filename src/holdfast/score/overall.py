@@ -197,11 +197,11 @@ def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -
     failed = sum(case.status == "fail" for case in cases)
     broken = sum(_is_broken(case, options) for case in cases)
     if failed:
-        yield Reason(VIOLATED, f"{failed} of {_count_cases(len(cases))} failed", "cases-failed")
+        yield Reason(VIOLATED, f"{failed} of {format_plural(len(cases), 'case')} failed", "cases-failed")
     if options.interrupted:  # trials that did not run are not an error, and prove nothing either way
         return
     if broken > options.max_errors:
-        yield Reason(BROKEN, f"{_count_cases(broken)} could not be judged: harness error", "harness-errors")
+        yield Reason(BROKEN, f"{format_plural(broken, 'case')} could not be judged: harness error", "harness-errors")
     yield from _iter_undecided_reasons(cases, options)
     if options.strict and unproven:
         yield Reason(UNPROVEN, f"unproven rules: {unproven}, but none is allowed (strict)", "unproven-strict")
@@ -223,10 +223,11 @@ def _iter_undecided_reasons(cases: Sequence[Case], options: ScoreOptions) -> Ite
     vacuous = sum(bool(case.unmet) and not case.undecided for case in unproven)
     others = len(unproven) - vacuous
     if vacuous and not options.allow_vacuous:
-        text = f"{vacuous} of {_count_cases(len(cases))} undecided: no trial met a fault that its rules need"
+        text = f"{vacuous} of {format_plural(len(cases), 'case')} undecided: no trial met a fault that its rules need"
         yield Reason(UNPROVEN, text, "cases-undecided")
     if others:
-        text = f"{others} of {_count_cases(len(cases))} undecided: rules are unproven for reasons outside the agent"
+        what = f"{others} of {format_plural(len(cases), 'case')}"
+        text = f"{what} undecided: rules are unproven for reasons outside the agent"
         yield Reason(UNPROVEN, text, "cases-undecided")
     if not vacuous and not others and all(case.status == "error" for case in cases):
         yield Reason(UNPROVEN, "no case was decided", "nothing-counted")
@@ -236,15 +237,15 @@ def _iter_other_results(contract: Score) -> Iterator[str]:
     """Yield the other results of the matrix, if it decides nothing."""
     failed = contract.counts.get("fail", 0)
     if failed and contract.min_score is None:
-        yield f"{failed} cell{'' if failed == 1 else 's'} that failed decide{'s' if failed == 1 else ''} nothing here"
+        yield f"{format_plural(failed, 'cell')} that failed decide{'s' if failed == 1 else ''} nothing here"
     elif contract.exit_code == HELD:
         yield from contract.reasons
 
 
 def _describe_pass(cases: Sequence[Case]) -> str:
     unproven = sum(case.unproven_only for case in cases)
-    return f"no case failed, {unproven} of {_count_cases(len(cases))} unproven" if unproven else "every case passed"
-
-
-def _count_cases(count: int) -> str:
-    return f"{count} case{'' if count == 1 else 's'}"
+    return (
+        f"no case failed, {unproven} of {format_plural(len(cases), 'case')} unproven"
+        if unproven
+        else "every case passed"
+    )

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.verdict import OUTCOMES
+from holdfast.reading.words import format_plural
 from holdfast.score.cell import Tries
 from holdfast.score.intervals import (
     PROMPTS_FOR_BOOTSTRAP,
@@ -101,8 +102,8 @@ def report_interruption(options: ScoreOptions) -> Iterator[Reason]:
 def report_left_out(options: ScoreOptions) -> Iterator[Reason]:
     """Yield the reason that trials were left out: they may have failed."""
     if options.unrun:
-        of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
-        text = f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
+        were = "was" if options.unrun == 1 else "were"
+        text = f"{options.unrun} of {format_plural(options.planned, 'trial')} {were} not run"
         yield Reason(UNPROVEN, text, "trials-not-run")
 
 
@@ -126,13 +127,13 @@ def report_below_minimum(value: float | None, best: float | None, least: float |
 
 def _report_other_failures(summary: Summary) -> Iterator[Reason]:
     if others := summary.ordinary:
-        which = _count_cells(len(others), "other" if summary.critical else "")
+        which = format_plural(len(others), "other cell" if summary.critical else "cell")
         yield Reason(VIOLATED, f"{which} failed{_note_outside(others, summary.outside_scenarios)}", "cells-failed")
 
 
 def _report_critical_failures(critical: Sequence[Cell], outside: Collection[str]) -> Iterator[Reason]:
     if critical:
-        text = f"{_count_cells(len(critical), 'critical')} failed{_note_outside(critical, outside)}"
+        text = f"{format_plural(len(critical), 'critical cell')} failed{_note_outside(critical, outside)}"
         yield Reason(VIOLATED, text, "critical-cells-failed")
 
 
@@ -144,7 +145,7 @@ def _note_outside(failed: Sequence[Cell], outside: Collection[str]) -> str:
 
 def _report_errors(errors: int, options: ScoreOptions) -> Iterator[Reason]:
     if errors > options.max_errors:
-        yield Reason(BROKEN, f"{_count_cells(errors, 'error')}: harness error", "harness-errors")
+        yield Reason(BROKEN, f"{format_plural(errors, 'error cell')}: harness error", "harness-errors")
 
 
 def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
@@ -158,25 +159,23 @@ def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOpt
             yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     unproven = summary.count("unproven")
     if options.strict and unproven:
-        yield Reason(UNPROVEN, f"{_count_cells(unproven, 'unproven')}, but none is allowed (strict)", "unproven-strict")
+        yield Reason(
+            UNPROVEN, f"{format_plural(unproven, 'unproven cell')}, but none is allowed (strict)", "unproven-strict"
+        )
 
 
 def _explain_pass(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:
     words = []
     if tolerated and least is not None:
-        words.append(f"{_count_cells(tolerated, 'failed')} within the minimum {least:g}")
+        words.append(f"{format_plural(tolerated, 'failed cell')} within the minimum {least:g}")
     if errors:
-        words.append(f"{_count_cells(errors, 'error')} of at most {options.max_errors} allowed")
+        words.append(f"{format_plural(errors, 'error cell')} of at most {options.max_errors} allowed")
     return tuple(words) or ("every cell that counted passed",)
 
 
 def _is_below(score: float | None, least: float) -> bool:
     """Whether the score is below the minimum, also with the two decimals shown."""
     return score is not None and score < least and round(score, 2) < least
-
-
-def _count_cells(n: int, kind: str) -> str:
-    return f"{n} {kind} cell{'' if n == 1 else 's'}".replace("  ", " ")
 
 
 def format_cell_name(cell: Cell) -> str:

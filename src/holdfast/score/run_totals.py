@@ -14,6 +14,7 @@ from holdfast.model.score import CostEstimate, Spent
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Verdict
+from holdfast.reading.words import format_plural
 
 MODELS_NAMED = 20
 """Models without a price that are named: an agent may invent any number."""
@@ -131,5 +132,5 @@ class BadEndings:
         advice = "" if self._rules else " (a `completes` rule would fail)"
         for ending in _NOTED:
             if (count := self.unjudged[ending]) and ending not in self.judged:
-                which = f"{count} of {trials} trial{'' if trials == 1 else 's'}"
+                which = f"{count} of {format_plural(trials, 'trial')}"
                 yield f"{WORDS[ending]} in {which}, but no rule failed: only the output up to then was judged{advice}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.model.score import Case, Interval, MutationScore, Score, Share, TypeShare
 from holdfast.model.spec import Spec
+from holdfast.reading.words import format_plural
 from holdfast.score.intervals import PromptSum, compute_score_interval, compute_wilson
 from holdfast.score.resilience import (
     BROKEN,
@@ -105,15 +106,15 @@ def _iter_reasons(
     grave = {rule.id for rule in spec.invariants if rule.critical}
     critical = sum(case.status == "fail" and not grave.isdisjoint(case.failed) for case in cases)
     if critical:
-        yield Reason(VIOLATED, f"a critical rule failed in {_format_count(critical, noun)}", "critical-rule-failed")
+        yield Reason(VIOLATED, f"a critical rule failed in {format_plural(critical, noun)}", "critical-rule-failed")
     if least is None and not critical:
         for group, what in _split_probes(cases, noun):
             failed = _count_outcomes(group)["fail"]
             if failed:
-                yield Reason(VIOLATED, f"{failed} of {_format_count(len(group), what)} failed", "cases-failed")
+                yield Reason(VIOLATED, f"{failed} of {format_plural(len(group), what)} failed", "cases-failed")
     yield from report_below_minimum(value, best, least, "score")
     if counts["error"] > options.max_errors and not options.interrupted:
-        text = f"{_format_count(counts['error'], noun)} could not be judged: harness error"
+        text = f"{format_plural(counts['error'], noun)} could not be judged: harness error"
         yield Reason(BROKEN, text, "harness-errors")
     if not options.interrupted:
         yield from _report_unproven(counts, value, uncounted, vacuous, options, noun)
@@ -137,7 +138,7 @@ def _report_unproven(
         for name in vacuous:
             yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     if options.strict and counts["unproven"]:
-        text = f"{_format_count(counts['unproven'], noun)} unproven, but none is allowed (strict)"
+        text = f"{format_plural(counts['unproven'], noun)} unproven, but none is allowed (strict)"
         yield Reason(UNPROVEN, text, "unproven-strict")
 
 
@@ -149,7 +150,7 @@ def _list_tolerated(cases: Iterable[Case], value: float | None, least: float | N
 
 def _explain_pass(cases: Sequence[Case], least: float | None, noun: str) -> str:
     tried = [(_count_outcomes(group)["fail"], what) for group, what in _split_probes(cases, noun)]
-    failed = " and ".join(_format_count(count, what) for count, what in tried if count)
+    failed = " and ".join(format_plural(count, what) for count, what in tried if count)
     if failed and least is not None:
         return f"{failed} failed, none by a critical rule, and the minimum {least:g} is reached"
     return f"every {noun} that was decided passed"
@@ -162,10 +163,6 @@ def _split_probes(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case]
         return
     yield [case for case in cases if case.variation is not None], noun
     yield [case for case in cases if case.variation is None], "probe"
-
-
-def _format_count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _compute_interval(cases: Sequence[Case]) -> Interval | None:

@@ -21,6 +21,7 @@ from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 from holdfast.reading.file import find_path_problem, is_covered
+from holdfast.reading.words import format_plural
 
 CHANGES_KEPT = 20_000
 _LINE = 100
@@ -74,11 +75,7 @@ class FilesChangedOnly:
             why = f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed"
             return Finding(None, why, "files-unknown")
         changed = len(recorded_changes.changes) - len(ignored)
-        many = (
-            f"{changed} file{'' if changed == 1 else 's'} changed, all of them allowed"
-            if changed
-            else "no file changed"
-        )
+        many = f"{format_plural(changed, 'file')} changed, all of them allowed" if changed else "no file changed"
         return Finding(True, f"{many}{aside}", "files-unchanged", details=details)
 
     def _is_ignored(self, path: str) -> bool:

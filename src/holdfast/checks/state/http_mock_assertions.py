@@ -37,6 +37,7 @@ from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 
 
 class AssertionResult(NamedTuple):
@@ -79,7 +80,7 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
         return AssertionResult(None, f"{one.field} is not known: {requests.more} more requests arrived than are stored")
     if not -len(counted) <= index < len(counted):
         of = " that match the filters" if one.filters else ""
-        why = f"there is no {one.field}: {_count_requests(len(counted))}{of}, of {len(requests.requests)}"
+        why = f"there is no {one.field}: {format_plural(len(counted), 'request')}{of}, of {len(requests.requests)}"
         return AssertionResult(False, why, "request-missing")
     return _judge_request(one, counted[index], part)
 
@@ -113,7 +114,7 @@ def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRe
 
 
 def _explain_hidden(maybe: Sequence[StoredRequest]) -> str:
-    return f"the filters look at the body of {_count_requests(len(maybe))}, but {maybe[0].hidden}"
+    return f"the filters look at the body of {format_plural(len(maybe), 'request')}, but {maybe[0].hidden}"
 
 
 def _judge_request(one: Assertion, request: StoredRequest, part: str) -> AssertionResult:
@@ -164,10 +165,6 @@ def _iter_readings(value: Any) -> Iterator[str]:
     meant = parse_body(value) if isinstance(value, str) and "\\" in value else MISSING
     if meant is not MISSING:
         yield make_encodable(json.dumps(meant, ensure_ascii=False))
-
-
-def _count_requests(count: int) -> str:
-    return "1 request" if count == 1 else f"{count} requests"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 from holdfast.sqltext.bare_table import find_bare_table
 from holdfast.sqltext.lexer import Dialect, TokenCursor
 from holdfast.sqltext.writes import find_writes
@@ -117,7 +118,7 @@ class Sql:
         if self.rows is not None and answer.count != self.rows:
             # One row too many and one too few are two causes.
             code = "rows-above" if answer.count > self.rows else "rows-below"
-            yield Mismatch(code, (), f"the query returned {_count_rows(answer.count)}, not {self.rows}")
+            yield Mismatch(code, (), f"the query returned {format_plural(answer.count, 'row')}, not {self.rows}")
         expected = self._expected
         if expected.empty:
             return
@@ -131,7 +132,7 @@ class Sql:
 
     def _describe_match(self, answer: QueryAnswer) -> str:
         if self._expected.empty:
-            return f"the query returned {_count_rows(answer.count)}"
+            return f"the query returned {format_plural(answer.count, 'row')}"
         return f"the value is {_format_value(answer.rows[0][0])}" if answer.rows else "the query returned no row"
 
     @property
@@ -176,7 +177,3 @@ def _get_readings(value: Any) -> Iterable[str]:
 
 def _format_value(value: Any) -> str:
     return shorten(f'"{value}"' if isinstance(value, str) else to_text(value))
-
-
-def _count_rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"

@@ -18,6 +18,7 @@ from holdfast.model.traits import CheckTraits, FaultTraits
 from holdfast.model.verdict import Finding
 from holdfast.planes.describe import TARGET_KEPT
 from holdfast.planes.urls import matches_origin, matches_url
+from holdfast.reading.words import format_plural
 
 Glob = Annotated[str, Meta(min_length=1)]
 """A setting that selects calls: a tool name, a glob, or a URL with `://`."""
@@ -149,7 +150,7 @@ def _describe_unreported(model_calls: Iterable[TraceEvent]) -> str:
     if not silent:
         return ""
     names = shorten(", ".join(dict.fromkeys(get_call_name(e) for e in silent)), 120)
-    return f"{format_count(len(silent), 'model call')} to {names} reported no token usage"
+    return f"{format_plural(len(silent), 'model call')} to {names} reported no token usage"
 
 
 def _is_made_inside(function: TraceEvent, event: TraceEvent) -> bool:
@@ -271,11 +272,6 @@ def list_calls(events: Sequence[TraceEvent]) -> dict[str, list[str]]:
     """Return the first calls with their arguments, as evidence; empty if there are none."""
     lines = [f"{get_call_name(event)} {shorten(event.input, 200)}" for event in events[:LISTED]]
     return {"calls": lines} if lines else {}
-
-
-def format_count(count: int, noun: str = "time") -> str:
-    """Return a count with its noun: `1 time`, `2 times`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _is_nearest(event: TraceEvent, rank: int) -> bool:

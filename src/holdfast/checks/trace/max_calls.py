@@ -26,6 +26,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class MaxCalls:
         made, requested = split_requested(e for e in find_own_calls(exhibit.observation.trace) if self._is_counted(e))
         what = {"tool": "tool ", "llm": "model ", "mcp": "MCP ", "http": "HTTP ", None: ""}[self.plane]
         of = f" of {shorten(self.tool)}" if self.tool else ""
-        sentence = f"{len(made)} {what}call{'' if len(made) == 1 else 's'}{of}"
+        sentence = f"{format_plural(len(made), f'{what}call')}{of}"
         if len(made) + len(requested) <= self.max:
             return Finding(True, sentence, "calls-within")
         if len(made) <= self.max:

@@ -11,7 +11,6 @@ from holdfast.checks.trace.calls import (
     Glob,
     add_call_traits,
     find_calls,
-    format_count,
     get_call_name,
     is_match,
     list_calls,
@@ -22,6 +21,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 
 _SLACK_S = 1e-6
 """Rounding error when a duration is added to a start time."""
@@ -62,7 +62,9 @@ class OnlyAfter:
         details = list_calls(wrong or needs)
         if not bare:
             count = (
-                f"called {format_count(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"
+                f"called {format_plural(len(needs), 'time')}, always after {shorten(self.requires)}"
+                if needs
+                else "not called"
             )
             return Finding(True, f"{shorten(self.tool)} was {count}", "order-kept", details=details)
         if not wrong:
@@ -73,7 +75,7 @@ class OnlyAfter:
                 why = f"the result of {get_call_name(unseen)} both has content and reports an error"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
-        others = f"; {format_count(len(before), 'call')} of it failed or came too late" if before else ""
+        others = f"; {format_plural(len(before), 'call')} of it failed or came too late" if before else ""
         why = f"{get_call_name(wrong[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
         return Finding(False, why, "order-broken", (get_call_name(wrong[0]),), details=details)
 

@@ -12,7 +12,6 @@ from holdfast.checks.trace.calls import (
     count_repetitions,
     describe_requested,
     find_calls,
-    format_count,
     get_call_name,
     is_match,
     split_requested,
@@ -22,6 +21,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,11 @@ class RetriesWithin:
         events = [e for e in trace if self.tool is None or is_match(e, self.tool)]
         made, requested = split_requested(events)
         most, at = _find_most_repeated(made)
+        repeats = f"{at}: the same request was repeated {format_plural(most, 'time')}"
         if most > self.max:
-            return Finding(
-                False,
-                f"{at}: the same request was repeated {format_count(most)} after it failed, more than {self.max}",
-                "repeated-too-often",
-                (at,),
-            )
-        sentence = (
-            f"{at}: the same request was repeated {format_count(most)}" if most else "no failed call was repeated"
-        )
+            why = f"{repeats} after it failed, more than {self.max}"
+            return Finding(False, why, "repeated-too-often", (at,))
+        sentence = repeats if most else "no failed call was repeated"
         perhaps_most, _ = _find_most_repeated(events)
         if perhaps_most > self.max:
             return Finding(None, f"{sentence}; {describe_requested(requested)}", "calls-unseen")

@@ -15,7 +15,6 @@ from holdfast.checks.trace.calls import (
     Glob,
     add_call_traits,
     find_calls,
-    format_count,
     get_call_name,
     is_carried_out,
     is_match,
@@ -27,6 +26,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SideEffectOnce:
                 details = {"calls": [f"{e.ts:.3f} s {get_call_name(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
                 return Finding(
                     False,
-                    f"done {format_count(certain)}: {what}",
+                    f"done {format_plural(certain, 'time')}: {what}",
                     "done-twice",
                     (get_call_name(group[0][0]),),
                     details=details,
@@ -93,9 +93,9 @@ class SideEffectOnce:
                     else "a call failed without saying whether it was done"
                 )
                 doubtful = Finding(
-                    None, f"may have been done {format_count(possible)}, {why}: {what}", "maybe-done-twice"
+                    None, f"may have been done {format_plural(possible, 'time')}, {why}: {what}", "maybe-done-twice"
                 )
-        return doubtful or Finding(True, f"{format_count(len(groups), 'write')}, none done twice", "done-once")
+        return doubtful or Finding(True, f"{format_plural(len(groups), 'write')}, none done twice", "done-once")
 
     def _get_identity(self, event: TraceEvent) -> tuple[str, str]:
         """Return what identifies a write, and its idempotency key, which is not part of its identity."""

@@ -13,7 +13,6 @@ from holdfast.checks.trace.calls import (
     add_call_traits,
     describe_requested,
     find_own_calls,
-    format_count,
     is_match,
     list_calls,
     split_requested,
@@ -24,6 +23,7 @@ from holdfast.model.observation import Exhibit
 from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
+from holdfast.reading.words import format_plural
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ToolCalled:
         fits = [has_arguments(e.input, self.arguments) for e in made]
         requested = [e for e in requested if has_arguments(e.input, self.arguments) is not False]
         count, unknown = fits.count(True), fits.count(None)
-        what = f"{shorten(self.tool)} was called {format_count(count)}" + (
+        what = f"{shorten(self.tool)} was called {format_plural(count, 'time')}" + (
             " with these arguments" if self.arguments else ""
         )
         most = self.at_most
@@ -67,7 +67,7 @@ class ToolCalled:
             return Finding(False, f"{what}, more than {most}", "calls-above", details=list_calls(made))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(
-                f"the arguments of {format_count(unknown, 'call')} were too long to be stored",
+                f"the arguments of {format_plural(unknown, 'call')} were too long to be stored",
                 code="check-input-lost",
             )
         if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
