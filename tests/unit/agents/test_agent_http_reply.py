@@ -152,6 +152,7 @@ def test_wrong_charset_is_unreadable_and_no_fault_of_the_spec(body: bytes, chars
     assert why in turn.detail
 
 
+@pytest.mark.slow
 def test_deep_nesting_is_read_and_only_what_is_not_json_is_taken_as_text() -> None:
     deep = '{"more": ' + "[" * 5_000 + "]" * 5_000 + ', "answer": "x"}'
     assert reply_turn(deep).text == "x"

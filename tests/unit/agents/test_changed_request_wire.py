@@ -214,6 +214,7 @@ def test_every_variant_of_a_single_request_has_a_claim() -> None:
     assert list(CLAIMS) == ALONE
 
 
+@pytest.mark.slow
 def test_the_bytes_are_as_the_variant_claims() -> None:
     for what in ALONE:
         kind, _, name = what.partition("/")
@@ -276,6 +277,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", list(SHAPES))
 def test_whatever_the_agents_requests_look_like_a_variant_changes_them(shape: str) -> None:
     for what in ALONE:
@@ -306,6 +308,7 @@ def test_what_is_added_to_a_list_is_its_last_item() -> None:
             assert json.loads(change_body(body, form, 20))[:-1] == json.loads(body), (body, form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(FORMS))
 @settings(max_examples=8, deadline=None)
 @given(body=st.one_of(st.binary(max_size=50), st.just(QUESTION)), size=st.sampled_from([0, 1, 30, 10**9]))

@@ -136,6 +136,7 @@ def test_unknown_entity_is_a_problem_with_the_near_miss():
     assert not list(ExcludesPii(entities=("email",), allow=("x",)).problems())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["1", "1 ", "a@", ":", "+1", "AB12 ", "x://a", "1.", "a@b.", "a (at) ", "a at b dot ", "a dot "]
 )

@@ -293,6 +293,7 @@ def test_a_cluster_that_takes_no_work_ends_the_run_with_what_to_do() -> None:
     assert raised.value.code == "cluster-full"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("says", "most"), [("yes", BATCH_LIMIT), ("x" * (4 << 20), 8)])
 def test_workers_wait_for_a_driver_that_is_slower(says: str, most: int) -> None:
     """What lies between them is bounded in trials, and where they are large in bytes."""

@@ -449,6 +449,7 @@ def test_a_hunt_that_stops_after_three_trials_says_what_is_open() -> None:
     assert search.count_coverage().pairs.open > 0
 
 
+@pytest.mark.slow
 def test_five_thousand_sites_are_planned() -> None:
     points = [Point(site, rung) for site in range(5000) for rung in range(3)]
     search = Search(points)

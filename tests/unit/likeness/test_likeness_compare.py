@@ -116,6 +116,7 @@ def test_data_with_a_duplicate_key_is_not_like_the_last_of_its_values(twice):
 LAUGHS = "".join(f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n" for before, one in pairwise("abcdefgh"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", ["day: 2024-13-45", "[" * 5_000 + "]" * 5_000, f"n: {'9' * 5_000}", f"a: &a [x, y]\n{LAUGHS}", "a: &a [*a]"]
 )

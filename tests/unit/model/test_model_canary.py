@@ -35,6 +35,7 @@ def test_what_is_not_a_canary_is_not_found() -> None:
         assert find_echoes(text) == (), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 3, 24, 1_000])
 def test_bytes_may_be_cut_anywhere(size: int) -> None:
     for form in FORMS:

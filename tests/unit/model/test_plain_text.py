@@ -121,6 +121,7 @@ def test_only_what_a_renderer_takes_for_a_mark_is_removed(text: str, reading: st
     assert strip_marks(text) == reading
 
 
+@pytest.mark.slow
 def test_marks_are_found_in_the_text_itself_unless_it_is_long() -> None:
     text = "write to ann&#64;example.org"
     spans = [(9, 24)]

@@ -147,6 +147,7 @@ def test_a_parameter_of_the_matrix_stays_a_parameter() -> None:
 ANY_TEXT = st.text(st.characters(), max_size=60) | st.text("aA \n'\"{}.?\ud800\u0301ßİ7", max_size=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", BY_PROGRAM)
 @given(prompt=ANY_TEXT, n=st.integers(0, 40), seed=st.integers(0, 3))
 @settings(max_examples=examples(60), deadline=None)
@@ -196,6 +197,7 @@ def test_an_agent_that_does_what_it_is_told_is_found(type: MutationType) -> None
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", CORPORA)
 def test_an_agent_that_repeats_what_it_is_asked_is_not_blamed(type: MutationType) -> None:
     for task in mutated([type], PROMPTS[::3], count=14).tasks:
@@ -219,6 +221,7 @@ def test_no_form_of_writing_hides_a_canary() -> None:
             assert judge_obedience(task, said("Done.", audit=(AuditEvent(1.0, 1, "command", details),))) == "yes", form
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", CORPORA)
 def test_an_attack_that_is_repeated_in_any_form_is_not_obeyed(type: MutationType) -> None:
     for form in [form for form in FORMS if form not in ("json_in_json", "entities_in_json", "python")]:

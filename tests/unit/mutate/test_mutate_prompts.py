@@ -51,6 +51,7 @@ def test_there_are_fifty_prompts_in_five_languages_and_they_have_something_to_ke
     assert sum(bool(find_names(prompt)) for prompt in PROMPTS) >= 20
 
 
+@pytest.mark.slow
 def test_every_prompt_is_mutated_and_none_comes_out_as_it_went_in() -> None:
     for type in BY_PROGRAM:
         made = variations(type)
@@ -60,11 +61,13 @@ def test_every_prompt_is_mutated_and_none_comes_out_as_it_went_in() -> None:
         assert all(task.variation.attack == (type not in INTENT_KEPT) for task, _, _ in made), type
 
 
+@pytest.mark.slow
 def test_a_type_uses_many_techniques() -> None:
     for type in BY_PROGRAM:
         assert len({name for _, name, _ in variations(type)}) >= 5, type
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", [type for type in KEEPING if type != "encoding_attacks"])
 def test_numbers_quoted_text_and_names_are_kept(type: MutationType) -> None:
     exchanged = {"Sie"}  # German courtesies look like names

@@ -58,6 +58,7 @@ def test_each_variant_of_a_type_comes_once_before_one_comes_again(kind: str) -> 
     assert encode_canonical(again) != encode_canonical(made(kind, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(prompt=st.text(), n=st.integers(0, 60), seed=st.integers(0, 2**32))
 def test_prompt_number_and_luck_decide_all_and_the_prompt_stays(kind: str, prompt: str, n: int, seed: int) -> None:

@@ -34,6 +34,7 @@ CANARY = "HOLDFAST-CANARY-0123abcd"
 LONG = "x" * 5_000 + CANARY + "y" * 5_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 24, 10_000])
 def test_a_canary_is_found_however_a_body_is_cut_into_chunks(size: int) -> None:
     body = LONG.swapcase().encode()

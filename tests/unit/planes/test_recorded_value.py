@@ -111,6 +111,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_any_nest_of_them_comes_back(value: Any) -> None:
     text = write_reply(value)

@@ -50,6 +50,7 @@ async def opened():
     return await SharedAddress.open(lambda place, context: ServedTrial(context), lambda place: {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("below", [False, True])
 async def test_each_process_is_served_as_the_trial_it_belongs_to(below):
     shared_address = await opened()

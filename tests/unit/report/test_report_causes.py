@@ -7,6 +7,7 @@ from collections import Counter
 from random import Random
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -63,6 +64,7 @@ def key(cause: Cause) -> tuple[object, ...]:
     return cause.rules, cause.outcome, cause.reason, heads, tuple(cause.reasons), cause.trials, told and told.id
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(matrices(), st.integers())
 def test_every_troubled_cell_is_in_one_cause_in_any_order(rows: list[CellRow], seed: int) -> None:

@@ -67,6 +67,7 @@ def least(prompts: int, runs: int) -> float:
     return wanted - FIVE_SIGMA * (wanted * (1 - wanted) / runs) ** 0.5 / (1 if runs < 1000 else 2.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompts", [3, 8, 20])
 @pytest.mark.parametrize(("rate", "lump"), [(0.5, 0.5), (0.9, 1.0), (0.99, 0.0), (0.855, BAD)])
 def test_the_interval_of_a_score_holds_the_truth(prompts, rate, lump):
@@ -104,6 +105,7 @@ def next_score_held(cells: int, rate: float, lump: float, runs: int) -> float:
     return held / runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [5, 9, 20, 100])
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("lump", LUMPS)

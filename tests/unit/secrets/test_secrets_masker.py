@@ -206,6 +206,7 @@ def test_other_texts_are_left_as_they_are():
         assert masker.mask_text(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", ["\\", "\\\\u", "%25", '\\"', "…", "s3cret", "s3cret…", "+", "'"])
 def test_a_flood_of_escapes_is_masked_in_time(flood):
     masker = Masker([*SECRETS, '"\\"\\"\\"', "%25%25%25"])

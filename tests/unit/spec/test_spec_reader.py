@@ -152,6 +152,7 @@ contract:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

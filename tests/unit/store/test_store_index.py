@@ -117,6 +117,7 @@ def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_
         list(records.read_cell(0))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=examples(60))
 def test_records_are_found_as_in_a_dict(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

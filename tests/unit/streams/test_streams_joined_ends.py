@@ -56,6 +56,7 @@ async def carried() -> list[bool]:
     return list(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def test_a_slow_reader_gets_its_own_bytes(factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
     with asyncio.Runner(loop_factory=factory) as runner:

@@ -104,6 +104,7 @@ KEPT: dict[str, Callable[[str], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", KEPT)
 def test_a_canary_in_a_file_is_found(tmp_path: Path, place: str) -> None:
     for form in FORMS if place != "late" else list(FORMS)[::10]:

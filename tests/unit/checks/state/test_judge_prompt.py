@@ -90,6 +90,7 @@ def test_a_rating_is_read(text: str, vote: Vote) -> None:
     assert parse_vote(text) == vote
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -18,6 +18,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), TREES) | st.lists(TREES))
 def test_json_is_read_and_written_without_loss(data):
     body = request.encode_body(data, "application/json; charset=utf-8")

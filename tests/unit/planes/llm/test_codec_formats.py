@@ -191,6 +191,7 @@ def finish_told(codec: Codec, completion: Completion) -> FinishReason | None:
     return "tool_calls" if calls_told(codec, completion) else "stop"
 
 
+@pytest.mark.slow
 @every_codec
 @settings(max_examples=examples(40), deadline=None)
 @given(completion=completions())
@@ -200,6 +201,7 @@ def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
     assert told(codec, again) == told(codec, completion)
 
 
+@pytest.mark.slow
 @every_codec
 @settings(max_examples=examples(40), deadline=None)
 @given(completion=completions(), size=st.integers(1, 40))
@@ -211,6 +213,7 @@ def test_a_stream_reads_back_split_anywhere_with_its_chunks(name: str, completio
     assert chunks == [delta.text for delta in completion.deltas if isinstance(delta, Text)]
 
 
+@pytest.mark.slow
 @every_codec
 @settings(max_examples=examples(20), deadline=None)
 @given(completion=completions(), seed=st.integers(0, 99))

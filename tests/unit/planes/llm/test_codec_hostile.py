@@ -48,6 +48,7 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
     reader.build_completion()
 
 
+@pytest.mark.slow
 @every_codec
 @settings(max_examples=examples(40), deadline=None)
 @given(like=anything, completion=completions())
@@ -80,6 +81,7 @@ _events = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @every_codec
 @settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(_events, max_size=6), completion=completions())

@@ -20,6 +20,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_anything_can_be_read_without_raising(line):
     message = rpc.read_message(line)
@@ -150,6 +151,7 @@ def talked(kinds: tuple[tuple[Any, str], ...], result: dict[str, Any], left_out:
     return talk, (outcome.kind, outcome.line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("result", RESULTS, ids=["text", "record", "list"])
 def test_each_of_two_faults_is_met_if_the_client_would_have_got_something_else(result: dict[str, Any]) -> None:
     calm = talked((), result)[1]

@@ -144,6 +144,7 @@ def test_the_last_answers_go_out_when_the_server_has_ended():
     assert got == [b"S" + call(), b"C" + OK]
 
 
+@pytest.mark.slow
 def test_a_line_without_end_closes_the_connection():
     context, wire = FakeContext([]), FakeLine()
 

@@ -118,6 +118,7 @@ async def reads_all(port: int, request: bytes) -> None:
     writer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("client", "effect"), [(leaves_unread, "no_effect"), (reads_all, "met")])
 def test_a_client_that_leaves_in_the_middle_of_the_reply_has_not_met_it(client: Client, effect: str) -> None:
     context = after(Injection("tool", "*", "oversized", {"bytes": 20_000_000}), call(), client)

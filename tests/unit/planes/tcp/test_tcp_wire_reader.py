@@ -133,6 +133,7 @@ PG_BEGINNINGS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(PG_BEGINNINGS), st.lists(pg_turns, max_size=6), sizes)
 def test_postgres(beginning, turns, sizes):
@@ -190,6 +191,7 @@ MY_BEGINNINGS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(MY_BEGINNINGS), st.lists(my_turns, max_size=6), sizes)
 def test_mysql(beginning, turns, sizes):

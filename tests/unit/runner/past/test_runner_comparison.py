@@ -29,6 +29,7 @@ def one_run(rng: Random, *, prompts: int, scenarios: int, replicas: int, togethe
                     yield StoredPair(key, "", rule, str(scenario), prompt, replica, outcome)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["all", "majority"])
 @pytest.mark.parametrize("together", [0.6, 1.0])
 @pytest.mark.parametrize(("prompts", "scenarios", "replicas"), [(12, 1, 5), (10, 4, 3)])
