@@ -18,7 +18,6 @@ SEARCHES = {"match", "search", "fullmatch", "findall", "split"}
 ALLOWED = {
     "agents/python/answers.py": "`message` is a dict that the agent returned",
     "planes/llm/codecs/ollama.py": "the provider's reason for the end of a reply",
-    "planes/llm/codecs/openai_chat.py": "`message` is a dict of the provider's",
     "planes/llm/sources/model_client.py": "what a provider says of a request that it refused",
     "reading/tree.py": "the messages of the YAML library",
     "report/causes/cause_words.py": "which of a cause's reasons is already shown; only the text depends on it",

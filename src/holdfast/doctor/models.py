@@ -16,7 +16,7 @@ from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.llm.sources.cassette import Cassette
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, find_named_base, find_own_key
 from holdfast.planes.llm.sources.script_file import load_script
-from holdfast.planes.llm.sources.source import WAYS
+from holdfast.planes.llm.sources.source import REMEDY
 from holdfast.report.terminal.diagnosis import DoctorFinding
 from holdfast.spec.references import find_names, resolve
 
@@ -123,7 +123,7 @@ async def _check_providers(environ: Mapping[str, str], *, others: bool) -> list[
     if findings or others:
         return findings
     why = "no provider's key is set: model calls get an error unless the agent brings its own key"
-    return [DoctorFinding(rest, "unproven", "model-key-missing", why, WAYS)]
+    return [DoctorFinding(rest, "unproven", "model-key-missing", why, REMEDY)]
 
 
 def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:

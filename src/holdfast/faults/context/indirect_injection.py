@@ -44,7 +44,7 @@ class IndirectInjection:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        ctx.idle = "the reply has no text and no record to put it in"
+        ctx.idle = "the reply has no text and no record to put the instruction in"
         ctx.planted = payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
         return Reply(choose_fitting(reply.value, _generate_changes(reply.value, payload), ctx))
 

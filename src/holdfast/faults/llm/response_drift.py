@@ -231,7 +231,7 @@ class ResponseDrift:
         if self.drift_type != "verbosity_shift":
             for name, value in (("direction", self.direction), ("factor", self.factor)):
                 if value is not None:
-                    yield name, f"is for verbosity_shift; {self.drift_type} does not read it"
+                    yield name, f"applies only to verbosity_shift, not to {self.drift_type}"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

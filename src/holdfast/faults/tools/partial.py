@@ -24,7 +24,7 @@ class Partial:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        ctx.idle = f"the reply has no list of more than {self.keep} and no prose to cut"
+        ctx.idle = f"the reply has no list longer than {self.keep} and no text to cut"
         return Reply(edit_value(reply.value, self._cut_to_page))
 
     def _cut_to_page(self, value: Any) -> Any:

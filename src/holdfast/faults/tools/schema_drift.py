@@ -39,9 +39,7 @@ class SchemaDrift:
     drop: Annotated[tuple[str, ...], Meta(description="Fields to remove.")] = ()
     retype: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Fields to change the type of: numbers to text, text to a number or a list, lists to one item."
-        ),
+        Meta(description="Fields whose type changes: numbers to text, text to a number or a list, lists to one item."),
     ] = ()
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.malformed",))

@@ -100,7 +100,7 @@ class EarlierCalls:
 
     def add_conversation(self, request: ModelRequest) -> ModelRequest:
         """Return the request with its preceding conversation, if it continues with the results of known calls."""
-        if not request.goes_on:
+        if not request.continues:
             return request
         known = next((self._known[r.key] for r in request.results if r.key in self._known), None)
         if known is None:

@@ -240,7 +240,7 @@ class TrialGateway:
         assert codec is not None
         changed = await self._find_changed(request, query.digest) if request.results else {}
         if not changed:
-            return replace(query, request=self._continued.add_conversation(request)) if request.goes_on else query, ()
+            return replace(query, request=self._continued.add_conversation(request)) if request.continues else query, ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.replace_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
         request = self._continued.add_conversation(codec.read_request(query.path, data))

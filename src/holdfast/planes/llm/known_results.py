@@ -42,8 +42,8 @@ class KnownResult(Struct, frozen=True):
     failed: bool = False
     is_requested: bool = True
     """Whether it is a call of this trial."""
-    heard: tuple[bytes, ...] = ()
-    """Texts of the conversation that contained the call, in the form of `ResultPosition.heard`."""
+    text_marks: tuple[bytes, ...] = ()
+    """Texts of the conversation that contained the call, in the form of `ResultPosition.text_marks`."""
     call: ChangedCall | None = None
     """The call, if a fault changed its result."""
 
@@ -95,7 +95,7 @@ def _is_trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool)
     """Return whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
     own, or that the result waits for the model, which an example never does."""
     known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
-    return known or at.is_after(*settled.heard)
+    return known or at.is_after(*settled.text_marks)
 
 
 def _compute_marks(at: ResultPosition) -> tuple[bytes, ...]:
@@ -146,7 +146,7 @@ class ResultPosition(Struct, frozen=True):
     """Whether its call already has a result in the conversation."""
     at: int
     """Number of messages before it."""
-    heard: Mapping[bytes, int]
+    text_marks: Mapping[bytes, int]
     """The texts sent to the model, by `mark_of` the text: the number of messages before the first occurrence."""
 
     @property
@@ -157,7 +157,7 @@ class ResultPosition(Struct, frozen=True):
 
     def is_after(self, *marks: bytes) -> bool:
         """Return whether one of these texts occurs before it."""
-        return any(self.heard.get(mark, self.at) < self.at for mark in marks)
+        return any(self.text_marks.get(mark, self.at) < self.at for mark in marks)
 
 
 def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
@@ -178,10 +178,10 @@ def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
         _update_digest(hasher, message)
     made = {call.id for message in messages for call in message.tool_calls}
     keys = {result.key for result, _, _ in results}
-    heard = _index_texts(messages)
+    text_marks = _index_texts(messages)
     return [
         ResultPosition(
-            r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, heard
+            r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, text_marks
         )
         for r, before, at in results
     ]
@@ -196,7 +196,7 @@ def digest_conversation(messages: Iterable[ChatMessage]) -> bytes:
 
 
 def mark_first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
-    """Return the first and the last text that the model was answering, in the form of `heard`."""
+    """Return the first and the last text that the model was answering, in the form of `text_marks`."""
     texts = [m.text for m in messages if m.role == "user" and m.text]
     texts = texts or [m.text for m in messages if m.role == "system" and m.text]
     return (mark_text(texts[0]), mark_text(texts[-1])) if texts else (b"", b"")
@@ -208,11 +208,11 @@ def mark_text(text: str) -> bytes:
 
 
 def _index_texts(messages: Sequence[ChatMessage]) -> dict[bytes, int]:
-    heard: dict[bytes, int] = {}
+    text_marks: dict[bytes, int] = {}
     for at, message in enumerate(messages):
         if message.text and message.role in ("user", "system"):
-            heard.setdefault(mark_text(message.text), at)
-    return heard
+            text_marks.setdefault(mark_text(message.text), at)
+    return text_marks
 
 
 def _update_digest(hasher: blake2b, message: ChatMessage) -> None:
@@ -234,26 +234,26 @@ class OpenToolCall(Struct, frozen=True):
     before: bytes
     """Like `ResultPosition.before`."""
     first: bytes
-    """The first and the last text that the model was answering, in the form of `ResultPosition.heard`."""
+    """The first and the last text that the model was answering, in the form of `ResultPosition.text_marks`."""
     last: bytes
     sure: bool = True
     """Whether it is certainly a call. If not, it is reported only if a result arrives."""
 
     def rate_fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
         """Return how well a result matches the call, lower is better; None if it does not match."""
-        here = self.before == at.before
-        goes_on = here or at.is_after(self.last)
+        is_at_call = self.before == at.before
+        continues = is_at_call or at.is_after(self.last)
         if self.call.id and self.call.id in (at.id, at.result.key):
-            how = _SAME_ID if goes_on or self._may_be_moved(at) else None
+            rank = _SAME_ID if continues or self._may_be_moved(at) else None
         else:
-            how = self._rate_without_id(at, here, goes_on)
-        return None if how is None else (how, not at.fresh, not here)
+            rank = self._rate_without_id(at, is_at_call, continues)
+        return None if rank is None else (rank, not at.fresh, not is_at_call)
 
     def _may_be_moved(self, at: ResultPosition) -> bool:
         """Return whether a result with its id may belong to it in a rewritten conversation: examples have ids, too."""
         return at.fresh and (at.alone or (at.result.name == self.call.name and self._has_same_arguments(at)))
 
-    def _rate_without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
+    def _rate_without_id(self, at: ResultPosition, is_at_call: bool, continues: bool) -> int | None:
         """Return how well a result without the call's id matches the call. A client that invents ids keeps the
         arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
         said before."""
@@ -262,11 +262,11 @@ class OpenToolCall(Struct, frozen=True):
         # now.
         ids_differ = bool(self.call.id and at.id)
         waits = at.last and not ids_differ
-        if at.result.name != self.call.name or not (goes_on or waits):
+        if at.result.name != self.call.name or not (continues or waits):
             return None
         if self._has_same_arguments(at):
-            return _SAME_ARGUMENTS if at.fresh or here else None
-        return _SAME_NAME if goes_on and at.fresh and not ids_differ else None
+            return _SAME_ARGUMENTS if at.fresh or is_at_call else None
+        return _SAME_NAME if continues and at.fresh and not ids_differ else None
 
     def _has_same_arguments(self, at: ResultPosition) -> bool:
         one, other = at.result.arguments, self.call.arguments
@@ -305,8 +305,8 @@ def match_results(
 
 
 def _is_allowed(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool:
-    how, _, moved = fit
-    return before is None or (how != _SAME_NAME and (before.is_requested or not moved))
+    rank, _, moved = fit
+    return before is None or (rank != _SAME_NAME and (before.is_requested or not moved))
 
 
 def read_arguments(text: str) -> dict[str, Any]:

@@ -250,14 +250,14 @@ class ModelCall:
 
     # -- to the agent ----------------------------------------------------------------------------
     async def _send_completion(self, completion: Completion, sleep: Sleep | None = None) -> None:
-        record, like = self.record, self._reply.like
+        record, original = self.record, self._reply.original
         record.completion, record.status, record.trouble = completion, 200, find_error(completion)
-        lost = list_left_out(like, completion) if isinstance(like, OriginalStream) else ()
+        lost = list_left_out(original, completion) if isinstance(original, OriginalStream) else ()
         if lost:
             self._context.sink.note(
-                f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
+                f"a fault changed the reply of {self._query.model}: its {', '.join(lost)} were dropped"
             )
-        await send_completion(self._exchange, record, self._query, self._call.n, completion, like, sleep)
+        await send_completion(self._exchange, record, self._query, self._call.n, completion, original, sleep)
 
     async def _send_unchanged(self, wire: RawReply, body: bytes) -> None:
         """Forward a reply unchanged that was read for a fault which changed nothing."""

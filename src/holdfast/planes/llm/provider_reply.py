@@ -44,7 +44,7 @@ class ProviderReply(Struct, eq=False):
     """A reply that passes to the agent as bytes."""
     body_read: bytes | bytearray = b""
     """The part of it that has passed; the trace keeps it, up to a limit."""
-    like: Any = None
+    original: Any = None
     """The provider's own reply, as a base for writing a changed one."""
     _kind: str = ""
     """The content type of the reply."""
@@ -110,15 +110,15 @@ class ProviderReply(Struct, eq=False):
         if streamed and (kind != "application/json" or kind == codec.stream_type):
             reader = codec.create_reader(keep=keep)
             reader.feed(body)
-            self.like = reader.build_original()
+            self.original = reader.build_original()
             return reader.build_completion()
-        self.like = parse_json(body)
-        return None if self.like is None else codec.read_reply(self.like)
+        self.original = parse_json(body)
+        return None if self.original is None else codec.read_reply(self.original)
 
     def describe_foreign(self, wire: RawReply, body: bytes) -> str:
         """Name the data that came instead of a model's reply, if a model was called; empty if it may be a reply."""
         kind = _read_content_type(wire)
-        if not self.is_expected or (isinstance(self.like, dict) and self._kind == "application/json"):
+        if not self.is_expected or (isinstance(self.original, dict) and self._kind == "application/json"):
             return ""  # in the second case it was read, and is an object
         if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):  # whatever its status
             return "text/html"
@@ -152,7 +152,7 @@ class ProviderReply(Struct, eq=False):
     def report_end_error(self, completion: Completion, origin: str) -> str:
         """Report an error of the provider at the end of a reply that began normally."""
         if kind := find_error(completion):
-            self.report_error(f"{origin} ended its reply with an error, which was not injected: {kind}")
+            self.report_error(f"{origin} ended its reply with an error that was not injected: {kind}")
         return kind
 
     def report_failure(self, answered: PassedReply, body: bytes) -> None:

@@ -39,21 +39,27 @@ _JSON = (("content-type", "application/json"),)
 
 
 async def send_completion(
-    exchange: Exchange, record: CallReport, query: Query, n: int, completion: Completion, like: Any, sleep: Sleep | None
+    exchange: Exchange,
+    record: CallReport,
+    query: Query,
+    n: int,
+    completion: Completion,
+    original: Any,
+    sleep: Sleep | None,
 ) -> None:
     """Send a reply in the agent's format. `record` already says what the agent receives if nothing cuts it off; `n` is
     the number of the call in its trial.
 
-    `like` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
+    `original` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
     """
     codec, request = query.codec, query.request
     assert codec is not None
     assert request is not None
     if not request.stream:
-        body = codec.write_body(completion, request, like)
+        body = codec.write_body(completion, request, original)
         await _send_unstreamed(exchange, record, codec, completion, body, sleep)
         return
-    frames = codec.write_frames(completion, request, like if isinstance(like, OriginalStream) else NOTHING)
+    frames = codec.write_frames(completion, request, original if isinstance(original, OriginalStream) else NOTHING)
     if completion.odd:
         frames = split_oddly(frames, Random(digest(f"{query.trial}:{n}".encode())))
     await exchange.start(200, (("content-type", codec.stream_type),))
@@ -153,25 +159,25 @@ def split_oddly(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFr
     only where the format allows them: between events that end with an empty LF line. (Google's events end with CRLF,
     and its library reads a comment as data.)
     """
-    held = b""
+    pending = b""
     repeats = _Repeats(rng)
     for frame in frames:
         if not isinstance(frame, bytes):
-            yield from _cut_randomly(held, rng)
-            held = b""
+            yield from _cut_randomly(pending, rng)
+            pending = b""
             yield frame
             continue
-        held += frame + repeats.repeat_after(frame)
+        pending += frame + repeats.repeat_after(frame)
         if frame.endswith(b"}\n\n"):
-            held += _COMMENT * rng.choice((0, 1, 1, 2))
+            pending += _COMMENT * rng.choice((0, 1, 1, 2))
         if rng.random() < 0.3:  # two frames in one packet, split elsewhere
             continue
         # The last piece is sometimes held back and joined to the next frame, so that packets end in the middle of an
         # event: that is what a network does, and what a client that reads packet by packet gets wrong.
-        pieces = list(_cut_randomly(held, rng))
-        held = pieces.pop() if rng.random() < 0.5 else b""
+        pieces = list(_cut_randomly(pending, rng))
+        pending = pieces.pop() if rng.random() < 0.5 else b""
         yield from pieces
-    yield from _cut_randomly(held, rng)
+    yield from _cut_randomly(pending, rng)
 
 
 class _Repeats:

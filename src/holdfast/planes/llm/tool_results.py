@@ -43,7 +43,7 @@ from holdfast.protocols.trial import TrialContext
 UNMATCHED_KEPT = 1_000
 """Limit on results without a known call: more than any agent has. The oldest are reported early."""
 PLANE = "tool_result"
-_NO_TIME = "a result in model traffic has no time of its own: a fault cannot wait there"
+_NO_TIME = "a fault cannot delay a tool result in model traffic: the tool has already run"
 OPEN_KEPT = 1_000
 """Limit on calls without a result: more than any agent has in progress."""
 
@@ -193,14 +193,16 @@ class ToolResults:
     def _report_oldest_unmatched(self) -> None:
         name, arguments, ts = self._unmatched.pop(next(iter(self._unmatched)))
         if name not in self._elsewhere():
-            what = f"a result of {name or 'a tool'} went to a model, but no reply that Holdfast read had requested it"
-            self._context.sink.note(f"{what}: whether it is a call of this trial is not known")
+            what = (
+                f"a result of {name or 'a tool'} was sent to a model, but no reply that Holdfast read requests its call"
+            )
+            self._context.sink.note(f"{what}: the call may not belong to this trial")
             self._context.sink.add(_build_event(name, arguments, ts, phase="declared"))
 
     async def _apply_to_result(self, result: ToolResult, call: OpenToolCall) -> KnownResult:
-        heard = (call.first, call.last)
+        text_marks = (call.first, call.last)
         if result.name in self._elsewhere():
-            return KnownResult(heard=heard)
+            return KnownResult(text_marks=text_marks)
         n = self._context.injector.count(PLANE, result.name)
         settled = await self._apply_faults(result, n, call.ts) if self._faulty else KnownResult()
         ts, fault = call.ts, self._context.injector.join_modes_met(PLANE, result.name, n)
@@ -222,7 +224,7 @@ class ToolResults:
                 fault=fault,
             )
         )
-        return replace(settled, heard=heard)
+        return replace(settled, text_marks=text_marks)
 
     async def _apply_faults(self, result: ToolResult, n: int, since: float) -> KnownResult:
         async def forward(_: Call) -> Reply:

@@ -32,10 +32,10 @@ _NO_WEBSOCKET = 426
 async def refuse_websocket(context: TrialContext, exchange: Exchange, path: str) -> None:
     """Reject a websocket whose client can use HTTP, which faults and traces support."""
     context.sink.note(
-        f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: "
-        "faults act on its HTTP API instead"
+        f"a websocket to the model ({path.partition('?')[0]}) was rejected with status {_NO_WEBSOCKET}: "
+        "faults act on the HTTP API instead"
     )
-    error = {"error": {"message": "no websocket here: use HTTP", "type": "holdfast"}}
+    error = {"error": {"message": "websockets are not supported: use HTTP", "type": "holdfast"}}
     await exchange.respond(_NO_WEBSOCKET, _JSON, msgspec.json.encode(error))
 
 
@@ -70,7 +70,7 @@ class Websocket:
         """Report the websocket once, when it or the trial has ended."""
         if self._report.status == 101:
             bare = self._path.partition("?")[0]
-            why = "no fault acts on it, and what the model asked for is not in the trace"
+            why = "faults do not act on it, and the calls that the model requests are not in the trace"
             self._context.sink.note(f"a websocket to the model ({bare}) passed unread: {why}")
         tool = f"{self._query.method} {self._query.base_url or ''}{self._path}"
         self._report.report(TraceEvent(self._report.began, "http_call", tool, "llm", offers_tools=True))
@@ -79,8 +79,8 @@ class Websocket:
         if not isinstance(source, Provider | AssignedServer):
             bare = self._path.partition("?")[0]
             raise UpstreamDown(
-                f"the agent asks for a websocket ({bare}), which neither a script nor a recording can answer, and "
-                "which cannot be recorded: have it use HTTP, or a provider"
+                f"the agent opens a websocket ({bare}): neither a script nor a recording can answer it, and it cannot "
+                "be recorded. Make the agent use HTTP, or use a provider"
             )
         to = await source.find_destination(self._query)
         endpoint = parse_endpoint(to.url)

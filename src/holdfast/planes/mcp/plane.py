@@ -226,7 +226,7 @@ async def read_frames(connection: Tunnel) -> AsyncIterator[tuple[bytes, bytes]]:
         if b"\n" not in data:
             partial += data
             if len(partial) > 2 * LINE_LIMIT:
-                raise ConnectionError("a line without end")
+                raise ConnectionError("a line is too long")
             continue
         *whole, left = (bytes(partial) + data).split(b"\n")
         partial[:] = left

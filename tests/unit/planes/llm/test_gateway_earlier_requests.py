@@ -144,7 +144,7 @@ def test_they_see_what_a_fault_made_of_the_result(tmp_path: Path) -> None:
 
 CALL = ToolCall("c1", "find_item", '{"name": "kettle"}')
 USER = ChatMessage("user", "What does it cost?")
-GOES_ON = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c1", "", "3"),)),), goes_on=True)
+GOES_ON = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c1", "", "3"),)),), continues=True)
 
 
 def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
@@ -152,7 +152,7 @@ def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
     continued.keep((CALL,), "", ModelRequest("m", (USER,)))
     own = ModelRequest("m", GOES_ON.messages)
     assert continued.add_conversation(own) is own
-    other = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c2", "", "3"),)),), goes_on=True)
+    other = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c2", "", "3"),)),), continues=True)
     assert continued.add_conversation(other) is other
 
 
@@ -160,7 +160,7 @@ def test_new_instructions_take_the_place_of_earlier_ones() -> None:
     continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("system", "Be kind."), USER)))
     assert [m.text for m in continued.add_conversation(GOES_ON).messages if m.role == "system"] == ["Be kind."]
-    told = ModelRequest("m", (ChatMessage("system", "Be brief."), *GOES_ON.messages), goes_on=True)
+    told = ModelRequest("m", (ChatMessage("system", "Be brief."), *GOES_ON.messages), continues=True)
     assert [m.text for m in continued.add_conversation(told).messages if m.role == "system"] == ["Be brief."]
 
 

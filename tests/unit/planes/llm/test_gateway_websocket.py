@@ -123,7 +123,7 @@ def test_a_client_that_also_speaks_http_is_sent_there_and_nothing_has_broken(
     (tmp_path / "model.yaml").write_text("replies: [{text: hi}]")
     context, heard, status = talked(tmp_path, models=models, path="/responses")
     assert (heard, status, context.troubles, context.trace) == ([], 426, [], [])
-    note = "a websocket to the model (/v1/responses) was answered 426: faults act on its HTTP API instead"
+    note = "a websocket to the model (/v1/responses) was rejected with status 426: faults act on the HTTP API instead"
     assert context.notes == [note]
 
 

@@ -96,7 +96,7 @@ def test_script_file_bad_regex_is_refused(tmp_path: Path, golden: Golden) -> Non
 @pytest.mark.parametrize(("flags", "strange"), [("g", "g"), ("gi", "g"), ("iy", "y")])
 def test_script_file_unknown_regex_flag_is_refused(tmp_path: Path, flags: str, strange: str, golden: Golden) -> None:
     line, column, message, hint = only(tmp_path, f"replies:\n  - {{match: {{prompt: /cost/{flags}}}, text: x}}\n")
-    assert (line, column, message) == (2, 22, f"not a regular-expression flag: {strange!r}")
+    assert (line, column, message) == (2, 22, f"unknown flag of a regular expression: {strange!r}")
     golden(hint)
 
 
@@ -109,7 +109,7 @@ def test_script_file_unclosed_hole_is_refused(tmp_path: Path, text: str, golden:
 
 
 def test_script_file_hole_with_nothing_in_it_is_refused(tmp_path: Path) -> None:
-    assert "nothing can fill" in only(tmp_path, "replies:\n  - text: 'a {{ }} b'\n")[2]
+    assert "unknown placeholder" in only(tmp_path, "replies:\n  - text: 'a {{ }} b'\n")[2]
 
 
 def test_script_file_braces_of_json_are_not_holes(tmp_path: Path) -> None:

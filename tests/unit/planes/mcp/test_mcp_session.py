@@ -193,7 +193,7 @@ PAGE = {"type": "resource", "resource": {"uri": "file:///a", "text": "stock 12"}
 NOTHING_TO_CHANGE = {
     "wrong_value": "no value in the reply can be replaced with a wrong one of the same form",
     "schema_drift": "no record in the reply has a field to change",
-    "partial": "the reply has no list of more than 1 and no prose to cut",
+    "partial": "the reply has no list longer than 1 and no text to cut",
 }
 
 

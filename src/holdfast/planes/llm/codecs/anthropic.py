@@ -51,37 +51,37 @@ class Anthropic(Codec):
     write_result = staticmethod(anthropic_request.write_result)
 
     def read_reply(self, data: Any) -> Completion:
-        fields, got = as_dict(data), StreamedReply()
-        got.model = as_text(fields.get("model"))
+        fields, reply = as_dict(data), StreamedReply()
+        reply.model = as_text(fields.get("model"))
         if fields.get("type") == "error" or fields.get("error"):
-            got.set_trouble(refusals.read_trouble(fields))
-            return got.build_completion()
+            reply.set_trouble(refusals.read_trouble(fields))
+            return reply.build_completion()
         for at, block in enumerate(as_list(fields.get("content"))):
-            _read_block_start(at, block, got)
-        _read_finish(fields, got)
+            _read_block_start(at, block, reply)
+        _read_finish(fields, reply)
         if used := as_dict(fields.get("usage")):
-            got.set_usage(_read_usage(used))
-        return got.build_completion()
+            reply.set_usage(_read_usage(used))
+        return reply.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _Events().read_event, keep=keep)
 
-    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was = self.read_reply(like)
-        out = dict(like) if "id" in like else {**_build_empty_reply(completion, request), **like}
-        if completion.model and completion.model != was.model:
+    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        before = self.read_reply(original)
+        out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
+        if completion.model and completion.model != before.model:
             out["model"] = completion.model
-        if completion.usage and completion.usage != was.usage:
+        if completion.usage and completion.usage != before.usage:
             out["usage"] = _write_usage(completion.usage)
-        if completion.finish != was.finish:
+        if completion.finish != before.finish:
             out["stop_reason"] = _STOP[completion.finish]
-        out["content"] = edit_parts(as_list(like.get("content")), was, completion, _BLOCKS)
+        out["content"] = edit_parts(as_list(original.get("content")), before, completion, _BLOCKS)
         if completion.lacks:
             out["content"] = [] if completion.lacks == "choices" else None
         return out
 
-    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _AnthropicWriter(completion, request, like)
+    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
+        return _AnthropicWriter(completion, request, original)
 
 
 def _find_kind(block: Any) -> PartKind:
@@ -104,9 +104,9 @@ def _build_call_block(call: ToolCall, old: Any) -> dict[str, Any]:
 _BLOCKS = PartFormat(_find_kind, lambda text, old: {"type": "text", **as_dict(old), "text": text}, _build_call_block)
 
 
-def _read_finish(message: dict[str, Any], got: StreamedReply) -> None:
+def _read_finish(message: dict[str, Any], reply: StreamedReply) -> None:
     if reason := as_text(message.get("stop_reason")):
-        got.set_finish(_FINISH.get(reason, "stop"))
+        reply.set_finish(_FINISH.get(reason, "stop"))
 
 
 def _read_usage(used: dict[str, Any]) -> Usage:
@@ -145,28 +145,28 @@ class _Events:
         """Events of blocks that the neutral form does not support, by index."""
         self._after_text = False
 
-    def read_event(self, event: dict[str, Any], got: StreamedReply) -> None:
+    def read_event(self, event: dict[str, Any], reply: StreamedReply) -> None:
         match event.get("type"):
             case "message_start":
                 message = as_dict(event.get("message"))
-                got.model = as_text(message.get("model"))
-                self._add_usage(as_dict(message.get("usage")), got)
+                reply.model = as_text(message.get("model"))
+                self._add_usage(as_dict(message.get("usage")), reply)
             case "content_block_start":
-                _read_block_start(as_count(event.get("index")), as_dict(event.get("content_block")), got)
+                _read_block_start(as_count(event.get("index")), as_dict(event.get("content_block")), reply)
             case "content_block_delta":
-                _read_delta(as_count(event.get("index")), as_dict(event.get("delta")), got)
+                _read_delta(as_count(event.get("index")), as_dict(event.get("delta")), reply)
             case "message_delta":
-                _read_finish(as_dict(event.get("delta")), got)
-                self._add_usage(as_dict(event.get("usage")), got)
-                got.last = event
+                _read_finish(as_dict(event.get("delta")), reply)
+                self._add_usage(as_dict(event.get("usage")), reply)
+                reply.last = event
             case "ping":
-                got.add_empty()
+                reply.add_empty()
             case "error":
-                got.set_trouble(refusals.read_trouble(event))
-        if got.keep:
-            self._keep_other(event, got)
+                reply.set_trouble(refusals.read_trouble(event))
+        if reply.keep:
+            self._keep_other(event, reply)
 
-    def _keep_other(self, event: dict[str, Any], got: StreamedReply) -> None:
+    def _keep_other(self, event: dict[str, Any], reply: StreamedReply) -> None:
         """Keep the parts of an event that the neutral form does not support."""
         at, block, delta = (
             as_count(event.get("index")),
@@ -177,49 +177,49 @@ class _Events:
             kind = _find_kind(block)
             if kind == "other":
                 self._others[at] = [event]
-                got.add_aside(as_text(block.get("type")), self._others[at])
+                reply.add_aside(as_text(block.get("type")), self._others[at])
             elif kind == "call":
-                got.add_call_fields(at, {name: value for name, value in block.items() if name not in _KNOWN_OF_CALL})
+                reply.add_call_fields(at, {name: value for name, value in block.items() if name not in _KNOWN_OF_CALL})
             elif self._after_text:
-                got.add_aside("", [_END], of_text=True)
+                reply.add_aside("", [_END], of_text=True)
             self._after_text = kind == "text"
         elif event.get("type") in ("content_block_delta", "content_block_stop"):
             if at in self._others:
                 self._others[at].append(event)
             elif delta and delta.get("type") not in ("text_delta", "input_json_delta"):
-                got.add_aside(as_text(delta.get("type")), [event], of_text=True)
+                reply.add_aside(as_text(delta.get("type")), [event], of_text=True)
 
-    def _add_usage(self, used: dict[str, Any], got: StreamedReply) -> None:
+    def _add_usage(self, used: dict[str, Any], reply: StreamedReply) -> None:
         self._used |= {key: used[key] for key in (*_INPUTS, "output_tokens") if used.get(key) is not None}
         if self._used:
-            got.set_usage(_read_usage(self._used))
+            reply.set_usage(_read_usage(self._used))
 
 
-def _read_block_start(index: int, block: dict[str, Any], got: StreamedReply) -> None:
+def _read_block_start(index: int, block: dict[str, Any], reply: StreamedReply) -> None:
     if _find_kind(block) == "call":
-        got.add_call(
-            index, as_text(block.get("id")), as_text(block.get("name")), otherwise=read_arguments(block.get("input"))
+        reply.add_call(
+            index, as_text(block.get("id")), as_text(block.get("name")), fallback=read_arguments(block.get("input"))
         )
     elif _find_kind(block) == "text":
-        got.add_text(as_text(block.get("text")))
+        reply.add_text(as_text(block.get("text")))
 
 
-def _read_delta(index: int, delta: dict[str, Any], got: StreamedReply) -> None:
+def _read_delta(index: int, delta: dict[str, Any], reply: StreamedReply) -> None:
     if delta.get("type") == "text_delta":
-        got.add_text(as_text(delta.get("text")))
+        reply.add_text(as_text(delta.get("text")))
     elif delta.get("type") == "input_json_delta":
-        got.add_arguments(index, as_text(delta.get("partial_json")))
+        reply.add_arguments(index, as_text(delta.get("partial_json")))
 
 
 class _AnthropicWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
-        super().__init__(completion, like)
-        start = as_dict(as_dict(like.first).get("message"))
+    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(completion, original)
+        start = as_dict(as_dict(original.first).get("message"))
         self._message = dict(start) if "id" in start else _build_empty_reply(completion, request)
         if completion.model:
             self._message["model"] = completion.model
-        used, was = completion.usage, as_dict(start.get("usage"))
-        if used and (not was or replace(_read_usage(was), output_tokens=used.output_tokens) != used):
+        used, before = completion.usage, as_dict(start.get("usage"))
+        if used and (not before or replace(_read_usage(before), output_tokens=used.output_tokens) != used):
             self._message["usage"] = _write_usage(replace(used, output_tokens=1))
         self._index = -1
         self._in_text = False
@@ -264,9 +264,9 @@ class _AnthropicWriter(ReplyWriter):
 
     def write_end(self) -> Iterator[bytes]:
         yield from self._end_text()
-        used, last = self._now.usage, as_dict(self._like.last)
-        delta = {"stop_reason": _STOP[self._now.finish], "stop_sequence": None}
-        if self._now.finish == self._like.was.finish:
+        used, last = self._completion.usage, as_dict(self._original.last)
+        delta = {"stop_reason": _STOP[self._completion.finish], "stop_sequence": None}
+        if self._completion.finish == self._original.before.finish:
             delta |= as_dict(last.get("delta"))
         usage = {**as_dict(last.get("usage")), "output_tokens": used.output_tokens if used else 0}
         yield _format_event("message_delta", delta=delta, usage=usage)

@@ -27,11 +27,11 @@ _PIECES = 4
 
 
 class ReplyWriter(ABC):
-    """How one format writes each part of a stream. `like` is the provider's stream that it replaces."""
+    """How one format writes each part of a stream. `original` is the provider's stream that it replaces."""
 
-    def __init__(self, completion: Completion, like: OriginalStream) -> None:
-        self._now = completion
-        self._like = like
+    def __init__(self, completion: Completion, original: OriginalStream) -> None:
+        self._completion = completion
+        self._original = original
         self._calls = 0
         """Number of calls written so far."""
 
@@ -62,15 +62,17 @@ class ReplyWriter(ABC):
     def _take_call_fields(self) -> dict[str, Any]:
         """Return the fields of the next call that the neutral form does not have."""
         self._calls += 1
-        return self._like.get_call_fields(self._calls - 1)
+        return self._original.get_call_fields(self._calls - 1)
 
 
-def write_stream(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
+def write_stream(
+    completion: Completion, writer: ReplyWriter, original: OriginalStream = NOTHING
+) -> Iterator[StreamFrame]:
     """Yield the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     # Parts that the neutral form does not have are sent again where they were: before the text or call that followed
     # them. In a reply without a message there is no place for them.
-    asides = Asides(NOTHING if completion.lacks else like, completion)
+    asides = Asides(NOTHING if completion.lacks else original, completion)
     for delta in completion.deltas:
         if isinstance(delta, (Pause, Cut)):
             yield delta
@@ -121,27 +123,27 @@ class PartFormat(Struct, frozen=True):
     call: Callable[[ToolCall, Any], Any]
 
 
-def edit_parts(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
+def edit_parts(parts: list[Any], before: Completion, after: Completion, part_format: PartFormat) -> list[Any]:
     """Return the parts with changed text or calls replaced; everything else stays as it was."""
-    if was.text != now.text:
-        olds = [part for part in parts if how.kind(part) == "text"]
-        made = [how.text(now.text, olds[0] if olds else None)] if now.text else []
-        parts = _insert_parts(parts, "text", made, how)
-    if was.tool_calls != now.tool_calls:
-        parts = _insert_parts(parts, "call", _change_calls(parts, now.tool_calls, how), how)
+    if before.text != after.text:
+        olds = [part for part in parts if part_format.kind(part) == "text"]
+        new_parts = [part_format.text(after.text, olds[0] if olds else None)] if after.text else []
+        parts = _insert_parts(parts, "text", new_parts, part_format)
+    if before.tool_calls != after.tool_calls:
+        parts = _insert_parts(parts, "call", _change_calls(parts, after.tool_calls, part_format), part_format)
     return parts
 
 
-def _change_calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat) -> list[Any]:
-    olds = [part for part in parts if how.kind(part) == "call"]
-    return [how.call(call, olds[at] if at < len(olds) else None) for at, call in enumerate(calls)]
+def _change_calls(parts: list[Any], calls: Sequence[ToolCall], part_format: PartFormat) -> list[Any]:
+    olds = [part for part in parts if part_format.kind(part) == "call"]
+    return [part_format.call(call, olds[at] if at < len(olds) else None) for at, call in enumerate(calls)]
 
 
-def _insert_parts(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
+def _insert_parts(parts: list[Any], kind: PartKind, new: list[Any], part_format: PartFormat) -> list[Any]:
     """Insert new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
-    kinds = [how.kind(part) for part in parts]
-    before = "call" if kind == "text" else ""
-    at = next((i for i, part_kind in enumerate(kinds) if part_kind in (kind, before)), len(parts))
+    kinds = [part_format.kind(part) for part in parts]
+    following = "call" if kind == "text" else ""
+    at = next((i for i, part_kind in enumerate(kinds) if part_kind in (kind, following)), len(parts))
     others = [part for part, part_kind in zip(parts[at:], kinds[at:], strict=True) if part_kind != kind]
     return [*parts[:at], *new, *others]
 
@@ -178,14 +180,14 @@ class Codec(ABC):
         """Return the reader for a streamed reply; `keep`: the reply may be changed and written again."""
 
     @abstractmethod
-    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        """Return the plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
-        fields that the neutral form does not support and all unchanged parts are kept."""
+    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        """Return the plain reply as an object. `original` is the provider's reply that it replaces, or empty. Its ids,
+        its fields that the neutral form does not support and all unchanged parts are kept."""
 
     @abstractmethod
-    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        """Return the writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept
-        it.
+    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
+        """Return the writer for a streamed reply; `original` is the provider's stream that it replaces, as its reader
+        kept it.
         """
 
     def replace_results(
@@ -200,18 +202,18 @@ class Codec(ABC):
                 self.write_result(node, changed[key], key in failed)
         return copied
 
-    def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
-        """Return the plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
+    def write_body(self, completion: Completion, request: ModelRequest, original: Any = None) -> bytes:
+        """Return the plain reply, or the error that it ends in; `original` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
                 return dump_json(refusals.write_error(self.provider, delta.kind, delta.message))
-        return dump_json(self.write_reply(completion, request, as_dict(like)))
+        return dump_json(self.write_reply(completion, request, as_dict(original)))
 
     def write_frames(
-        self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
+        self, completion: Completion, request: ModelRequest, original: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
         """Return the streamed reply, event by event, with the terminator unless a Cut comes first."""
-        return write_stream(completion, self.create_writer(completion, request, like), like)
+        return write_stream(completion, self.create_writer(completion, request, original), original)
 
     def keep_deliverable(self, completion: Completion) -> Completion:
         """Return the parts of a reply that the format can carry to the client."""

@@ -48,79 +48,79 @@ class Gemini(Codec):
         self.stream_type = "application/json" if array else sse.TYPE
 
     def read_reply(self, data: Any) -> Completion:
-        got, fields = StreamedReply(), as_dict(data)
+        reply, fields = StreamedReply(), as_dict(data)
         for part in map(as_dict, as_list(data)):  # a complete stream, as an array
-            _read_object(part, got)
-        _read_object(fields, got)
+            _read_object(part, reply)
+        _read_object(fields, reply)
         if fields and not fields.get("error"):
             candidates = as_list(fields.get("candidates"))
-            got.lacks = "choices" if not candidates else "" if "content" in as_dict(candidates[0]) else "message"
-        return got.build_completion()
+            reply.lacks = "choices" if not candidates else "" if "content" in as_dict(candidates[0]) else "message"
+        return reply.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(Elements() if self._array else sse.DataEvents(), _read_event, keep=keep)
 
-    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was, out = self.read_reply(like), {**_build_empty_reply(completion, request), **like}
+    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        before, out = self.read_reply(original), {**_build_empty_reply(completion, request), **original}
         if completion.model:
             out["modelVersion"] = completion.model
-        if completion.usage and completion.usage != was.usage:
+        if completion.usage and completion.usage != before.usage:
             out["usageMetadata"] = _write_usage(completion.usage)
-        known = _write_candidates(as_list(like.get("candidates")), was, completion)
-        out["candidates"] = known if like else _copy_candidates(known, request.copies)
+        known = _write_candidates(as_list(original.get("candidates")), before, completion)
+        out["candidates"] = known if original else _copy_candidates(known, request.copies)
         return out
 
-    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _GeminiWriter(completion, request, like)
+    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
+        return _GeminiWriter(completion, request, original)
 
     def write_frames(
-        self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
+        self, completion: Completion, request: ModelRequest, original: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        frames = super().write_frames(completion, request, like)
+        frames = super().write_frames(completion, request, original)
         return frame_as_array(frames) if self._array else frames
 
     def keep_deliverable(self, completion: Completion) -> Completion:
         return _drop_broken_calls(completion)[0]
 
 
-def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
+def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
     """Read one object: a complete reply, or an event of a stream."""
     if data.get("error"):
-        return got.set_trouble(refusals.read_trouble(data))
-    got.model = got.model or as_text(data.get("modelVersion"))
+        return reply.set_trouble(refusals.read_trouble(data))
+    reply.model = reply.model or as_text(data.get("modelVersion"))
     candidates = as_list(data.get("candidates"))
     candidate = as_dict(candidates[0]) if candidates else {}
     for part in as_list(as_dict(candidate.get("content")).get("parts")):
         kind = _find_kind(part)
         if kind == "text":
-            got.add_text(as_text(part.get("text")))
+            reply.add_text(as_text(part.get("text")))
         elif kind == "call":
             call = _read_call(as_dict(part["functionCall"]))
-            key = f"{got.count}"
-            got.add_call(key, call.id, call.name, call.arguments)
-            got.add_call_fields(key, {name: value for name, value in part.items() if name != "functionCall"})
-        if got.keep:
-            _keep_part(kind, as_dict(part), got)
-    _read_other_candidates(candidates[1:], got)
+            key = f"{reply.count}"
+            reply.add_call(key, call.id, call.name, call.arguments)
+            reply.add_call_fields(key, {name: value for name, value in part.items() if name != "functionCall"})
+        if reply.keep:
+            _keep_part(kind, as_dict(part), reply)
+    _read_other_candidates(candidates[1:], reply)
     finish = as_text(candidate.get("finishReason"))
     if finish in _FILTERED or as_dict(data.get("promptFeedback")).get("blockReason"):
-        got.set_finish("content_filter")
+        reply.set_finish("content_filter")
     elif finish:
-        got.set_finish("length" if finish == "MAX_TOKENS" else "tool_calls" if got.has_calls else "stop")
+        reply.set_finish("length" if finish == "MAX_TOKENS" else "tool_calls" if reply.has_calls else "stop")
     if used := as_dict(data.get("usageMetadata")):
         read = [as_count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
         wrote = [as_count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
-        got.set_usage(Usage(sum(read), sum(wrote), as_count(used.get(_CACHED))))
+        reply.set_usage(Usage(sum(read), sum(wrote), as_count(used.get(_CACHED))))
     return None
 
 
-def _read_other_candidates(candidates: list[Any], got: StreamedReply) -> None:
+def _read_other_candidates(candidates: list[Any], reply: StreamedReply) -> None:
     """Read the calls of further candidates, which are never split."""
     for candidate in map(as_dict, candidates):
         for part in as_list(as_dict(candidate.get("content")).get("parts")):
             if _find_kind(part) == "call":
                 call = _read_call(as_dict(part["functionCall"]))
-                got.add_other_call(got.others, call.id, call.name, call.arguments)
+                reply.add_other_call(reply.others, call.id, call.name, call.arguments)
 
 
 def _find_kind(part: Any) -> PartKind:
@@ -157,17 +157,17 @@ def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[st
     return {"candidates": [], **usage, "modelVersion": completion.model or request.model, "responseId": id}
 
 
-def _write_candidates(candidates: list[Any], was: Completion, now: Completion) -> list[Any]:
-    if now.lacks == "choices":
+def _write_candidates(candidates: list[Any], before: Completion, after: Completion) -> list[Any]:
+    if after.lacks == "choices":
         return []
     first = {"index": 0, **(as_dict(candidates[0]) if candidates else {})}
-    now, broken = _drop_broken_calls(now)
-    parts = edit_parts(as_list(as_dict(first.get("content")).get("parts")), was, now, _PARTS)
+    after, broken = _drop_broken_calls(after)
+    parts = edit_parts(as_list(as_dict(first.get("content")).get("parts")), before, after, _PARTS)
     first["content"] = {"role": "model", **as_dict(first.get("content")), "parts": parts or [{"text": ""}]}
-    if now.lacks or (not parts and now.finish == "content_filter"):
+    if after.lacks or (not parts and after.finish == "content_filter"):
         del first["content"]
-    if now.finish != was.finish or broken:
-        first |= _write_ending(now, broken)
+    if after.finish != before.finish or broken:
+        first |= _write_ending(after, broken)
     return [first, *candidates[1:]]
 
 
@@ -190,34 +190,34 @@ def _write_ending(completion: Completion, broken: str) -> dict[str, Any]:
     return {"finishReason": _WIRE[completion.finish]} if completion.finish else {}
 
 
-def _read_event(data: dict[str, Any], got: StreamedReply) -> None:
+def _read_event(data: dict[str, Any], reply: StreamedReply) -> None:
     candidates = as_list(data.get("candidates"))
     if data.get("candidates") == []:
-        got.add_empty()
+        reply.add_empty()
     # With several candidates, an event may be about another than the first. Its text is not read, or two answers would
     # be mixed; its usage and its errors are, because they belong to the whole reply.
     of_another = bool(candidates and as_dict(candidates[0]).get("index"))
     if of_another:
-        _read_other_candidates(candidates, got)
-    _read_object({**data, "candidates": []} if of_another else data, got)
+        _read_other_candidates(candidates, reply)
+    _read_object({**data, "candidates": []} if of_another else data, reply)
     if data.get("usageMetadata"):
-        got.last = data
-    if got.keep and candidates:
+        reply.last = data
+    if reply.keep and candidates:
         own = {} if of_another else as_dict(candidates[0])
         more = {name: value for name, value in own.items() if name not in _KNOWN}
         if more:
-            got.add_aside(", ".join(more), [{**_build_text_candidate(_NOTHING), **more}])
+            reply.add_aside(", ".join(more), [{**_build_text_candidate(_NOTHING), **more}])
         for other in candidates if of_another else candidates[1:]:
-            got.add_aside("further candidates", [other])
+            reply.add_aside("further candidates", [other])
 
 
-def _keep_part(kind: PartKind, part: dict[str, Any], got: StreamedReply) -> None:
+def _keep_part(kind: PartKind, part: dict[str, Any], reply: StreamedReply) -> None:
     """Keep a thought or the signature of a text: Google's models require them in the next request."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":
-        got.add_aside("thoughts" if part.get("thought") else ", ".join(part), [_build_text_candidate(part)])
+        reply.add_aside("thoughts" if part.get("thought") else ", ".join(part), [_build_text_candidate(part)])
     elif kind == "text" and more:
-        got.add_aside(", ".join(more), [_build_text_candidate({"text": "", **more})])
+        reply.add_aside(", ".join(more), [_build_text_candidate({"text": "", **more})])
 
 
 def _build_text_candidate(part: dict[str, Any]) -> dict[str, Any]:
@@ -225,15 +225,15 @@ def _build_text_candidate(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _GeminiWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
+    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
         sound, self._broken = _drop_broken_calls(completion)
-        super().__init__(sound, like)
-        self._base = {**_build_empty_reply(completion, request), **as_dict(like.first)}
+        super().__init__(sound, original)
+        self._base = {**_build_empty_reply(completion, request), **as_dict(original.first)}
         self._base.pop("usageMetadata", None)
         if completion.model:
             self._base["modelVersion"] = completion.model
         self._sent = False
-        self._copies = 1 if as_dict(like.first) else request.copies
+        self._copies = 1 if as_dict(original.first) else request.copies
 
     def write_text(self, text: str) -> Iterator[bytes]:
         yield self._write_candidate([{"text": text}])
@@ -253,13 +253,13 @@ class _GeminiWriter(ReplyWriter):
         yield sse.format_event(refusals.write_error("google", trouble.kind, trouble.message), end=_END)
 
     def write_end(self) -> Iterator[bytes]:
-        used = self._now.usage
-        own_usage = as_dict(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
+        used = self._completion.usage
+        own_usage = as_dict(self._original.last).get("usageMetadata") if used == self._original.before.usage else None
         usage = {"usageMetadata": own_usage or _write_usage(used)} if used else {}
-        ending = _write_ending(self._now, self._broken)
-        if self._now.lacks == "choices":
+        ending = _write_ending(self._completion, self._broken)
+        if self._completion.lacks == "choices":
             yield self._write_event([], **usage)
-        elif self._now.lacks or self._now.finish == "content_filter":
+        elif self._completion.lacks or self._completion.finish == "content_filter":
             yield self._write_event(_copy_candidates([ending], self._copies), **usage)
         elif ending or usage or not self._sent:
             yield self._write_candidate([{"text": ""}], ending, **usage)

@@ -47,7 +47,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
         json_reply="json" in as_text(_get(settings, "responseMimeType")),
         copies=min(as_optional_count(_get(settings, "candidateCount")) or 1, _MOST_CANDIDATES),
         schema=_read_schema(settings),
-        unscriptable=tuple([name for name, wants in wanted if wants]),
+        unscriptable=tuple([name for name, is_wanted in wanted if is_wanted]),
     )
 
 

@@ -15,8 +15,8 @@ _LARGEST = 2**53
 """Larger counts are nonsense, and some JSON readers would change them."""
 
 
-def parse_json(data: bytes | str, otherwise: Any = None) -> Any:
-    """Return the value of a JSON text; `otherwise` if it is not JSON."""
+def parse_json(data: bytes | str, fallback: Any = None) -> Any:
+    """Return the value of a JSON text; `fallback` if it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE:
@@ -24,7 +24,7 @@ def parse_json(data: bytes | str, otherwise: Any = None) -> Any:
     try:  # only this parser accepts the lone surrogates that some servers send
         return json.loads(data)
     except _UNREADABLE:
-        return otherwise
+        return fallback
 
 
 def dump_json(value: Any) -> bytes:
@@ -40,9 +40,9 @@ def to_json_text(value: Any) -> str:
     return value if isinstance(value, str) else dump_json(value).decode()
 
 
-def read_arguments(value: Any, otherwise: str = "{}") -> str:
-    """Return the arguments of a call as JSON text; `otherwise` if there are none."""
-    return otherwise if value is None else to_json_text(value)
+def read_arguments(value: Any, fallback: str = "{}") -> str:
+    """Return the arguments of a call as JSON text; `fallback` if there are none."""
+    return fallback if value is None else to_json_text(value)
 
 
 def as_raw_json(text: str) -> Any:

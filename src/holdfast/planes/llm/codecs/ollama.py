@@ -49,7 +49,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
         temperature=as_number(options.get("temperature")),
         json_reply=bool(body.get("format")),
         schema=as_dict(body.get("format")) or None,
-        unscriptable=tuple([name for name, wants in wanted if wants]),
+        unscriptable=tuple([name for name, is_wanted in wanted if is_wanted]),
     )
 
 
@@ -94,31 +94,36 @@ class Ollama(Codec):
         self._chat = chat
 
     def read_reply(self, data: Any) -> Completion:
-        got = StreamedReply()
-        _read_object(as_dict(data), got)
-        return got.build_completion()
+        reply = StreamedReply()
+        _read_object(as_dict(data), reply)
+        return reply.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(StreamLines(), _read_line, keep=keep)
 
-    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was, out = self.read_reply(like), {**_build_start(completion, request), "done": True, **(like or _TOOK)}
+    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        before, out = (
+            self.read_reply(original),
+            {**_build_start(completion, request), "done": True, **(original or _TOOK)},
+        )
         if completion.model:
             out["model"] = completion.model
-        if completion.usage and completion.usage != was.usage:
+        if completion.usage and completion.usage != before.usage:
             out |= _write_usage(completion)
-        if completion.finish != was.finish:
+        if completion.finish != before.finish:
             out |= _write_ending(completion)
         if self._chat:
             out["message"] = (
-                None if completion.lacks == "message" else _write_message(as_dict(like.get("message")), was, completion)
+                None
+                if completion.lacks == "message"
+                else _write_message(as_dict(original.get("message")), before, completion)
             )
         else:
             out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
         return out
 
-    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _OllamaWriter(completion, request, like, self._chat)
+    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
+        return _OllamaWriter(completion, request, original, self._chat)
 
     def keep_deliverable(self, completion: Completion) -> Completion:
         calls = [call for call in completion.tool_calls if as_raw_object(call.arguments) is not None]
@@ -128,24 +133,24 @@ class Ollama(Codec):
         return replace(completion, deltas=tuple(others)).with_text(_write_text(completion))
 
 
-def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
+def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
     """Read one object: a complete reply, or a line of a stream."""
     if data.get("error"):
-        return got.set_trouble(refusals.read_trouble(data))
-    got.model = got.model or as_text(data.get("model"))
+        return reply.set_trouble(refusals.read_trouble(data))
+    reply.model = reply.model or as_text(data.get("model"))
     message = as_dict(data.get("message"))
     text = as_text(message.get("content")) or as_text(data.get("response"))
-    got.add_text(text)
+    reply.add_text(text)
     for at, call in enumerate(map(as_dict, as_list(message.get("tool_calls")))):
         function = as_dict(call.get("function"))
-        key = f"{got.count}.{at}"  # calls are never split, and their index is unreliable
+        key = f"{reply.count}.{at}"  # calls are never split, and their index is unreliable
         arguments = read_arguments(function.get("arguments"))
-        got.add_call(key, as_text(call.get("id")), as_text(function.get("name")), arguments)
+        reply.add_call(key, as_text(call.get("id")), as_text(function.get("name")), arguments)
     if data.get("done") is True:
         if reason := as_text(data.get("done_reason")):
-            got.set_finish("length" if reason == "length" else "tool_calls" if got.has_calls else "stop")
+            reply.set_finish("length" if reason == "length" else "tool_calls" if reply.has_calls else "stop")
         if "prompt_eval_count" in data or "eval_count" in data:
-            got.set_usage(Usage(as_count(data.get("prompt_eval_count")), as_count(data.get("eval_count"))))
+            reply.set_usage(Usage(as_count(data.get("prompt_eval_count")), as_count(data.get("eval_count"))))
     return None
 
 
@@ -156,15 +161,15 @@ def _write_text(completion: Completion) -> str:
     return completion.text + "".join([f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in broken])
 
 
-def _write_message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
+def _write_message(old: dict[str, Any], before: Completion, after: Completion) -> dict[str, Any]:
     message = {"role": "assistant", "content": "", **old}
-    if now.text != was.text or now.tool_calls != was.tool_calls:
-        message["content"] = _write_text(now)
-    if now.tool_calls != was.tool_calls:
-        message["tool_calls"] = _write_calls(now.tool_calls)
+    if after.text != before.text or after.tool_calls != before.tool_calls:
+        message["content"] = _write_text(after)
+    if after.tool_calls != before.tool_calls:
+        message["tool_calls"] = _write_calls(after.tool_calls)
         if not message["tool_calls"]:
             del message["tool_calls"]
-    if now.lacks:
+    if after.lacks:
         return {"role": "assistant", "content": ""}
     return message
 
@@ -192,23 +197,23 @@ def _write_usage(completion: Completion) -> dict[str, Any]:
     return {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
 
 
-def _read_line(data: dict[str, Any], got: StreamedReply) -> None:
-    before = got.count
-    _read_object(data, got)
+def _read_line(data: dict[str, Any], reply: StreamedReply) -> None:
+    before = reply.count
+    _read_object(data, reply)
     thinks = data.get("thinking") or as_dict(data.get("message")).get("thinking")
     if thinks:
-        got.add_aside("thinking", thinks)
+        reply.add_aside("thinking", thinks)
     if data.get("done") is True:
-        got.last = data
-    if got.count == before and data.get("done") is False and not thinks:
-        got.add_empty()
+        reply.last = data
+    if reply.count == before and data.get("done") is False and not thinks:
+        reply.add_empty()
 
 
 class _OllamaWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream, chat: bool) -> None:
-        super().__init__(completion, like)
+    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream, chat: bool) -> None:
+        super().__init__(completion, original)
         self._chat = chat
-        first = as_dict(like.first)
+        first = as_dict(original.first)
         self._base = _build_start(completion, request) | {
             key: first[key] for key in ("model", "created_at") if key in first
         }
@@ -238,11 +243,11 @@ class _OllamaWriter(ReplyWriter):
         yield dump_json(refusals.write_error("ollama", trouble.kind, trouble.message)) + b"\n"
 
     def write_end(self) -> Iterator[bytes]:
-        more = {name: value for name, value in as_dict(self._like.last).items() if name not in _KNOWN}
-        ending = {**(more or _TOOK), "done": True, **_write_ending(self._now)}
-        if self._now.usage:
-            ending |= _write_usage(self._now)
-        if self._now.lacks == "message":
+        more = {name: value for name, value in as_dict(self._original.last).items() if name not in _KNOWN}
+        ending = {**(more or _TOOK), "done": True, **_write_ending(self._completion)}
+        if self._completion.usage:
+            ending |= _write_usage(self._completion)
+        if self._completion.lacks == "message":
             ending["message" if self._chat else "response"] = None
         yield self._write_line("", **ending)
 

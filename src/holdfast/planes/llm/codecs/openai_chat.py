@@ -36,32 +36,34 @@ class OpenAIChat(Codec):
     write_result = staticmethod(openai_chat_request.write_result)
 
     def read_reply(self, data: Any) -> Completion:
-        fields, got = as_dict(data), StreamedReply()
+        fields, reply = as_dict(data), StreamedReply()
         choices = as_list(fields.get("choices"))
-        _read_chunk({**fields, "choices": [_to_stream(n, choice) for n, choice in enumerate(choices)] or None}, got)
+        _read_chunk({**fields, "choices": [_to_stream(n, choice) for n, choice in enumerate(choices)] or None}, reply)
         if fields.get("choices") == [] and not fields.get("error"):
-            got.lacks = "choices"
+            reply.lacks = "choices"
         elif choices and as_dict(choices[0]).get("message", ()) is None:
-            got.lacks = "message"
-        return got.build_completion()
+            reply.lacks = "message"
+        return reply.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _read_chunk, keep=keep)
 
-    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was = self.read_reply(like)
-        out = dict(like) if "id" in like else {**_build_empty_reply(completion, request), **like}
-        if completion.model and completion.model != was.model:
+    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        before = self.read_reply(original)
+        out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
+        if completion.model and completion.model != before.model:
             out["model"] = completion.model
         usage = completion.usage
-        if usage and usage != was.usage:
+        if usage and usage != before.usage:
             out["usage"] = _write_usage(usage)
-        choices = _write_choices(as_list(like.get("choices")), was, completion)
-        out["choices"] = choices if like else [{**one, "index": n} for one in choices for n in range(request.copies)]
+        choices = _write_choices(as_list(original.get("choices")), before, completion)
+        out["choices"] = (
+            choices if original else [{**one, "index": n} for one in choices for n in range(request.copies)]
+        )
         return out
 
-    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _ChatWriter(completion, request, like)
+    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
+        return _ChatWriter(completion, request, original)
 
 
 def _is_function(call: Any) -> bool:
@@ -118,30 +120,30 @@ def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[st
     } | ({"usage": _write_usage(usage)} if usage else {})
 
 
-def _write_choices(choices: list[Any], was: Completion, now: Completion) -> list[Any]:
-    if now.lacks == "choices":
+def _write_choices(choices: list[Any], before: Completion, after: Completion) -> list[Any]:
+    if after.lacks == "choices":
         return []
     first: dict[str, Any] = {"index": 0, "message": None, "logprobs": None, "finish_reason": None}
     first |= as_dict(choices[0]) if choices else {}
-    if now.lacks == "message":
+    if after.lacks == "message":
         first["message"] = None
     else:
-        first["message"] = _write_message(as_dict(first["message"]), was, now)
-    finish = now.finish
-    if finish != was.finish:
+        first["message"] = _write_message(as_dict(first["message"]), before, after)
+    finish = after.finish
+    if finish != before.finish:
         first["finish_reason"] = finish
     return [first, *choices[1:]]
 
 
-def _write_message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
+def _write_message(old: dict[str, Any], before: Completion, after: Completion) -> dict[str, Any]:
     message = {"role": "assistant", "content": None, "refusal": None, **(old or {"annotations": []})}
-    text, calls = now.text, now.tool_calls
-    if calls != was.tool_calls:
+    text, calls = after.text, after.tool_calls
+    if calls != before.tool_calls:
         olds = [call for call in as_list(message.get("tool_calls")) if _is_function(call)]
         message["tool_calls"] = [_write_call(call, olds[at] if at < len(olds) else {}) for at, call in enumerate(calls)]
         if not calls:
             del message["tool_calls"]
-    if text != was.text or not old:
+    if text != before.text or not old:
         message["content"] = text or (None if calls else "")
     return message
 
@@ -151,68 +153,68 @@ def _write_call(call: ToolCall, old: dict[str, Any]) -> dict[str, Any]:
     return {**old, "id": call.id or f"call_{call.name}", "type": "function", "function": function}
 
 
-def _read_chunk(chunk: dict[str, Any], got: StreamedReply) -> None:
+def _read_chunk(chunk: dict[str, Any], reply: StreamedReply) -> None:
     """Read one chunk of a stream."""
-    got.model = got.model or as_text(chunk.get("model"))
+    reply.model = reply.model or as_text(chunk.get("model"))
     if chunk.get("error"):
-        return got.set_trouble(refusals.read_trouble(chunk))
+        return reply.set_trouble(refusals.read_trouble(chunk))
     if used := as_dict(chunk.get("usage")):
-        got.set_usage(_read_usage(used))
-        got.last = chunk
+        reply.set_usage(_read_usage(used))
+        reply.last = chunk
     elif chunk.get("choices") == []:
-        got.add_empty()
+        reply.add_empty()
     for choice in map(as_dict, as_list(chunk.get("choices"))):
-        _read_others(choice, got)
+        _read_others(choice, reply)
         if not choice.get("index"):
-            _read_choice(choice, got)
-            if got.keep:
-                _keep_other(choice, got)
+            _read_choice(choice, reply)
+            if reply.keep:
+                _keep_other(choice, reply)
         else:
-            got.add_aside("further choices", choice)
+            reply.add_aside("further choices", choice)
     return None
 
 
-def _keep_other(choice: dict[str, Any], got: StreamedReply) -> None:
+def _keep_other(choice: dict[str, Any], reply: StreamedReply) -> None:
     """Keep the parts of a choice that the neutral form does not support."""
     delta = as_dict(choice.get("delta"))
     more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
     if more:
-        got.add_aside(", ".join(more), _build_choice(more))
+        reply.add_aside(", ".join(more), _build_choice(more))
     if choice.get("logprobs"):
-        got.add_aside("logprobs", {**_build_choice({}), "logprobs": choice["logprobs"]}, of_text=True)
+        reply.add_aside("logprobs", {**_build_choice({}), "logprobs": choice["logprobs"]}, of_text=True)
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")))):
         index = call.get("index")
         fields = {name: value for name, value in call.items() if name not in _KNOWN_OF_CALL}
-        got.add_call_fields(index if isinstance(index, int) else at, fields)
+        reply.add_call_fields(index if isinstance(index, int) else at, fields)
 
 
-def _read_choice(choice: dict[str, Any], got: StreamedReply) -> None:
+def _read_choice(choice: dict[str, Any], reply: StreamedReply) -> None:
     delta = as_dict(choice.get("delta"))
-    got.add_text(as_text(delta.get("content")))
+    reply.add_text(as_text(delta.get("content")))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")))):
         index = call.get("index")
         made = _read_call(call)
-        got.add_call(index if isinstance(index, int) else at, made.id, made.name, made.arguments)
+        reply.add_call(index if isinstance(index, int) else at, made.id, made.name, made.arguments)
     if reason := as_text(choice.get("finish_reason")):
-        got.set_finish(_FINISH.get(reason, "stop"))
+        reply.set_finish(_FINISH.get(reason, "stop"))
 
 
-def _read_others(choice: dict[str, Any], got: StreamedReply) -> None:
+def _read_others(choice: dict[str, Any], reply: StreamedReply) -> None:
     """Read the calls of further choices, and calls in the older `function_call` field."""
     n, delta = choice.get("index") or 0, as_dict(choice.get("delta"))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")) if n else [])):
         made = _read_call(call)
-        got.add_other_call(f"{n}.{call.get('index', at)}", made.id, made.name, made.arguments)
+        reply.add_other_call(f"{n}.{call.get('index', at)}", made.id, made.name, made.arguments)
     if function := as_dict(delta.get("function_call")):
         made = _read_call({"function": function})
-        got.add_other_call(f"{n}", "", made.name, made.arguments)
+        reply.add_other_call(f"{n}", "", made.name, made.arguments)
 
 
 class _ChatWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
-        super().__init__(completion, like)
+    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(completion, original)
         self._with_usage = request.with_usage
-        first = as_dict(like.first)
+        first = as_dict(original.first)
         self._base = dict(first) if "id" in first else {**_build_empty_reply(completion, request), **first}
         self._base["object"] = "chat.completion.chunk"
         self._base.pop("usage", None)
@@ -221,12 +223,14 @@ class _ChatWriter(ReplyWriter):
         self._copies = 1 if first else request.copies
 
     def write_start(self) -> Iterator[bytes]:
-        if self._now.lacks == "choices":
+        if self._completion.lacks == "choices":
             yield self._write_chunk([])
-        elif self._now.lacks == "message":
+        elif self._completion.lacks == "message":
             yield from self._write_choice_chunks(_build_choice(None))
         else:
-            yield from self._write_delta(role="assistant", content=None if self._now.tool_calls else "", refusal=None)
+            yield from self._write_delta(
+                role="assistant", content=None if self._completion.tool_calls else "", refusal=None
+            )
 
     def write_text(self, text: str) -> Iterator[bytes]:
         yield from self._write_delta(content=text)
@@ -248,11 +252,13 @@ class _ChatWriter(ReplyWriter):
         yield sse.format_event(refusals.write_error("openai", trouble.kind, trouble.message))
 
     def write_end(self) -> Iterator[bytes]:
-        if self._now.finish and self._now.lacks != "choices":
-            yield from self._write_choice_chunks(_build_choice(None if self._now.lacks else {}, self._now.finish))
-        used = self._now.usage
+        if self._completion.finish and self._completion.lacks != "choices":
+            yield from self._write_choice_chunks(
+                _build_choice(None if self._completion.lacks else {}, self._completion.finish)
+            )
+        used = self._completion.usage
         if used and self._with_usage:
-            usage = as_dict(self._like.last).get("usage") if used == self._like.was.usage else None
+            usage = as_dict(self._original.last).get("usage") if used == self._original.before.usage else None
             yield sse.format_event({**self._base, "choices": [], "usage": usage or _write_usage(used)})
         yield _DONE
 

@@ -195,7 +195,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
         str(form.get("type")).startswith("json"),
         copies=min(copies or 1, MOST_COPIES),
         schema=read_strict_schema(form["json_schema"]) if "json_schema" in form else None,
-        unscriptable=tuple([name for name, wants in wanted if wants]),
+        unscriptable=tuple([name for name, is_wanted in wanted if is_wanted]),
         echo=echo_service_tier(tier) | ({"metadata": metadata} if metadata else {}),
     )
 

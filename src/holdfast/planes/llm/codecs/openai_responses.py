@@ -50,43 +50,43 @@ class OpenAIResponses(Codec):
     write_result = staticmethod(openai_responses_read.write_result)
 
     def read_reply(self, data: Any) -> Completion:
-        fields, got = as_dict(data), StreamedReply()
-        got.model = as_text(fields.get("model"))
+        fields, reply = as_dict(data), StreamedReply()
+        reply.model = as_text(fields.get("model"))
         if fields.get("error"):
-            got.set_trouble(refusals.read_trouble(fields))
+            reply.set_trouble(refusals.read_trouble(fields))
         else:
-            read_response(fields, got)
-        return got.build_completion()
+            read_response(fields, reply)
+        return reply.build_completion()
 
     def create_reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), ResponseEvents().read_event, keep=keep)
 
-    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        out = dict(like) if "id" in like else {**_build_empty_reply(completion, request), **like}
-        was = self.read_reply(like)
+    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
+        before = self.read_reply(original)
         if completion.model:
             out["model"] = completion.model
-        if completion.usage and completion.usage != was.usage:
+        if completion.usage and completion.usage != before.usage:
             out["usage"] = _write_usage(completion.usage)
-        if completion.finish != was.finish:
+        if completion.finish != before.finish:
             out |= _write_ending(completion)
-        out["output"] = edit_parts(as_list(like.get("output")), was, completion, _build_part_format(out["id"]))
+        out["output"] = edit_parts(as_list(original.get("output")), before, completion, _build_part_format(out["id"]))
         if _is_silent(completion) and not out["output"]:
             out["output"] = [_build_part_format(out["id"]).text("", None)]
         if completion.lacks:
             out["output"] = [] if completion.lacks == "choices" else None
         return out
 
-    def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
+    def write_body(self, completion: Completion, request: ModelRequest, original: Any = None) -> bytes:
         """Return the plain reply; an error is part of a reply whose status is `failed`."""
-        out = self.write_reply(completion, request, as_dict(like))
+        out = self.write_reply(completion, request, as_dict(original))
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
                 out |= {"status": "failed", "error": _write_error(delta), "output": [], "usage": None}
         return dump_json(out)
 
-    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _ResponsesWriter(completion, request, like)
+    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
+        return _ResponsesWriter(completion, request, original)
 
 
 def _build_part_format(id: str) -> PartFormat:
@@ -158,9 +158,9 @@ def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[st
 
 
 class _ResponsesWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
-        super().__init__(completion, like)
-        first = as_dict(as_dict(like.first).get("response"))
+    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(completion, original)
+        first = as_dict(as_dict(original.first).get("response"))
         self._response = dict(first) if "id" in first else _build_empty_reply(completion, request)
         if completion.model:
             self._response["model"] = completion.model
@@ -170,7 +170,7 @@ class _ResponsesWriter(ReplyWriter):
         """The text of the open message, if there is one."""
         self._fields: dict[str, Any] = {}
         """Fields of the provider's own message that is open or comes next."""
-        self._about: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
+        self._text_details: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
         """Extra data about the open text."""
         self._sequence = -1
         self._opened = False
@@ -238,8 +238,8 @@ class _ResponsesWriter(ReplyWriter):
     def _write_text_event(self, kind: str, event: dict[str, Any]) -> Iterator[bytes]:
         if self._open_text is None:
             return
-        self._about["logprobs"] += as_list(event.get("logprobs"))
-        self._about["annotations"] += [event["annotation"]] if "annotation" in event else []
+        self._text_details["logprobs"] += as_list(event.get("logprobs"))
+        self._text_details["annotations"] += [event["annotation"]] if "annotation" in event else []
         fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
         yield self._write_event(kind, **fields | self._write_part_position())
 
@@ -256,19 +256,19 @@ class _ResponsesWriter(ReplyWriter):
         yield self._write_event("response.failed", response=failed)
 
     def write_end(self) -> Iterator[bytes]:
-        if _is_silent(self._now) and not self._output:
+        if _is_silent(self._completion) and not self._output:
             yield from self.write_text("")
         yield from self._end_text()
-        if self._now.finish is None:
+        if self._completion.finish is None:
             return
-        used, last = self._now.usage, as_dict(self._like.last)
-        usage = last.get("usage") if used == self._like.was.usage else None
-        output = None if self._now.lacks == "message" else self._output
+        used, last = self._completion.usage, as_dict(self._original.last)
+        usage = last.get("usage") if used == self._original.before.usage else None
+        output = None if self._completion.lacks == "message" else self._output
         ended = {
             **self._response,
             **last,
             "model": self._response["model"],
-            **_write_ending(self._now),
+            **_write_ending(self._completion),
             "output": output,
         }
         ended["usage"] = usage or (_write_usage(used) if used else None)
@@ -278,7 +278,7 @@ class _ResponsesWriter(ReplyWriter):
         if self._open_text is None:
             return
         text, self._open_text = "".join(self._open_text), None
-        part, self._about = {**_build_text_part(text), **self._about}, {"annotations": [], "logprobs": []}
+        part, self._text_details = {**_build_text_part(text), **self._text_details}, {"annotations": [], "logprobs": []}
         yield self._write_event(
             "response.output_text.done", **self._write_part_position(), text=text, logprobs=part["logprobs"]
         )

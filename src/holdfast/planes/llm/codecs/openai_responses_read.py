@@ -47,7 +47,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
         temperature=as_number(body.get("temperature")),
         tool_choice=choice if isinstance(choice, str) else as_text(as_dict(choice).get("name")) or None,
         json_reply=as_text(form.get("type")).startswith("json"),
-        goes_on=bool(body.get("previous_response_id") or body.get("conversation")),
+        continues=bool(body.get("previous_response_id") or body.get("conversation")),
         schema=read_strict_schema(form),
         unscriptable=("logprobs",) if logprobs else (),
         echo=echo_service_tier(as_text(body.get("service_tier"))) | _build_echo(body),
@@ -125,75 +125,75 @@ class ResponseEvents:
         self._open: dict[int, list[Any]] = {}
         """Events of items that are kept as they arrived, by the item's position in the output."""
 
-    def read_event(self, event: dict[str, Any], got: StreamedReply) -> None:
+    def read_event(self, event: dict[str, Any], reply: StreamedReply) -> None:
         """Read one event of a stream."""
         at = as_count(event.get("output_index"))
         match event.get("type"):
             case "response.created":
-                got.model = as_text(as_dict(event.get("response")).get("model"))
+                reply.model = as_text(as_dict(event.get("response")).get("model"))
             case "response.output_text.delta":
-                got.add_text(as_text(event.get("delta")))
+                reply.add_text(as_text(event.get("delta")))
             case "response.output_item.added" | "response.output_item.done":
                 item = as_dict(event.get("item"))
                 if find_kind(item) == "call" or event["type"].endswith(".done"):
-                    _read_item(at, item, got)
+                    _read_item(at, item, reply)
             case "response.function_call_arguments.delta":
-                got.add_arguments(at, as_text(event.get("delta")))
+                reply.add_arguments(at, as_text(event.get("delta")))
             case "response.completed" | "response.incomplete":
-                read_response(as_dict(event.get("response")), got)
+                read_response(as_dict(event.get("response")), reply)
             case "response.failed":
-                got.set_trouble(refusals.read_trouble(as_dict(event.get("response"))))
+                reply.set_trouble(refusals.read_trouble(as_dict(event.get("response"))))
             case "error":
-                got.set_trouble(refusals.read_trouble(event))
-        if got.keep:
-            self._keep_other(at, event, got)
+                reply.set_trouble(refusals.read_trouble(event))
+        if reply.keep:
+            self._keep_other(at, event, reply)
 
-    def _keep_other(self, at: int, event: dict[str, Any], got: StreamedReply) -> None:
+    def _keep_other(self, at: int, event: dict[str, Any], reply: StreamedReply) -> None:
         """Keep the parts of an event that the neutral form does not support."""
         kind, item = as_text(event.get("type")), as_dict(event.get("item"))
         if kind == "response.output_item.added":
             if find_kind(item) == "other":
                 self._open[at] = []
-                got.add_aside(as_text(item.get("type")), self._open[at])
+                reply.add_aside(as_text(item.get("type")), self._open[at])
             elif find_kind(item) == "text":
-                got.add_aside("", [event])
+                reply.add_aside("", [event])
         elif kind == "response.content_part.added" and as_dict(event.get("part")).get("type") != "output_text":
             if at not in self._open:
                 self._open[at] = []
-                got.add_aside(as_text(as_dict(event.get("part")).get("type")), self._open[at])
+                reply.add_aside(as_text(as_dict(event.get("part")).get("type")), self._open[at])
         elif kind == "response.output_text.delta" and event.get("logprobs"):
-            got.add_aside("logprobs", [{**event, "delta": ""}], of_text=True)
+            reply.add_aside("logprobs", [{**event, "delta": ""}], of_text=True)
         elif kind == "response.output_text.annotation.added":
-            got.add_aside("annotations", [event], of_text=True)
+            reply.add_aside("annotations", [event], of_text=True)
         if kind and at in self._open and "output_index" in event:
             self._open[at].append(event)
 
 
-def _read_item(at: int, item: dict[str, Any], got: StreamedReply) -> None:
+def _read_item(at: int, item: dict[str, Any], reply: StreamedReply) -> None:
     """Read a call. The text of a custom tool's call is not an object, so faults do not change it."""
     id, name, kind = as_text(item.get("call_id")), as_text(item.get("name")), item.get("type")
     if kind == "function_call":
-        got.add_call(at, id, name, otherwise=read_arguments(item.get("arguments"), ""))
-        got.add_call_fields(at, {name: value for name, value in item.items() if name not in _KNOWN_OF_CALL})
+        reply.add_call(at, id, name, fallback=read_arguments(item.get("arguments"), ""))
+        reply.add_call_fields(at, {name: value for name, value in item.items() if name not in _KNOWN_OF_CALL})
     elif kind == "custom_tool_call":
-        got.add_other_call(at, id, name, as_text(item.get("input")))
+        reply.add_other_call(at, id, name, as_text(item.get("input")))
 
 
-def read_response(response: dict[str, Any], got: StreamedReply) -> None:
+def read_response(response: dict[str, Any], reply: StreamedReply) -> None:
     """Read a complete reply, or the end of a stream."""
-    got.model = got.model or as_text(response.get("model"))
-    got.last = response
-    if got.is_empty and not got.others:  # some servers send the complete text only here
+    reply.model = reply.model or as_text(response.get("model"))
+    reply.last = response
+    if reply.is_empty and not reply.others:  # some servers send the complete text only here
         for at, item in enumerate(map(as_dict, as_list(response.get("output")))):
-            _read_item(at, item, got)
+            _read_item(at, item, reply)
             if find_kind(item) == "text":
                 parts = map(as_dict, as_list(item.get("content")))
-                got.add_text("".join([as_text(p.get("text")) for p in parts if p.get("type") == "output_text"]))
+                reply.add_text("".join([as_text(p.get("text")) for p in parts if p.get("type") == "output_text"]))
     if response.get("status") == "completed":
-        got.set_finish("tool_calls" if got.has_calls else "stop")
+        reply.set_finish("tool_calls" if reply.has_calls else "stop")
     elif response.get("status") == "incomplete":
         filtered = as_dict(response.get("incomplete_details")).get("reason") == "content_filter"
-        got.set_finish("content_filter" if filtered else "length")
+        reply.set_finish("content_filter" if filtered else "length")
     if used := as_dict(response.get("usage")):
         cache = [as_count(as_dict(used.get("input_tokens_details")).get(key)) for key in CACHE]
-        got.set_usage(Usage(as_count(used.get("input_tokens")), as_count(used.get("output_tokens")), *cache))
+        reply.set_usage(Usage(as_count(used.get("input_tokens")), as_count(used.get("output_tokens")), *cache))

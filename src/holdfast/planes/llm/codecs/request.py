@@ -61,7 +61,7 @@ class ModelRequest(Struct, frozen=True):
     """auto, none, required, or the name of a tool."""
     json_reply: bool = False
     """Whether the reply must be a JSON object."""
-    goes_on: bool = False
+    continues: bool = False
     """Whether a server keeps the earlier messages."""
     copies: int = 1
     """Number of choices in the reply."""

@@ -44,7 +44,7 @@ class Aside(Struct, frozen=True):
 class OriginalStream(Struct, frozen=True):
     """The parts of a provider's stream that the neutral form does not support."""
 
-    was: Completion = Completion()
+    before: Completion = Completion()
     """The stream in neutral form."""
     first: Any = None
     """Its first event, with ids and times that every event repeats."""
@@ -65,18 +65,18 @@ NOTHING = OriginalStream()
 class Asides:
     """Returns the asides of a stream that is written again, each at its position."""
 
-    def __init__(self, like: OriginalStream, now: Completion) -> None:
-        same = _measure_common_prefix(like.was.text, now.text) if like.asides else 0
-        self._left = deque(aside for aside in like.asides if _can_keep(aside, same))
-        self._all = len(like.was.text)
+    def __init__(self, original: OriginalStream, after: Completion) -> None:
+        same = _measure_common_prefix(original.before.text, after.text) if original.asides else 0
+        self._remaining = deque(aside for aside in original.asides if _can_keep(aside, same))
+        self._all = len(original.before.text)
         self._text_size = 0
         self._calls = 0
 
     def pop_before(self, part: Delta) -> list[Any]:
         """Return the asides before a part of the reply."""
         data = []
-        while self._left and self._is_due(self._left[0], part):
-            data.append(self._left.popleft().data)
+        while self._remaining and self._is_due(self._remaining[0], part):
+            data.append(self._remaining.popleft().data)
         if isinstance(part, Text):
             self._text_size += len(part.text)
         self._calls += isinstance(part, ToolCall)
@@ -84,8 +84,8 @@ class Asides:
 
     def pop_rest(self) -> list[Any]:
         """Return the asides before the end."""
-        data = [aside.data for aside in self._left]
-        self._left.clear()
+        data = [aside.data for aside in self._remaining]
+        self._remaining.clear()
         return data
 
     def _is_due(self, aside: Aside, part: Delta) -> bool:
@@ -99,12 +99,12 @@ class Asides:
         return isinstance(part, ToolCall) or (inside and aside.text <= self._text_size)
 
 
-def list_left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
+def list_left_out(original: OriginalStream, after: Completion) -> tuple[str, ...]:
     """Return the parts that a changed reply cannot keep."""
-    if now.lacks or not like.asides:
+    if after.lacks or not original.asides:
         return ()
-    same = _measure_common_prefix(like.was.text, now.text)
-    return tuple(dict.fromkeys(aside.kind for aside in like.asides if aside.kind and not _can_keep(aside, same)))
+    same = _measure_common_prefix(original.before.text, after.text)
+    return tuple(dict.fromkeys(aside.kind for aside in original.asides if aside.kind and not _can_keep(aside, same)))
 
 
 def _can_keep(aside: Aside, same: int) -> bool:
@@ -126,17 +126,17 @@ DELTAS_KEPT = 200_000
 class _Call:
     """A call whose arguments are still arriving."""
 
-    __slots__ = ("arguments", "beside", "id", "name", "otherwise")
+    __slots__ = ("arguments", "extra_fields", "fallback", "id", "name")
 
     def __init__(self, id: str, name: str) -> None:
         self.id = id
-        self.beside: dict[str, Any] = {}
+        self.extra_fields: dict[str, Any] = {}
         self.name = name
         self.arguments: list[str] = []
-        self.otherwise = ""
+        self.fallback = ""
 
     def build_call(self) -> ToolCall:
-        return ToolCall(self.id, self.name, "".join(self.arguments) or self.otherwise)
+        return ToolCall(self.id, self.name, "".join(self.arguments) or self.fallback)
 
 
 class StreamedReply:
@@ -164,8 +164,8 @@ class StreamedReply:
             self._text_size += len(fitting)
             self._add(Text(fitting))
 
-    def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
-        """Add a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
+    def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, fallback: str = "") -> None:
+        """Add a piece of a call; `fallback` is used as its arguments if no piece of them arrives."""
         # Some servers give every call the same index, and repeat the id in each piece. A different id therefore begins
         # a new call, although its key is known.
         call = self._calls.get(key)
@@ -173,7 +173,7 @@ class StreamedReply:
             call = self._calls[key] = _Call(id, name)
             self._begun.append(call)
             self._add(call)
-        call.otherwise = call.otherwise or self._cut_to_room(otherwise)
+        call.fallback = call.fallback or self._cut_to_room(fallback)
         self._extend_call(call, id, name, arguments)
 
     def add_other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
@@ -196,7 +196,7 @@ class StreamedReply:
     def add_call_fields(self, key: int | str, fields: dict[str, Any]) -> None:
         """Add fields to an open call that the neutral form does not have."""
         if key in self._calls:
-            self._calls[key].beside |= fields
+            self._calls[key].extra_fields |= fields
 
     def add_aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
         """Add a part that the neutral form does not support."""
@@ -207,7 +207,7 @@ class StreamedReply:
         """Return the parts outside the neutral form so far."""
         if not self.keep:
             return OriginalStream(first=first)
-        calls = tuple([call.beside for call in self._begun])
+        calls = tuple([call.extra_fields for call in self._begun])
         return OriginalStream(self.build_completion(), first, self.last, tuple(self._asides), calls)
 
     def set_finish(self, reason: FinishReason) -> None:
@@ -276,19 +276,19 @@ class FormatReader:
     ) -> None:
         self._parts = parts
         self._take = take
-        self._got = StreamedReply(keep=keep)
+        self._reply = StreamedReply(keep=keep)
         self._first: dict[str, Any] | None = None
 
     def feed(self, data: bytes) -> None:
         for part in self._parts.feed(data):
             if fields := as_dict(parse_json(part)):
                 self._first = self._first or fields
-                self._take(fields, self._got)
+                self._take(fields, self._reply)
 
     def build_completion(self) -> Completion:
         """Return the reply so far, with one Text for each chunk, in order."""
-        return self._got.build_completion()
+        return self._reply.build_completion()
 
     def build_original(self) -> OriginalStream:
         """Return the rest of the stream: all of it if the reader keeps it, otherwise its first event."""
-        return self._got.build_original(self._first)
+        return self._reply.build_original(self._first)

@@ -50,7 +50,7 @@ _NOT_THERE = (404, 405, 501)
 
 
 class AssignedServer:
-    """Forwards calls to the server of an entry, translated to Chat Completions if it uses another format."""
+    """Forwards calls to the server of an entry, translated to Chat Completions if the server uses another format."""
 
     def __init__(self, spec: ModelSpec, upstreams: Upstreams, environ: Mapping[str, str]) -> None:
         self._spec = spec
@@ -142,7 +142,7 @@ class AssignedServer:
         request = f"{query.method} {query.path.partition('?')[0]}"
         return (
             f"{entry}, but the agent uses the format of {query.provider} ({request}): "
-            f"only servers of {' and '.join(COMPATIBLE)} can be asked in another format, and only for completions"
+            f"Holdfast translates only completions, and only for servers of {' and '.join(COMPATIBLE)}"
         )
 
 
@@ -165,7 +165,7 @@ def parse_reply(body: bytes, origin: str) -> Any:
     """Return a model's reply as a value; raise UpstreamDown if it is not JSON."""
     if (value := parse_json(body, _NO_JSON)) is _NO_JSON:
         text = shorten(body.decode("utf-8", "replace").strip(), 80)
-        raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {text}")
+        raise UpstreamDown(f"the reply of the model at {origin} is not JSON: {text}")
     return value
 
 

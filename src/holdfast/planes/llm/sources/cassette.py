@@ -147,12 +147,12 @@ class Cassette:
         nearest = process.extractOne(prompt, list(self._prompts))
         known = f"; the nearest recorded prompt is {nearest[0]!r}" if nearest and nearest[0] else ""
         what = f"{query.model or query.path.partition('?')[0]} with the prompt {prompt!r}"
-        return f"{self._origin} has no reply to this request of {what}{known}"
+        return f"{self._origin} has no reply to this request to {what}{known}"
 
 
 class PrefixSource(Struct, frozen=True):
     """Answers the first requests of a trial from a recording. From the first that the recording does not have on, the
-    trial has left what was recorded, so everything is asked of the model itself."""
+    trial has left what was recorded, so the model itself answers everything."""
 
     cassette: Cassette
     live: ModelSource
@@ -168,7 +168,7 @@ class PrefixSource(Struct, frozen=True):
         try:
             return await self.live.answer(query)
         except UpstreamDown as down:  # without the recording's part, nobody would know why the model was asked
-            raise NotRecorded(f"{self.missing[query.trial]}, so the model was asked: {down}", kind=down.kind) from down
+            raise NotRecorded(f"{self.missing[query.trial]}, so the model was called: {down}", kind=down.kind) from down
 
 
 _decoder = msgspec.json.Decoder(RecordedReply)

@@ -29,13 +29,13 @@ from holdfast.planes.llm.sources.source import (
 )
 
 _PORTS = {"http": 80, "https": 443}
-_WHAT = {
+_REASONS = {
     "dns": "its name cannot be resolved",
     "refused": "it accepts no connections",
-    "tls": "no trusted TLS connection",
-    "timeout": "it did not answer in time",
+    "tls": "no trusted TLS connection is possible",
+    "timeout": "it took too long",
     "closed": "it closed the connection",
-    "protocol": "its answer is not HTTP",
+    "protocol": "its reply is not HTTP",
 }
 
 
@@ -92,8 +92,8 @@ class Provider:
             raise build_down_error(UpstreamFailed("dns", str(unknown)), base) from unknown
         except NotPermitted as refused:
             why = f"the model at {base} was not called: {refused}"
-            ways = 'name it in network.egress.allow, or name a replacement in `models: {"*": …}`'
-            raise UpstreamDown(f"{why}. Two ways: {ways}") from refused
+            remedy = 'Add it to network.egress.allow, or assign another server: `models: {"*": …}`'
+            raise UpstreamDown(f"{why}. {remedy}") from refused
 
     def _find_base(self, query: Query) -> str:
         return (query.base_url or self._user_base or HOSTS[self._provider].public).rstrip("/")
@@ -166,6 +166,6 @@ def extract_origin(url: str) -> str:
 
 
 def build_down_error(failed: UpstreamFailed, origin: str) -> UpstreamDown:
-    """Return a failed connection to a model's server, as text."""
-    why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
+    """Return the error for a failed connection to a model's server."""
+    why = f"the model at {origin} did not answer: {_REASONS[failed.kind]} ({failed})"
     return UpstreamDown(why, kind=failed.kind)

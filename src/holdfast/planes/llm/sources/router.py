@@ -156,13 +156,13 @@ class Recorder:
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as broken:
-            raise RecordingUnusable(f"{path}: nothing can be recorded there: {broken.strerror}") from broken
+            raise RecordingUnusable(f"{path}: the recording cannot be written: {broken.strerror}") from broken
 
     def store_reply(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
         """Store a reply."""
         stored = mask_chunks(query, wire, chunks, self._mask)
         if stored is None:
-            self.note("a reply that holds a secret in a form that cannot be masked was not recorded")
+            self.note("a reply was not recorded, because it contains a secret that cannot be masked")
             return
         texts, binary = stored
         key = compute_key(query, self._mask)

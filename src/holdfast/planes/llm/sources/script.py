@@ -236,12 +236,14 @@ def _count_usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list
 def _explain_lack(request: ModelRequest, completion: Completion) -> str:
     """Return a required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
     if request.unscriptable:
-        return f"the request asks for {' and '.join(request.unscriptable)}, which only a model can give"
+        return f"the request asks for {' and '.join(request.unscriptable)}, which only a real model can provide"
     if completion.finish in ("length", "content_filter"):
         return ""
     called, forms = [call.name for call in completion.tool_calls], {tool.name: tool.form for tool in request.tools}
     if odd := next((name for name in called if forms.get(name)), ""):
-        return f"the rule calls {odd}, which the request declares as {forms[odd]}: a script calls function tools only"
+        return (
+            f"the rule calls {odd}, which the request declares as {forms[odd]}: a script can call only function tools"
+        )
     wanted = request.tool_choice
     if forms and not called and wanted == "required":
         return "the request demands a tool call (tool_choice), but the rule makes none"
@@ -264,4 +266,4 @@ def _explain_misfit(schema: dict[str, Any], text: str) -> str:
 
 def _describe_unmatched(scene: Scene) -> str:
     after = f", after a result of {scene.result.name}" if scene.result else ""
-    return f"no rule matches turn {scene.turn}{after} of the prompt {shorten(scene.prompt)!r}"
+    return f"no rule matches turn {scene.turn} of the prompt {shorten(scene.prompt)!r}{after}"

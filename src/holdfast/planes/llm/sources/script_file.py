@@ -85,7 +85,7 @@ def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node
     first = next((at for at, rule in enumerate(rules) if _matches_all(rule)), None)
     if first is not None and first + 1 < len(rules):
         message = f"never used: the rule on line {nodes[first].line} matches every request"
-        hint = "put it last, or give it a match or times"
+        hint = f"move the rule on line {nodes[first].line} to the end, or give it a match or times"
         reader.report(nodes[first + 1], message, hint=hint, code="never-used")
 
 

@@ -69,7 +69,7 @@ class Pattern(Struct, frozen=True):
         strange = [flag for flag in match[2] if flag not in FLAGS]
         if strange:
             hint = f"known: {', '.join(FLAGS)}; a glob that begins with a slash is written [/]..."
-            return f"not a regular-expression flag: {strange[0]!r}", hint
+            return f"unknown flag of a regular expression: {strange[0]!r}", hint
         try:
             _compile_regex(*match.groups())
         except (regex.error, ValueError, OverflowError, RecursionError) as bad:
@@ -113,7 +113,7 @@ class TextTemplate(Struct, frozen=True):
 
 
 def parse_template(text: str) -> TextTemplate:
-    """Parse a template; raise ValueError with the placeholder that nothing can fill, or empty for one that is
+    """Parse a template; raise ValueError with an unknown placeholder, or with an empty text for one that is
     not closed."""
     parts: list[str | Hole] = []
     done = 0
@@ -242,7 +242,7 @@ def _parse_holes(reader: Reader, node: Node, text: str) -> Any:
         hint = "close it with }}; a text cannot contain literal double braces"
         return reader.report(node, "a {{ is not closed", hint=hint, code="bad-template")
     root = name.partition(".")[0]
-    message = f"nothing can fill {{{{ {name[:60]} }}}}: expected one of {', '.join(FORMS)}"
+    message = f"unknown placeholder {{{{ {name[:60]} }}}}: expected one of {', '.join(FORMS)}"
     hint = suggest_name(root, ROOTS) if root not in ROOTS else ""
     return reader.report(node, message, hint=hint, code="bad-template")
 

@@ -36,10 +36,10 @@ TRIALS_KEPT = 10_000
 READ_LIMIT = 64_000_000
 """Maximum size of a reply, in bytes."""
 
-WAYS = (
-    "give a provider's key in the environment or in `models:`; "
-    'or a scripted model, `models: {"*": {script: model.yaml}}`; '
-    "or a recording, `--replay FILE`"
+REMEDY = (
+    "set a provider's key in the environment or in `models:`, "
+    'or use a scripted model, `models: {"*": {script: model.yaml}}`, '
+    "or replay a recording, `--replay FILE`"
 )
 
 
@@ -55,13 +55,13 @@ class UpstreamDown(HarnessError):
 
 
 class NoModel(UpstreamDown):
-    """There is no source to call. The text names the three solutions."""
+    """There is no source to call. The message names the three remedies."""
 
     default_code = "model-missing"
 
     def __init__(self, model: str, why: str) -> None:
         self.why = why
-        super().__init__(f"no model answers for {model or 'this request'}: {why}. Three ways: {WAYS}")
+        super().__init__(f"no model is available for {model or 'this request'}: {why}. To fix it, {REMEDY}")
 
 
 class WrongFormat(UpstreamDown):
