@@ -52,7 +52,8 @@ class Search:
         """
         self.trials = Trials(points, noisy=noisy)
         self._only = only
-        self._shrinks = Shrinks(self.trials, only)
+        self._most = order or len(points)
+        self._shrinks = Shrinks(self.trials, only, most=self._most)
         self._known = dict(known)
         self._order = order
         self._round = round_size
@@ -156,7 +157,7 @@ class Search:
             return
         before, self.trials = self.trials, Trials(self.trials.points, noisy=True)
         self.trials.ways.expect(before.ways.to)
-        self._shrinks = Shrinks(self.trials, self._only)
+        self._shrinks = Shrinks(self.trials, self._only, most=self._most)
         for outcome in before.outcomes:
             self.trials.add(outcome)
             self._shrinks.add(outcome)
@@ -180,7 +181,7 @@ class Search:
         """Plans that cover what is open. In each round, one trial looks for a weaker form of a known cause."""
         if self._order < 1:
             return self._shrinks.advance_weakening()[: self._round]
-        suspects = [one.points for one in self._shrinks.under_way]
+        suspects = [one.points for one in self._shrinks.under_way if not one.is_large]
         closed = Closed(self.trials, self._shrinks.failing)
         size = min(self._round, max(1, len(self.trials.outcomes) // GROWTH))
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.list_lookalikes())

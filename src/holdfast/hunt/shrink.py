@@ -36,10 +36,12 @@ class ShrinkStep(Struct, frozen=True):
     plans: Sequence[Plan] = ()
     """Trials to run next."""
     result: Literal["", "minimal", "flaky"] = ""
+    is_large: bool = False
+    """Whether the cause has more faults than the hunt looks for."""
 
 
-def plan_next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep:
-    """Remove faults from a plan until each that is left is necessary."""
+def plan_next_step(trials: Trials, points: Plan, failure: Failure, most: int = 2) -> ShrinkStep:
+    """Remove faults from a plan until each that is left is necessary; `most`: the faults of a cause to look for."""
     points = _find_smallest_failing(trials, points, failure)
     if trials.noisy and not trials.has_failed(points, failure):
         # One failure may be chance: the plan must fail again before it passes twice.
@@ -51,9 +53,10 @@ def plan_next_step(trials: Trials, points: Plan, failure: Failure) -> ShrinkStep
     if not open_rests:
         return _prove(trials, points, rests, failure)
     if suspects := _list_suspects(trials, numbers, failure):
-        return ShrinkStep(points, [_choose_half(trials, numbers, suspects, failure)])
+        small = {plan: chance for plan, chance in suspects.items() if plan.bit_count() <= most}
+        return ShrinkStep(points, [_choose_half(trials, numbers, small or suspects, failure)], is_large=not small)
     # No pair is left, so the cause is larger: remove one fault at a time.
-    return ShrinkStep(points, open_rests[:1])
+    return ShrinkStep(points, open_rests[:1], is_large=most < len(numbers))
 
 
 def list_smaller(points: Plan) -> list[Plan]:

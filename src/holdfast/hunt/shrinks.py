@@ -35,6 +35,8 @@ class Shrinking(Struct, eq=False):
     """Whether no fault can be left out, and weaker ones are tried."""
     runs_before: int = -1
     """With noise: the runs of the minimal plan before it was chosen; -1 before the test starts."""
+    is_large: bool = False
+    """Whether the cause has more faults than the hunt looks for, so that what is open comes first."""
     plans: dict[Plan, None] = {}
     """The plan that failed first, and those that were tried then, in order."""
 
@@ -42,8 +44,10 @@ class Shrinking(Struct, eq=False):
 class Shrinks:
     """The failures that are being shrunk, and what they came to."""
 
-    def __init__(self, trials: Trials, only: Failure | None = None) -> None:
+    def __init__(self, trials: Trials, only: Failure | None = None, *, most: int) -> None:
+        """`only`: the only failure to shrink, if any; `most`: the faults of a cause that the hunt looks for."""
         self.trials = trials
+        self._most = most
         self.failing: list[tuple[Plan, Failure]] = []
         """Every set that fails although no smaller one does, with its failure. A cause is the weakest at its sites."""
         self.reported: list[Shrinking] = []
@@ -56,7 +60,6 @@ class Shrinks:
         self._tests = 0
         """With noise: how many minimal plans were compared with calm."""
         self._only = only
-        """The only failure to shrink, if there is one."""
 
     def add(self, outcome: PlanOutcome) -> None:
         """Remembers the failures of a trial."""
@@ -116,7 +119,7 @@ class Shrinks:
 
     def _start_shrinks(self, deferred: bool) -> None:
         """One shrink at a time for each failure: its result usually explains the other trials that failed like that."""
-        busy = {one.failure for one in self.under_way if not one.weakens or self.trials.noisy}
+        busy = {one.failure for one in self._list_active(deferred)}
         lookalikes = self.trials.list_lookalikes()
         for met, failure in sorted(self._waiting, key=lambda one: (one[0].bit_count(), one)):
             if (met, failure) in self._looked_at or self._is_explained(met, failure):
@@ -132,25 +135,33 @@ class Shrinks:
         plans: list[Plan] = []
         while not plans:
             self._start_shrinks(deferred)
-            active = [one for one in self.under_way if not one.weakens or self.trials.noisy]
+            active = self._list_active(deferred)
             if not active:
                 break
             for one in active:
-                plans += self._advance(one)
+                plans += self._advance(one, deferred)
         return plans if self.trials.noisy else list(dict.fromkeys(plans))
+
+    def _list_active(self, deferred: bool) -> list[Shrinking]:
+        """Return the shrinks that come before what is open; if `deferred`, also those that come after it."""
+        active = [one for one in self.under_way if not one.weakens or self.trials.noisy]
+        return [one for one in active if deferred or not one.is_large]
 
     def advance_weakening(self) -> list[Plan]:
         """Return the next trial that looks for a weaker form of a known cause."""
-        for one in list(self.under_way):
+        for one in [one for one in self.under_way if not one.is_large]:
             if plans := self._advance(one):
                 return plans
         return []
 
-    def _advance(self, one: Shrinking) -> list[Plan]:
-        """Advances a shrink by one step and returns its trials; none if it is finished, or only looks for weaker
-        faults.
+    def _advance(self, one: Shrinking, deferred: bool = False) -> list[Plan]:
+        """Advance a shrink by one step and return its trials: none if it is finished, only looks for weaker faults,
+        or turns out to be large and is not `deferred` yet.
         """
         step = self._take_step(one)
+        one.is_large = step.is_large and not one.weakens
+        if one.is_large and not deferred:
+            return []
         if any(self.trials.is_unjudgeable(plan, one.failure) for plan in step.plans):
             # Nobody can say whether each of the faults is necessary.
             step = ShrinkStep(step.points, result="flaky")
@@ -169,9 +180,9 @@ class Shrinks:
         if one.weakens and one.runs_before < 0:
             others = [points for points, _ in self.failing if points != one.points]
             step = weaken(self.trials, one.points, one.failure, others)
-            return plan_next_step(self.trials, step.points, one.failure) if step.result else step
+            return plan_next_step(self.trials, step.points, one.failure, self._most) if step.result else step
         if one.runs_before < 0:
-            return plan_next_step(self.trials, one.points, one.failure)
+            return plan_next_step(self.trials, one.points, one.failure, self._most)
         return self._test(one)
 
     def _finish(self, one: Shrinking, step: ShrinkStep) -> list[Plan]:

@@ -175,6 +175,27 @@ def test_strength_three_meets_every_triple(cause: Plan) -> None:
     assert all(any(not triple & ~met for met in held) for triple in triples)
 
 
+@pytest.mark.parametrize(("cause", "order"), [(plan(6, 10, 14, 18), 1), (plan(6, 10, 14), 2)])
+def test_a_cause_of_more_faults_than_asked_for_is_shrunk_after_the_open_points(cause: Plan, order: int) -> None:
+    """On a slow agent the budget would otherwise go to a cause that the user did not ask for."""
+    points = [Point(site, rung) for site in range(6) for rung in range(4)]
+    search = Search(points, order=order)
+
+    def run(tried: Plan) -> PlanOutcome:
+        fails = () if cause & ~tried else (Failure("rule-0"),)
+        steps = tuple(str(number) for number in list_bits(tried))
+        return PlanOutcome(tried, tried, 63, fails, str(tried), steps=steps)
+
+    outcomes = [run(cause | plan(0, 20))]
+    while plans := search.next(outcomes):
+        if search.causes:
+            break
+        outcomes = [run(one) for one in plans]
+    assert [one.points for one in search.causes] == [cause]
+    states = {search.get_point_state(number) for number in range(len(points))}
+    assert "open" not in states
+
+
 def test_the_weakest_faults_of_a_cause_are_reported() -> None:
     agent = Agent((0, 1, 1) * SITES, causes=(frozenset({(0, 1), (2, 1)}),))
     search = Search(POINTS)
