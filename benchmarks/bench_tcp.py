@@ -18,6 +18,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import Wire
 from holdfast.planes.tcp.plane import TcpPlane
+from holdfast.planes.tcp.transactions import TrialService
 
 SERVER = """
 import socket, struct, threading
@@ -158,7 +159,8 @@ async def measured(folder: Path, echo: int, database: int) -> None:
         sock = socket.create_server(("127.0.0.1", 0))
         context = LiveContext(Trial("0" * 12, "contract", scenario, Task(("q",))))
         wrote = written.append if kind == "postgres" else None
-        planes.append(await TcpPlane.open(sock, ("127.0.0.1", upstream), "s", kind, context, wrote=wrote))
+        service = TrialService(("127.0.0.1", upstream), "s", kind, context, wrote=wrote)
+        planes.append(await TcpPlane(service).listen(sock))
     through, slowed, read = (plane.port for plane in planes)
     try:
         await passing(Client(process), echo, through, slowed)

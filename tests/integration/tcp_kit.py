@@ -23,6 +23,7 @@ import pytest
 from free_port import free_port
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.tcp.plane import TcpPlane
+from holdfast.planes.tcp.transactions import TrialService
 from planes_kit import FakeContext
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ async def carried(
     context = FakeContext(injections)
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
-    plane = await TcpPlane.open(sock, upstream, service, kind, context, **more)
+    plane = await TcpPlane(TrialService(upstream, service, kind, context, **more)).listen(sock)
     try:
         yield Carried(plane, context, port)
     finally:

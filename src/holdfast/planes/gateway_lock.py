@@ -15,26 +15,17 @@ from holdfast.folders import format_path
 LOCK = "gateway.lock"
 
 
-class _LockHeld(Exception):
-    """Another process holds the lock; carries its pid, or 0 if unknown."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(pid)
-        self.pid = pid
-
-
 @contextmanager
 def hold_gateway_lock(folder: Path) -> Iterator[None]:
     """Lock this folder for one gateway; raise UserError, with what to do, if another gateway is running in it."""
-    try:
-        lock = _acquire_lock(folder)
-    except _LockHeld as held:
-        end = f"; to stop it: kill {held.pid}" if held.pid else ""
+    lock, owner = _acquire_lock(folder)
+    if lock is None:
+        end = f"; to stop it: kill {owner}" if owner else ""
         raise UserError(
-            f"a gateway is already running in {format_path(folder)}" + (f": pid {held.pid}" if held.pid else ""),
+            f"a gateway is already running in {format_path(folder)}" + (f": pid {owner}" if owner else ""),
             code="gateway-running",
             hint=f"its variables: holdfast gateway --print{end}",
-        ) from None
+        )
     try:
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
@@ -47,11 +38,10 @@ def is_gateway_running(folder: Path) -> bool:
     """Return whether a gateway is running in this folder."""
     if not (folder / LOCK).exists():
         return False
-    try:
-        os.close(_acquire_lock(folder))
-    except _LockHeld:
-        return True
-    return False
+    lock, _ = _acquire_lock(folder)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
@@ -67,12 +57,13 @@ def remove_leftovers(folder: Path) -> list[Path]:
     return [path for path in leftovers if not path.exists()]
 
 
-def _acquire_lock(folder: Path) -> int:
-    fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _acquire_lock(folder: Path) -> tuple[int | None, int]:
+    """Return the descriptor of the lock. If another process holds it, return None and its pid, or 0 if unknown."""
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pid = os.read(fd, 20).strip()
-        os.close(fd)
-        raise _LockHeld(int(pid) if pid.isdigit() else 0) from None
-    return fd
+        pid = os.read(lock, 20).strip()
+        os.close(lock)
+        return None, int(pid) if pid.isdigit() else 0
+    return lock, 0

@@ -17,6 +17,7 @@ from msgspec import Struct
 from holdfast.model.world import Network, ServiceSpec, WorldSpec
 from holdfast.planes.tcp.names import NamePlane
 from holdfast.planes.tcp.plane import TcpPlane
+from holdfast.planes.tcp.transactions import TrialService
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, ManyPorts, Mock, Service
 from holdfast.protocols.trial import TrialContext
@@ -233,8 +234,7 @@ class ServicePlanes:
         )
 
     async def _open_tcp_plane(self, sock: socket, upstream: tuple[str, int] | str, address: ServiceAddress) -> None:
-        plane = await TcpPlane.open(
-            sock,
+        service = TrialService(
             upstream,
             address.service.name,
             get_spoken_traits(address.service).wire,
@@ -242,5 +242,6 @@ class ServicePlanes:
             latency_ms=self.spec.determinism.network_latency_ms,
             wrote=lambda statement: self.wrote(),
         )
+        plane = await TcpPlane(service).listen(sock)
         self.parts.push_async_callback(plane.close)
         self.carried.append(plane)

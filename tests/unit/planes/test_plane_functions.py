@@ -40,7 +40,7 @@ class Fixture:
         self.installed = InstalledHooks()
         self.ledger: list[FaultMet] = []
         self.broke: list[HarnessError] = []
-        self.weather: Weather | None = None
+        self.weather: Weather
 
     def install(self, *tools: str, registry: str | None = None, llm: tuple[str, ...] = (), **named: str) -> Any:
         refs = [ToolRef(f"plane_tools:{path}") for path in tools]
@@ -172,7 +172,6 @@ def test_a_bound_method_is_wrapped_for_that_instance_alone(tools: Fixture) -> No
     tools.install("one.get")
     with tools.evil():
         assert (m.one.get("x"), m.two.get("x"), m.Api().get("x")) == ("evil", "real", "real")
-    assert tools.weather is not None
     assert tools.weather.calls == {"get": 1}
 
 
@@ -189,7 +188,6 @@ def test_two_instances_of_one_class_are_two_tools(tools: Fixture) -> None:
     tools.install("one", "two")
     with tools.evil("two"):
         assert (m.one.invoke("x"), m.two.invoke("x")) == ("real", "evil")
-    assert tools.weather is not None
     assert tools.weather.calls == {"one": 1, "two": 1}
 
 
@@ -260,7 +258,6 @@ def test_tool_objects_are_wrapped_where_they_do_their_work(tools: Fixture) -> No
     with tools.evil():
         assert [m.tool.invoke(given), m.sub.invoke(given), m.bound.invoke(given)] == ["evil"] * 3
         assert asyncio.run(ask()) == ["evil"] * 3
-    assert tools.weather is not None
     assert tools.weather.calls == {"lookup": 2, "sub": 2, "bound": 2}
 
 
@@ -271,7 +268,6 @@ def test_a_tool_that_calls_itself_is_one_call_of_the_agents(tools: Fixture) -> N
         assert asyncio.run(m.tool.ainvoke({"q": "x"})) == "real"
         assert asyncio.run(m.sub.ainvoke({"q": "x"})) == "real"
         assert m.fact(5) == 120
-    assert tools.weather is not None
     assert tools.weather.calls == {"lookup": 1, "sub": 1, "fact": 1}
     assert not tools.weather.concurrent
 
@@ -524,7 +520,6 @@ def test_coroutine_functions_wait_without_blocking(tools: Fixture) -> None:
     with tools.under(fault("search", "slow", delay_ms=60)):
         assert asyncio.run(ask()) == ["real", "real", None]
     assert m.order == ["something else", "a", "b"]
-    assert tools.weather is not None
     assert tools.weather.concurrent
 
 
@@ -669,7 +664,6 @@ def test_threads_of_the_agents_own_meet_the_weather_and_are_counted_right(tools:
             thread.join()
     assert (found.count("evil"), found.count("real")) == (300, 500)
     assert len(tools.ledger) == 300
-    assert tools.weather is not None
     assert tools.weather.calls == {"search": 800}
     assert not tools.weather.in_flight
 
@@ -680,7 +674,6 @@ def test_calls_that_overlap_are_marked_and_others_are_not(tools: Fixture) -> Non
     with tools.under():
         m.outer()
         m.search(1)
-        assert tools.weather is not None
         assert not tools.weather.concurrent
         thread = threading.Thread(target=m.search, args=(1,))
         thread.start()
@@ -695,7 +688,6 @@ def test_tools_and_models_are_planes_of_their_own(tools: Fixture) -> None:
     tools.install("search", llm=("chat",))
     with tools.under(fault("*", "empty", plane="llm")):
         assert (m.search(), m.chat()) == ("real", "")
-    assert tools.weather is not None
     assert tools.weather.calls == {"search": 1, "llm:chat": 1}
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from socket import socket
+from collections.abc import Coroutine
 from typing import Any
 
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
-from holdfast.model.world import Wire
 from holdfast.planes.tcp.exchanges import ConnectionExchanges
 from holdfast.planes.tcp.mysql import MysqlReader
 from holdfast.planes.tcp.postgres import PostgresReader
@@ -19,8 +17,6 @@ from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink
 from holdfast.planes.tcp.transactions import ConnectionFaults, TrialService
 from holdfast.planes.tcp.wire_reader import WireReader
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply, TimedOut
-from holdfast.protocols.trial import TrialContext
-from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, join
 from holdfast.streams.connection_listener import ConnectionListener
 
@@ -212,29 +208,11 @@ async def _run_both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, Non
 
 
 class TcpPlane(ConnectionListener):
-    """One listener of one service. Several listeners of one service share their counters."""
+    """One listener of one service, open after `listen`. Listeners of one service share their counters."""
 
     def __init__(self, service: TrialService) -> None:
         super().__init__()
         self._service = service
-
-    @classmethod
-    async def open(
-        cls,
-        sock: socket,
-        upstream: tuple[str, int] | str,
-        service: str,
-        wire: Wire,
-        context: TrialContext,
-        *,
-        latency_ms: float = 0,
-        wrote: Callable[[TransactionStatement], None] | None = None,
-    ) -> TcpPlane:
-        """Serve a listening socket, which it closes in the end; data from the service is delayed by `latency_ms`.
-
-        `wire` is the protocol, from the traits of the service's kind. `wrote` is called for every database write.
-        """
-        return await cls(TrialService(upstream, service, wire, context, latency_ms, wrote)).listen(sock)
 
     async def serve(self, client: ConnectionEnd) -> None:
         connection = ServiceConnection(self._service, self.port, client)

@@ -150,9 +150,11 @@ class TrialService:
         name: str,
         wire: Wire,
         context: TrialContext,
-        latency_ms: float,
-        wrote: Callable[[TransactionStatement], None] | None,
+        *,
+        latency_ms: float = 0,
+        wrote: Callable[[TransactionStatement], None] | None = None,
     ) -> None:
+        """`wire` is the protocol, from the traits of the service's kind; data from the service is delayed."""
         self.name = name
         self.wire = wire
         self.context = context
