@@ -266,6 +266,12 @@ def quote_part(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if "." in name else name
 
 
+def quote_name(name: str, dialect: Dialect = "postgres") -> str:
+    """Return a name as SQL text."""
+    sign = '"' if dialect == "postgres" else "`"
+    return sign + name.replace(sign, sign * 2) + sign
+
+
 def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
     """Whether one of the patterns matches the table.
 

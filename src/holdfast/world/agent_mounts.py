@@ -26,7 +26,7 @@ class Mounts(Struct, frozen=True):
     """The agent's own files, by their paths in a sandbox."""
 
     visible: Mapping[str, Path]
-    whole: str = ""
+    agent_dir: str = ""
     """The path of `agent.dir` inside the sandbox; empty if the spec sets none."""
 
     def map_section(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
@@ -50,8 +50,8 @@ class Mounts(Struct, frozen=True):
 
     def list_notes(self, root: Path) -> tuple[str, ...]:
         """Return a note that lists what was mounted; empty if nothing was."""
-        if self.whole and self.whole != AGENT:
-            return (f"the agent sees {self.whole}, read-only",)
+        if self.agent_dir and self.agent_dir != AGENT:
+            return (f"the agent sees {self.agent_dir}, read-only",)
         shown_paths = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
         return (
             (f"of the spec's folder the agent sees {', '.join(shown_paths)}, read-only in {AGENT}",)
@@ -61,8 +61,8 @@ class Mounts(Struct, frozen=True):
 
     def find_module_folder(self, sandbox: Sandbox) -> str:
         """Return the folder inside the sandbox from which a Python agent's modules are imported."""
-        if self.whole:
-            return sandbox.inside(self.whole)
+        if self.agent_dir:
+            return sandbox.inside(self.agent_dir)
         first = next(iter(self.visible), None)
         return AGENT if first is None else str(PurePosixPath(sandbox.inside(first)).parent)
 
@@ -94,7 +94,7 @@ def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> 
     if search is not None:
         files.show_others(agent.programs, search)
     programs = NO_PROGRAMS if files.programs is None else files.programs.build_visible()
-    return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.whole), programs)
+    return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.agent_dir), programs)
 
 
 class AgentFiles:
@@ -107,8 +107,8 @@ class AgentFiles:
         folder = (
             None if agent.dir is None else _resolve_agent_dir(agent.dir, root, None if search is None else search.home)
         )
-        self.whole = "" if folder is None else str(folder) if os.path.isabs(agent.dir or "") else AGENT
-        self.visible: dict[str, Path] = {} if folder is None else {self.whole: folder}
+        self.agent_dir = "" if folder is None else str(folder) if os.path.isabs(agent.dir or "") else AGENT
+        self.visible: dict[str, Path] = {} if folder is None else {self.agent_dir: folder}
 
     def map_command(self, command: str) -> str:
         """Return the command with its paths inside the sandbox."""
@@ -152,7 +152,7 @@ class AgentFiles:
                     f"agent.programs: this machine has no {name}", code="agent-not-started", hint=hint, config=True
                 )
             self._show(name)
-        for name in search.others:
+        for name in search.other_programs:
             self._show(name)
 
     def _show(self, word: str) -> None:
@@ -179,7 +179,7 @@ class AgentFiles:
     @property
     def _base_folder(self) -> Path:
         """The folder that a relative path refers to."""
-        return self.visible[self.whole] if self.whole else self._root
+        return self.visible[self.agent_dir] if self.agent_dir else self._root
 
     def _map_path(self, text: str) -> str:
         """Map a file next to the spec to its path inside the sandbox; return any other word unchanged."""
@@ -189,13 +189,13 @@ class AgentFiles:
         local_path = self._base_folder / pure
         if not local_path.is_file():
             return self._expand_home(text)
-        if self.programs is not None and not self.whole and self.programs.is_packaged(str(local_path)):
+        if self.programs is not None and not self.agent_dir and self.programs.is_packaged(str(local_path)):
             self.programs.add_program(str(local_path))
             return os.path.abspath(local_path)
         if self.programs is not None:
             self.programs.add_program(str(local_path), itself=False)
-        if self.whole:
-            return f"{self.whole}/{pure}"
+        if self.agent_dir:
+            return f"{self.agent_dir}/{pure}"
         self.visible[f"{AGENT}/{pure}"] = local_path
         return f"{AGENT}/{pure}"
 

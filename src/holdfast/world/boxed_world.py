@@ -48,7 +48,7 @@ class BoxedPlace:
         self.boxed = sandbox.workspace == WORKSPACE
         self.own_files = _describe_own_files(mounts, sandbox)
         self.environ = environ
-        if mounts.whole:  # `uvicorn app:app` imports from the agent's own folder
+        if mounts.agent_dir:  # `uvicorn app:app` imports from the agent's own folder
             folders = (environ.get("PYTHONPATH"), self.folder)
             self.environ = {**environ, "PYTHONPATH": ":".join(filter(None, folders))}
         self.sees = describe_search(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
@@ -81,8 +81,10 @@ class BoxedPlace:
 def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
     """Return a hint for a program that misses its files: which of the agent's own files are mounted."""
     start = f"it starts in {sandbox.workspace}, in a sandbox"
-    if mounts.whole:
-        return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, which is also on Python's module path"
+    if mounts.agent_dir:
+        return (
+            f"{start}, and finds agent.dir in {sandbox.inside(mounts.agent_dir)}, which is also on Python's module path"
+        )
     paths = ", ".join(map(sandbox.inside, mounts.visible)) or "nothing"
     return f"{start}, and sees {paths} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
 

@@ -28,6 +28,7 @@ from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
 from holdfast.secrets.hidden import HiddenValues, mask_dump, mask_files
 from holdfast.service_kinds import get_spoken_traits
+from holdfast.sqltext.lexer import Dialect, quote_name
 from holdfast.world.sandbox.workspace import copy_tree, remove
 
 ABOUT = "kept.json"
@@ -208,8 +209,8 @@ async def _read_content(service: Service) -> tuple[Any, str]:
 async def read_tables(database: Database, keep: int) -> dict[str, Rows]:
     """Return the first rows of every table, up to `keep`."""
     tables = {}
-    quote = "`" if get_spoken_traits(database.spec).wire == "mysql" else '"'
+    dialect: Dialect = get_spoken_traits(database.spec).wire or "postgres"
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:
-        name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
+        name = f"{quote_name(schema, dialect)}.{quote_name(table, dialect)}"
         tables[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608
     return tables

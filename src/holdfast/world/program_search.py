@@ -48,7 +48,7 @@ class ProgramSearch(Struct, frozen=True):
     """The folder of Holdfast's own programs: a plain `python` is the one there, unless an environment is active."""
     environ: Mapping[str, str] = {}
     """The user's environment variables, which version managers respect."""
-    others: tuple[str, ...] = ()
+    other_programs: tuple[str, ...] = ()
     """Programs that the setup and checks run, in addition to the agent's."""
 
     def find(self, name: str) -> str | None:
@@ -109,12 +109,12 @@ class ProgramSearch(Struct, frozen=True):
 
 
 def make_search(
-    environ: Mapping[str, str], root: Path, own: Path, path: str | None, others: tuple[str, ...] = ()
+    environ: Mapping[str, str], root: Path, own: Path, path: str | None, other_programs: tuple[str, ...] = ()
 ) -> ProgramSearch:
     """Build the search for a user with this environment; `path` is the PATH that the spec sets instead."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     search_path = environ.get("PATH", os.defpath) if path is None else path
-    return ProgramSearch(search_path, root.resolve(), home, own, environ, others)
+    return ProgramSearch(search_path, root.resolve(), home, own, environ, other_programs)
 
 
 def _is_executable(path: str) -> bool:

@@ -140,8 +140,8 @@ def test_programs_that_others_run_are_seen(root: Path, tmp_path_factory: pytest.
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text("#!/bin/sh\n")
         (home / name).chmod(0o755)
-    others = ("checker", "nowhere", "cd", "")
-    search = ProgramSearch(f"{home}/bin:/usr/bin", root, home, Path("/usr/bin"), others=others)
+    other_programs = ("checker", "nowhere", "cd", "")
+    search = ProgramSearch(f"{home}/bin:/usr/bin", root, home, Path("/usr/bin"), other_programs=other_programs)
     agent = AgentSpec(type="command", command="true", programs=("cargo", "~/tools/lint"))
     shown = mount(agent, root, search).programs
     assert set(shown.visible) == {f"{home}/bin/cargo", f"{home}/bin/checker", f"{home}/tools/lint"}

@@ -184,7 +184,7 @@ class ChildExited(Struct, frozen=True, tag="exited", array_like=True):
     pid: int
     status: int
     """A waitpid status."""
-    left: int = 0
+    survivors: int = 0
     """Processes below it that could not be killed."""
 
 

@@ -38,13 +38,13 @@ class HostedTrial:
 
     def __init__(self, context: TrialContext, task: Task) -> None:
         self.pid = 0
-        self.asked = [context.injector.rewrite_turn(context.turns.choose_first(task))]
-        self.begun = 0
+        self.prompts = [context.injector.rewrite_turn(context.turns.choose_first(task))]
+        self.turns_begun = 0
         """Number of turns whose time has started."""
         self.turns: list[Turn] = []
         self.notes: list[str] = []
         self.done: protocol.TurnsDone | None = None
-        self.broke = ""
+        self.error = ""
         self._error_code = ""
         self.late = False
         self.limit_ms = inf
@@ -90,31 +90,36 @@ class HostedTrial:
 
     def fail(self, why: str, code: str) -> None:
         """Record a harness error; the first one counts."""
-        if not self.broke:
-            self.broke, self._error_code = why, code
+        if not self.error:
+            self.error, self._error_code = why, code
 
     @property
     def all_turns_ended(self) -> bool:
         """Whether no turn is open: the last one sent has ended, or the trial has."""
-        return self.done is not None or len(self.turns) >= len(self.asked)
+        return self.done is not None or len(self.turns) >= len(self.prompts)
 
     def write_request(self) -> bytes:
         """Return the message that starts the trial in its process."""
         began = perf_counter() - self._context.sink.now()
         turns = self._context.turns
         request = protocol.TrialRequest(
-            self._context.trial, self.asked[0], self._task.max_turns, began, turns.earlier, restarted=turns.is_restarted
+            self._context.trial,
+            self.prompts[0],
+            self._task.max_turns,
+            began,
+            turns.earlier,
+            restarted=turns.is_restarted,
         )
         return protocol.add_length(encode(request))
 
     async def send_next_turn(self, say: Callable[[bytes], Awaitable[None]]) -> bool:
         """Send the next turn and return True; if there is none, tell a waiting process so and return False."""
-        if len(self.asked) == self._task.max_turns or self.exited or self.done or self.turns[-1].ending != "answered":
+        if len(self.prompts) == self._task.max_turns or self.exited or self.done or self.turns[-1].ending != "answered":
             return False
         text = await self._context.turns.choose_next(self._task, self.turns)
         if text is not None:
             text = self._context.injector.rewrite_turn(text)
-            self.asked.append(text)
+            self.prompts.append(text)
         await say(protocol.add_length(encode(text)))
         return text is not None
 
@@ -137,7 +142,7 @@ class HostedTrial:
         elif isinstance(message, protocol.FunctionCalls):
             self._add_calls(message.calls)
         elif isinstance(message, protocol.TurnBegun):
-            self.begun += 1
+            self.turns_begun += 1
             self._since = perf_counter()
         elif isinstance(message, protocol.Note):
             self._context.sink.note(message.text)
@@ -189,7 +194,7 @@ class HostedTrial:
         while self._calls:  # its process ended, and they with it
             event = self._calls.pop(next(iter(self._calls)))
             self._context.sink.add(replace(event, duration_ms=(self._context.sink.now() - event.ts) * 1000))
-        if not self.broke and len(self.turns) < len(self.asked):
+        if not self.error and len(self.turns) < len(self.prompts):
             self.turns.append(self._end_open_turn(timeout_s))
         self.notes.extend(self.printed.notes)
         answer = Answer(
@@ -200,13 +205,13 @@ class HostedTrial:
             concurrent=self.done.concurrent if self.done else False,
             unmatched=self.done.unmatched if self.done else {},
         )
-        if self.broke:
-            raise HarnessError(self.broke, code=self._error_code, answer=answer)
+        if self.error:
+            raise HarnessError(self.error, code=self._error_code, answer=answer)
         return answer
 
     def _end_open_turn(self, timeout_s: float) -> Turn:
         """Return the turn that never ended, with the parts of its answer."""
-        prompt = self.asked[len(self.turns)]
+        prompt = self.prompts[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
         cut = self._partial_size > PARTIAL_KEPT
         if cut:
@@ -264,7 +269,7 @@ class TrialPipes:
     async def run_turns(self, limit_s: Callable[[], float]) -> float:
         """Ask turn after turn until one takes longer than `limit_s`; return the time limit of the last turn."""
         hosted, turn_s = self._hosted, limit_s()
-        while not hosted.broke:
+        while not hosted.error:
             if not await hosted.wait_for_turns(turn_s) and not await self._is_arriving(turn_s):
                 hosted.late = True
                 break

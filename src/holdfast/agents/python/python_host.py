@@ -145,7 +145,7 @@ class PythonHost:
 
     async def _await_start(self, hosted: HostedTrial) -> None:
         limit_s = RESET_S if self._has_reset else START_S
-        if await hosted.wait(lambda: hosted.begun > 0 or bool(hosted.broke), limit_s):
+        if await hosted.wait(lambda: hosted.turns_begun > 0 or bool(hosted.error), limit_s):
             return
         await self._stop(hosted)
         why = "reset did not finish" if self._has_reset else "the agent's process did not start"
@@ -183,7 +183,7 @@ class PythonHost:
         if isinstance(notice, protocol.ForkRefused):
             hosted.fail(f"no process could be started for the trial: {notice.why}", "no-process")
         if isinstance(notice, protocol.ChildExited):
-            hosted.notes.extend(describe_survivors(notice.left))
+            hosted.notes.extend(describe_survivors(notice.survivors))
         hosted.finish(notice.status if isinstance(notice, protocol.ChildExited) else None)
 
     def _on_started(self, notice: protocol.ChildStarted) -> None:

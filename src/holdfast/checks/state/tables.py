@@ -12,7 +12,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.codec import digest, encode_canonical
 from holdfast.protocols.service import Database
 from holdfast.protocols.world import World
-from holdfast.sqltext.lexer import Dialect, format_name, quote_part
+from holdfast.sqltext.lexer import Dialect, format_name, quote_name, quote_part
 
 _VERSION = "SELECT version()"
 _DEFAULT: dict[Dialect, str] = {"postgres": "SELECT current_schema()", "mysql": "SELECT database()"}
@@ -47,12 +47,6 @@ async def read_default_schema(of: Database, *, timeout_s: float) -> str:
 def split_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def quote_name(name: str, dialect: Dialect) -> str:
-    """Return a name as SQL text."""
-    sign = '"' if dialect == "postgres" else "`"
-    return sign + name.replace(sign, sign * 2) + sign
 
 
 COLUMNS_KEPT = 50_000

@@ -41,7 +41,7 @@ class BubblewrapSandbox(OpenSandbox):
         super().__init__(sandbox_spec, isolation)
         self._group = group
         self._limits = LiveLimits(
-            group, sandbox_spec.resources, lambda: list_family([self._supervisor]), lambda: self._ours
+            group, sandbox_spec.resources, lambda: list_family([self._supervisor]), lambda: self._protected
         )
         self._copies = copies
         self.programs = SupervisedPrograms()
@@ -53,7 +53,7 @@ class BubblewrapSandbox(OpenSandbox):
         self._view = -1
         self._home_view = -1
         self._supervisor = 0
-        self._ours: set[int] = set()
+        self._protected: set[int] = set()
         """Process ids of the supervisor and its own helpers."""
 
     async def open(self, line: SupervisorConnection) -> None:
@@ -67,7 +67,7 @@ class BubblewrapSandbox(OpenSandbox):
             listener.setblocking(False)
             self._listeners[address] = listener
         self._supervisor = message.value
-        self._ours = {self._supervisor, *map(int, message.text.split())}
+        self._protected = {self._supervisor, *map(int, message.text.split())}
 
     async def connect(self, port: int) -> socket.socket:
         """Connect to a port inside; raise ConnectionRefusedError while nothing listens there."""

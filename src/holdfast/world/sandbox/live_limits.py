@@ -31,14 +31,14 @@ class LiveLimits:
         group: ControlGroup,
         resources: Resources,
         list_processes: ListProcesses,
-        ours: Callable[[], Container[int]] = set,
+        protected: Callable[[], Container[int]] = set,
     ) -> None:
         """`resources` are the usual limits; `list_processes` returns the processes that they apply to.
 
-        `ours` are those that must outlive the agent, so they never enter its group.
+        `protected` are those that must outlive the agent, so they never enter its group.
         """
         self._group = group
-        self._ours = ours
+        self._protected = protected
         self._usual: dict[str, float | None] = {"memory": resources.memory, "cpu": resources.cpu}
         self._list_processes = list_processes
         self._now: dict[str, float] = {}
@@ -117,8 +117,8 @@ class LiveLimits:
             raise HarnessError(f"{controller} could not be limited: {refused}", code="limits-failed") from refused
 
     def _list_limited(self) -> Iterable[int]:
-        ours = self._ours()
-        return (pid for pid in self._list_processes() if pid not in ours)
+        protected = self._protected()
+        return (pid for pid in self._list_processes() if pid not in protected)
 
 
 def format_size(size: int) -> str:

@@ -18,7 +18,7 @@ from holdfast.world.supervisors.messages import HOME, WORKSPACE, SandboxLayout
 TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"
 HOME_VIEW = f"{TOP}/home"
-_EMPTY, _NOTHING, _THROWAWAYS = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
+_EMPTY, _NOTHING, _THROWAWAY_FOLDER = f"{TOP}/empty", f"{TOP}/nothing", f"{TOP}/aside"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108  # as programs see them
 _OTHER_TMP = "/var/tmp"  # noqa: S108
 _WRITTEN = (f"{TMP}/", f"{SHM}/", f"{HOME}/")
@@ -61,14 +61,14 @@ class SandboxMounts:
         kernel.unshare(kernel.NEWNS)
         kernel.mount("none", "/", flags=kernel.REC | kernel.SLAVE)
         kernel.mount("tmpfs", TOP, "tmpfs", _PLAIN, "mode=0755,size=64m")
-        for folder in (SOURCES, ROOT, DISK, VIEW, HOME_VIEW, BEFORE, _EMPTY, _NOTHING, _THROWAWAYS):
+        for folder in (SOURCES, ROOT, DISK, VIEW, HOME_VIEW, BEFORE, _EMPTY, _NOTHING, _THROWAWAY_FOLDER):
             os.mkdir(folder)
         _build(system)
         self._size = ""
         self._lower: list[str] = []
         """The lower layers, topmost first, as overlayfs expects them."""
         self._uppers = 0
-        self._asides = 0
+        self._throwaways = 0
         self._visible_again: tuple[str, ...] = ()
         self._home: list[str] = [_OWN_HOME]
         """The layers of the home, topmost first."""
@@ -145,24 +145,24 @@ class SandboxMounts:
 
     def open_throwaway(self) -> tuple[str, WritableLayer]:
         """Return a layer whose changes are discarded, and the key to pass to `forget`."""
-        self._asides += 1
-        aside = f"{_THROWAWAYS}/{self._asides}"
+        self._throwaways += 1
+        throwaway = f"{_THROWAWAY_FOLDER}/{self._throwaways}"
         # The current workspace, home and /tmp become lower layers of new overlays, whose upper layers are on a tmpfs of
         # their own. So a check sees everything the agent left, and what it writes disappears with the tmpfs.
-        os.mkdir(aside)
-        kernel.mount("tmpfs", aside, "tmpfs", _PLAIN, self._size)
-        os.mkdir(f"{aside}/shm")
-        merged = f"{aside}/merged"
-        layer = WritableLayer(merged, f"{merged}-home", f"{merged}-tmp", f"{aside}/shm", self._visible_again)
-        _mount_overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", layer.workspace)
-        _mount_overlay(self._home, f"{aside}/up-home", f"{aside}/work-home", layer.home)
-        _mount_overlay([self.layer.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", layer.tmp)
-        return aside, layer
+        os.mkdir(throwaway)
+        kernel.mount("tmpfs", throwaway, "tmpfs", _PLAIN, self._size)
+        os.mkdir(f"{throwaway}/shm")
+        merged = f"{throwaway}/merged"
+        layer = WritableLayer(merged, f"{merged}-home", f"{merged}-tmp", f"{throwaway}/shm", self._visible_again)
+        _mount_overlay([self.upper, *self._lower], f"{throwaway}/up", f"{throwaway}/work", layer.workspace)
+        _mount_overlay(self._home, f"{throwaway}/up-home", f"{throwaway}/work-home", layer.home)
+        _mount_overlay([self.layer.tmp], f"{throwaway}/up-tmp", f"{throwaway}/work-tmp", layer.tmp)
+        return throwaway, layer
 
-    def forget(self, aside: str) -> None:
-        for mounted in (f"{aside}/merged", f"{aside}/merged-home", f"{aside}/merged-tmp", aside):
+    def forget(self, throwaway: str) -> None:
+        for mounted in (f"{throwaway}/merged", f"{throwaway}/merged-home", f"{throwaway}/merged-tmp", throwaway):
             kernel.unmount(mounted)
-        os.rmdir(aside)
+        os.rmdir(throwaway)
 
 
 def _mount_sources(layout: SandboxLayout, trees: tuple[int, ...]) -> None:

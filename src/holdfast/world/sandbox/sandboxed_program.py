@@ -102,11 +102,11 @@ ALWAYS = (
 class SandboxedProgram:
     """A running program inside."""
 
-    def __init__(self, ticket: int, pid: int, status_fd: int, aside: str) -> None:
+    def __init__(self, ticket: int, pid: int, status_fd: int, throwaway: str) -> None:
         self.ticket = ticket
         self.pid = pid
         """The pid of bubblewrap, outside."""
-        self.aside = aside
+        self.throwaway = throwaway
         self.killed = False
         self._status_fd = status_fd
         """The pipe on which bubblewrap reports; its messages are small enough to stay there until they are read."""
@@ -145,7 +145,7 @@ class SandboxedProgram:
 def start(
     bwrap: str,
     order: StartOrder,
-    instead: WritableLayer | None,
+    layer: WritableLayer | None,
     stdio: Sequence[int],
     groups: Sequence[int],
     *,
@@ -154,7 +154,7 @@ def start(
     """Start a program in these groups; return bubblewrap's pid and the pipe on which it reports."""
     status_fd, tell = os.pipe()
     options = make_memory_file(
-        b"".join(os.fsencode(word) + b"\0" for word in build_options(order, instead, nested=nested))
+        b"".join(os.fsencode(word) + b"\0" for word in build_options(order, layer, nested=nested))
     )
     # The descriptors are first moved above all target numbers: dup2 to 0, 1, 2 … could otherwise overwrite one that is
     # still needed.
@@ -215,7 +215,7 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
     return pid
 
 
-def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
+def build_options(order: StartOrder, layer: WritableLayer | None, *, nested: bool = False) -> list[str]:
     """Return all options of bubblewrap, passed as a file because the environment holds secrets.
 
     `nested` lets the program create its own user namespaces.
@@ -223,8 +223,8 @@ def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: b
     # The tree was mounted once by the supervisor and is bound as it is. Only a throwaway layer replaces the writable
     # folders in it, and the paths below them that stay visible are bound again on top.
     alone = [] if nested else ["--disable-userns"]
-    binds = [word for inside, source in list_replaced_mounts(instead).items() for word in ("--bind", source, inside)]
-    for path in instead.shown if instead is not None else ():
+    binds = [word for inside, source in list_replaced_mounts(layer).items() for word in ("--bind", source, inside)]
+    for path in layer.shown if layer is not None else ():
         binds += ["--ro-bind", f"{ROOT}{path}", path]
     variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
     return [*ALWAYS, *alone, *binds, *variables, "--chdir", order.cwd]

@@ -141,22 +141,22 @@ class Supervisor:
 
     def _start(self, message: SupervisorMessage) -> None:
         written, *stdio = message.fds
-        aside, instead = "", None
+        throwaway, layer = "", None
         try:
             order = wire.read_order(written)
             if message.value:
-                aside, instead = self._mounts.open_throwaway()
+                throwaway, layer = self._mounts.open_throwaway()
             # bubblewrap itself would start and then fail inside, with an exit code that a program could have, too. So a
             # missing program is found here, and is an error like that of any exec.
-            lookup = ProgramLookup({"/": ROOT, **list_replaced_mounts(instead)})
+            lookup = ProgramLookup({"/": ROOT, **list_replaced_mounts(layer)})
             refused = lookup.find_refusal(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
-            pid, status_fd = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
-            self._programs[pid] = SandboxedProgram(message.ticket, pid, status_fd, aside)
+            pid, status_fd = start(self._layout.bwrap, order, layer, stdio, self._groups, nested=self._layout.nested)
+            self._programs[pid] = SandboxedProgram(message.ticket, pid, status_fd, throwaway)
             self._report(wire.DONE, message.ticket)
         except OSError as refusal:
-            self._forget(aside)
+            self._forget(throwaway)
             self._report(wire.REFUSED, message.ticket, refusal.errno or errno.EIO, text=str(refusal))
         finally:
             for fd in stdio:
@@ -184,14 +184,14 @@ class Supervisor:
         # The time is read first: cleaning up may take longer than the program ran.
         took_ns = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
-        self._forget(program.aside)
+        self._forget(program.throwaway)
         value = status if program.has_run() or os.WIFSIGNALED(status) else wire.UNKNOWN
         program.close()
         self._report(wire.ENDED, program.ticket, value, took_ns)
 
-    def _forget(self, aside: str) -> None:
-        if aside:
-            self._mounts.forget(aside)
+    def _forget(self, throwaway: str) -> None:
+        if throwaway:
+            self._mounts.forget(throwaway)
 
     def _signal(self, message: SupervisorMessage) -> None:
         for program in self._programs.values():

@@ -102,11 +102,11 @@ class ServerConfinement:
 
     program: Path
 
-    def wrap_command(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
-        """Wrap a command so that it runs confined; it may write to `binds` and read `sees`."""
+    def wrap_command(self, argv: Sequence[str], binds: Mapping[str, Path], visible: Mapping[str, Path]) -> list[str]:
+        """Wrap a command so that it runs confined; it may write to `binds` and read `visible`."""
         # Nothing of this machine is writable: not even the kernel's settings, which a root user inside could otherwise
         # change. The data is a file system in memory of limited size, so that an agent cannot fill the machine.
-        visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
+        visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **visible}
         return [
             str(self.program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
             "--new-session", "--cap-drop", "ALL", *_list_system_options(),

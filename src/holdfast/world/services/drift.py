@@ -14,7 +14,7 @@ from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import DriftKind
 from holdfast.protocols.service import Database
 from holdfast.service_kinds import get_spoken_traits
-from holdfast.sqltext.lexer import Dialect
+from holdfast.sqltext.lexer import Dialect, quote_name
 
 READ_S = 60.0
 ROW_LIMIT = 100_000
@@ -114,11 +114,6 @@ def _parse_column(row: Sequence[Any]) -> Column:
 def cast_to_text(name: str, dialect: Dialect) -> str:
     """Return the SQL that reads a column as text, which can be written back unchanged."""
     return f"CAST({quote_name(name, dialect)} AS {'text' if dialect == 'postgres' else 'char'})"
-
-
-def quote_name(name: str, dialect: Dialect) -> str:
-    sign = '"' if dialect == "postgres" else "`"
-    return sign + name.replace(sign, sign * 2) + sign
 
 
 def quote_table(table: str, dialect: Dialect) -> str:

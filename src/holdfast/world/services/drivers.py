@@ -14,13 +14,14 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import ReachableKind, Service, ServiceContainer, ServiceKeeper, WarmService
 from holdfast.service_kinds import get_port
+from holdfast.sqltext.lexer import quote_name
 from holdfast.world.services.container.keeper import ContainedService
 from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.server import open_mysql
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.postgres.audit import PgCounters
 from holdfast.world.services.postgres.server import open_postgres
-from holdfast.world.services.postgres.session import PgSession, hash_password, quote_name
+from holdfast.world.services.postgres.session import PgSession, hash_password
 from holdfast.world.services.redis import open_redis
 from holdfast.world.services.settings import (
     OWN_ACCOUNT,

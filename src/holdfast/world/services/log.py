@@ -126,16 +126,16 @@ class StatementLog(ABC, Generic[AgentSession]):
     continuation: ClassVar[re.Pattern[bytes]]
     """Matches a line that belongs to the entry before it; its group `more` is the text that the line adds."""
 
-    def __init__(self, remember: Callable[[], AgentSession]) -> None:
+    def __init__(self, make_session: Callable[[], AgentSession]) -> None:
         self.tally = WriteTally()
-        self._remember = remember
-        self._ours: set[int] = set()
+        self._make_session = make_session
+        self._own_sessions: set[int] = set()
         self._pending = bytearray()
         self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
 
     def add_own_session(self, number: int) -> None:
         """Register a session of Holdfast."""
-        self._ours.add(number)
+        self._own_sessions.add(number)
 
     def add_line(self, line: bytes) -> None:
         more = self.continuation.match(line)
@@ -149,7 +149,7 @@ class StatementLog(ABC, Generic[AgentSession]):
         """Process the entry, which is complete."""
         entry = self.entry.match(bytes(self._pending))
         self._pending.clear()
-        if entry is not None and int(entry["session"]) not in self._ours:
+        if entry is not None and int(entry["session"]) not in self._own_sessions:
             self.read_entry(self._get_session(int(entry["session"])), entry)
 
     @abstractmethod
@@ -159,7 +159,7 @@ class StatementLog(ABC, Generic[AgentSession]):
     def _get_session(self, number: int) -> AgentSession:
         # An agent may open sessions forever. Those that it has not used for longest are forgotten, and a new one knows
         # nothing of a session's temporary tables or last statement.
-        session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
+        session = self._sessions.get(number) or self._sessions.setdefault(number, self._make_session())
         self._sessions.move_to_end(number)
         if len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)

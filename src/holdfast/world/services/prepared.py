@@ -48,12 +48,14 @@ class PreparedData(Struct, frozen=True):
     password: str
 
 
-async def prepare_data(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
-    """Return the data of that kind and settings, and make it if needed; `sees` is its programs' folder."""
-    return await asyncio.to_thread(_prepare, kind, made_of, user, sees, make)
+async def prepare_data(
+    kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: Make
+) -> PreparedData:
+    """Return the data of that kind and settings, and make it if needed; `visible` is its programs' folder."""
+    return await asyncio.to_thread(_prepare, kind, made_of, user, visible, make)
 
 
-def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
+def _prepare(kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: Make) -> PreparedData:
     folder = get_cache_folder("services")
     archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
@@ -62,7 +64,7 @@ def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path
         with open(folder / f"{kind}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (archive.exists() and key.exists()):
-                _make(archive, key, user, sees, make)
+                _make(archive, key, user, visible, make)
             return PreparedData(archive, key.read_text())
     except OSError as refused:
         raise UserError(
@@ -72,7 +74,7 @@ def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path
         ) from refused
 
 
-def _make(archive: Path, key: Path, user: User | None, sees: Path, make: Make) -> None:
+def _make(archive: Path, key: Path, user: User | None, visible: Path, make: Make) -> None:
     for torn in archive.parent.glob(f"{archive.stem}.*.half"):
         torn.unlink()
     # The key is written before the archive is renamed into place: whoever finds the archive finds its password too. A
@@ -88,7 +90,9 @@ def _make(archive: Path, key: Path, user: User | None, sees: Path, make: Make) -
         def run_as_user(argv: list[str], stdin: str = "") -> None:
             confinement, _ = find_confinement(user)
             if confinement is not None:
-                argv = confinement.wrap_command(argv, {str(folder): folder}, {"/etc/passwd": names, str(sees): sees})
+                argv = confinement.wrap_command(
+                    argv, {str(folder): folder}, {"/etc/passwd": names, str(visible): visible}
+                )
             _run(argv, stdin, **build_user_options(user))
 
         make(folder / "data", password, run_as_user)

@@ -42,7 +42,7 @@ class Programs:
     """Runs programs next to a server, as its user."""
 
     user: User | None
-    sees: Path
+    visible: Path
     """The folder of the programs."""
 
     def map_sockets(self, socket_folder: Path) -> str:
@@ -102,7 +102,7 @@ class Programs:
         confinement, _ = find_confinement(self.user)
         words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
         if confinement is not None:
-            words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees})
+            words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(self.visible): self.visible})
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
         try:
             with to.open("ab") as writes:

@@ -94,7 +94,7 @@ class Launch:
     files: Mapping[str, str] = field(default_factory=dict)
     """Files placed next to its socket, removed when it is ready."""
     env: Mapping[str, str] = field(default_factory=dict)
-    sees: tuple[Path, ...] = ()
+    visible: tuple[Path, ...] = ()
     """Paths that it must read, in addition to the system's folders."""
     stop: int = signal.SIGKILL
     """The signal that ends an unconfined server immediately and cleanly: PostgreSQL would leave shared memory."""
@@ -108,7 +108,7 @@ class Server:
         """The folder with its socket."""
         self.log = log
         self._process = process
-        self._stop = stop
+        self._stop_signal = stop
 
     @property
     def alive(self) -> bool:
@@ -122,8 +122,8 @@ class Server:
     def end(self) -> None:
         """Remove the socket and end the server; `close` waits for that."""
         # Immediately, and without waiting: whoever closes many servers ends all of them before waiting for one.
-        kill_group(self._process.pid, self._stop)
-        if self._stop == signal.SIGKILL:  # otherwise its data are next to the socket, and it still uses them
+        kill_group(self._process.pid, self._stop_signal)
+        if self._stop_signal == signal.SIGKILL:  # otherwise its data are next to the socket, and it still uses them
             shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     async def close(self) -> None:
@@ -139,7 +139,7 @@ class Server:
             shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     async def _end(self) -> None:
-        if self._stop != signal.SIGKILL:
+        if self._stop_signal != signal.SIGKILL:
             with contextlib.suppress(TimeoutError):
                 await self.log.wait_for_end(GRACE_S)
         kill_group(self._process.pid, signal.SIGKILL)
@@ -225,7 +225,7 @@ def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, i
         argv, user_options = [sys.executable, "-I", "-S", "-c", *tied, *begins], {}
     else:
         script = [SHELL, "-c", _SCRIPT, "sh", *begins]
-        argv = confinement.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
+        argv = confinement.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.visible})
         user_options = build_user_options(launch.user)
     stdin, word, log = stdio
     return subprocess.Popen(  # noqa: S603

@@ -26,7 +26,7 @@ class SupervisorConnection:
         self, ours: socket.socket, notice: Callable[[SupervisorMessage], None], lost: Callable[[], None]
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ours = ours
+        self._socket = ours
         self._notice = notice
         self._lost = lost
         self._tickets = 0
@@ -36,7 +36,7 @@ class SupervisorConnection:
         self._loop.add_reader(ours.fileno(), self.listen)
 
     def fileno(self) -> int:
-        return self._ours.fileno()
+        return self._socket.fileno()
 
     def make_ticket(self) -> int:
         """Return a new ticket number for an order."""
@@ -64,7 +64,7 @@ class SupervisorConnection:
         if self.closed.is_set():
             raise HarnessError(SUPERVISOR_GONE, code="sandbox-lost")
         try:
-            wire.send(self._ours, what, ticket, value, text=text, fds=fds)
+            wire.send(self._socket, what, ticket, value, text=text, fds=fds)
         except BlockingIOError:
             raise SandboxFailed("the process that holds the sandbox does not listen") from None
         except OSError:
@@ -75,7 +75,7 @@ class SupervisorConnection:
         """Read the supervisor's messages."""
         while not self.closed.is_set():
             try:
-                message = wire.receive(self._ours)
+                message = wire.receive(self._socket)
             except BlockingIOError:
                 return
             if message is None:
@@ -92,7 +92,7 @@ class SupervisorConnection:
         if self.closed.is_set():
             return
         with contextlib.suppress(OSError):
-            self._ours.shutdown(socket.SHUT_WR)
+            self._socket.shutdown(socket.SHUT_WR)
         try:
             async with asyncio.timeout(KILL_S):
                 await self.closed.wait()
@@ -124,8 +124,8 @@ class SupervisorConnection:
     def _end(self) -> None:
         if self.closed.is_set():
             return
-        self._loop.remove_reader(self._ours.fileno())
-        self._ours.close()
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
         self.closed.set()
         for pending in self._pending.values():
             if not pending.done():

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.errors import NoServer, ServiceFailed, UserError
 from holdfast.model.world import ServiceSpec
+from holdfast.sqltext.lexer import quote_name
 from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
 from holdfast.world.services.mysql.session import MySqlSession, format_server_error
@@ -104,7 +105,7 @@ class Mysql(SqlServerOfTrial):
         """Restore everything except the passwords of the spec's accounts."""
         self._setup.programs.refuse_unconfined()
         databases = await asyncio.to_thread(self._list_databases)
-        await asyncio.to_thread(self._perform, [f"DROP DATABASE {quote_name(name)}" for name in databases])
+        await asyncio.to_thread(self._perform, [f"DROP DATABASE {quote_name(name, 'mysql')}" for name in databases])
         with (
             _convert_errors(),
             self._own_session.open_session(database=None) as session,
@@ -246,12 +247,12 @@ def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> 
         lines += _write_account(name, host, secret, mariadb=mariadb)
         lines.append(f"GRANT ALL PRIVILEGES ON *.* TO {quote_text(name)}@{quote_text(host)} WITH GRANT OPTION")
     if settings.database:
-        lines.append(f"CREATE DATABASE IF NOT EXISTS {quote_name(settings.database)}")
+        lines.append(f"CREATE DATABASE IF NOT EXISTS {quote_name(settings.database, 'mysql')}")
     if settings.user:
         lines += _write_account(settings.user, "%", settings.password, mariadb=mariadb)
     if settings.user and settings.database:
         pattern = settings.database.replace("_", "\\_").replace("%", "\\%")
-        lines.append(f"GRANT ALL PRIVILEGES ON {quote_name(pattern)}.* TO {quote_text(settings.user)}@'%'")
+        lines.append(f"GRANT ALL PRIVILEGES ON {quote_name(pattern, 'mysql')}.* TO {quote_text(settings.user)}@'%'")
     return "".join(f"{line};\n" for line in lines)
 
 
@@ -273,10 +274,6 @@ def write_password_removal(settings: MysqlSettings, *, mariadb: bool) -> list[st
 
 def quote_text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def quote_name(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def fill_data(program: Path, mariadb: bool, data: Path, password: str, run: RunAsUser) -> None:

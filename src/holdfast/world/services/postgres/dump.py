@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.world.services.postgres.session import quote_name
+from holdfast.sqltext.lexer import quote_name
 from holdfast.world.services.settings import OWN_ACCOUNT
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
+from holdfast.sqltext.lexer import quote_name
 from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.postgres.dump import (
@@ -25,7 +26,7 @@ from holdfast.world.services.postgres.dump import (
     remove_own_account,
     restore_powers,
 )
-from holdfast.world.services.postgres.session import PgSession, format_server_error, hash_password, quote_name
+from holdfast.world.services.postgres.session import PgSession, format_server_error, hash_password
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
 from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
 from holdfast.world.services.server import Launch, Server, start
@@ -215,8 +216,10 @@ def _build_launch(setup: ServerSetup, settings: PostgresSettings, data: Prepared
         return [str(server.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
 
     ready = b"database system is ready to accept connections"
-    name, user, sees = setup.spec.name, setup.user, (server.prefix,)
-    return Launch(name, build_argv, ready, user, data.archive, env=settings.server, sees=sees, stop=signal.SIGQUIT)
+    name, user, visible = setup.spec.name, setup.user, (server.prefix,)
+    return Launch(
+        name, build_argv, ready, user, data.archive, env=settings.server, visible=visible, stop=signal.SIGQUIT
+    )
 
 
 def _describe(version: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import QueryFailed
 from holdfast.protocols.service import Rows
+from holdfast.sqltext.lexer import quote_name
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
 
@@ -262,7 +263,3 @@ def format_server_error(refused: Error) -> str:
 def hash_password(session: AsyncConnection[Any], user: str, password: str) -> str:
     """Return the stored form of a password, as the client library makes it: no statement then contains the password."""
     return session.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
-
-
-def quote_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
