@@ -64,12 +64,12 @@ def read_pairs(name: str) -> tuple[tuple[str, str], ...]:
     return tuple((old.strip(), new.strip()) for old, _, new in lines)
 
 
-def rename_field(name: str, taken: Collection[str] = ()) -> str:
-    """Turn `total_price` into `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
+def rename_field(name: str, used: Collection[str] = ()) -> str:
+    """Turn `total_price` into `totalPrice` and back; a single word gets `_value`. Never returns a name in `used`."""
     # The new name must be plausible, as in the next version of an API, and must not exist already: then the fault would
     # overwrite a field instead of renaming one.
     other = _restyle(name)
-    while other in taken or other == name:
+    while other in used or other == name:
         other += "_v2"
     return other
 

@@ -34,10 +34,10 @@ def read_usage(body: bytes) -> Usage | None:
         return None
     usage: Any = reply.get("usage")
     if isinstance(usage, dict):
-        input, made = _find_first_count(usage, _INPUT), _find_first_count(usage, _OUTPUT)
+        input, output = _find_first_count(usage, _INPUT), _find_first_count(usage, _OUTPUT)
     else:
-        input, made = _read_count(reply.get("prompt_eval_count")), _read_count(reply.get("eval_count"))
-    return None if input is None and made is None else Usage(input or 0, made or 0)
+        input, output = _read_count(reply.get("prompt_eval_count")), _read_count(reply.get("eval_count"))
+    return None if input is None and output is None else Usage(input or 0, output or 0)
 
 
 def _find_first_count(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
@@ -59,9 +59,9 @@ class Price(NamedTuple):
     """Input that is written to the cache."""
 
 
-def estimate_cost(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
-    """Return the cost of a model call in US dollars; None if the price is unknown. `own` are the spec's `models:`."""
-    price = _find_price(model, own)
+def estimate_cost(model: str, usage: Usage, models: Mapping[str, ModelSpec]) -> float | None:
+    """Return the cost of a model call in US dollars; None if the price is unknown. `models` are those of the spec."""
+    price = _find_price(model, models)
     if price is None:
         return None
     cached = min(usage.cached_input, usage.input_tokens)
@@ -71,10 +71,10 @@ def estimate_cost(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> flo
     return (input_cost + usage.output_tokens * price.output) / 1_000_000
 
 
-def _find_price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
+def _find_price(model: str, models: Mapping[str, ModelSpec]) -> Price | None:
     """Return the price. In an entry of the spec, a missing price is 0, and all input has one price."""
-    key = find_entry(own, model)
-    entry = own[key] if key is not None else ModelSpec()
+    key = find_entry(models, model)
+    entry = models[key] if key is not None else ModelSpec()
     if entry.input_usd is not None or entry.output_usd is not None:
         input_price = entry.input_usd or 0.0
         return Price(input_price, entry.output_usd or 0.0, input_price, input_price)
@@ -97,9 +97,9 @@ def _load_prices() -> dict[str, Price]:
     return {name: _build_price(*map(float, prices)) for name, prices in written["models"].items()}
 
 
-def _build_price(input: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
+def _build_price(input: float, output: float, cached: float | None = None, written: float | None = None) -> Price:
     """Build the price of a line. Without a price for cached input, cached input costs as much as any other."""
-    return Price(input, made, input if cached is None else cached, input if written is None else written)
+    return Price(input, output, input if cached is None else cached, input if written is None else written)
 
 
 class CallRecord(CallReport):
@@ -120,14 +120,14 @@ class CallRecord(CallReport):
         self.billed = True
         self.script = ""
 
-    def build_event(self, what: str = "") -> TraceEvent:
+    def build_event(self, request_name: str = "") -> TraceEvent:
         """Return what is known of the call, to be reported; `what` names the request if it is not a model call."""
         call, completion = self._call, self.completion
         usage = completion.usage if completion is not None else self.usage
         return TraceEvent(
             self.began,
             "llm_call",
-            tool=what or call.target,
+            tool=request_name or call.target,
             plane=call.plane,
             retry=self.retry,
             input=shorten(_read_last_message(self._query), TEXT_KEPT),

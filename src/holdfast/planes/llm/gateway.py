@@ -158,8 +158,8 @@ class TrialGateway:
         try:
             await model_call.answer_completion(self._gateway.router, exchange.wait)
         finally:
-            left = not self._under_way.pop(model_call)
-        if not left:
+            is_abandoned = not self._under_way.pop(model_call)
+        if not is_abandoned:
             record = model_call.record
             self._attempts.record_end(key, retry, failed=bool(record.trouble), lost=record.status is None)
         self._mark_results_read(model_call)
@@ -251,7 +251,7 @@ class TrialGateway:
     async def _find_changed(self, request: ModelRequest, key: str) -> dict[str, KnownResult]:
         try:
             return await self._results.settle(
-                request, again=self._attempts.has_failed(key), late=self._record_late_calls
+                request, is_retry=self._attempts.has_failed(key), late=self._record_late_calls
             )
         except HarnessError as broken:  # a bug in a fault: the trial is a harness error, and the agent continues
             self._context.sink.add_error(str(broken), broken.code)

@@ -58,32 +58,32 @@ class KnownResults:
     def __init__(self) -> None:
         self._by_mark: dict[bytes, KnownResult] = {}
 
-    def keep(self, at: ResultPosition, settled: KnownResult) -> None:
+    def keep(self, position: ResultPosition, settled: KnownResult) -> None:
         """Remember a decision. A result without a call is recognised only by its position."""
         if settled.is_requested:
-            self._by_mark |= dict.fromkeys(_compute_marks(at), settled)
+            self._by_mark |= dict.fromkeys(_compute_marks(position), settled)
         else:
-            for mark in _compute_marks(at)[:_BY_PLACE]:
+            for mark in _compute_marks(position)[:_BY_PLACE]:
                 self._by_mark.setdefault(mark, settled)
         while len(self._by_mark) > MARKS_KEPT:
             del self._by_mark[next(iter(self._by_mark))]
 
-    def recall(self, positions: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
+    def recall(self, positions: Sequence[ResultPosition], *, is_own: bool = False) -> list[KnownResult | None]:
         """Return the decisions for the results of a request, even if the agent has shortened the conversation.
 
-        `own`: the request is known to continue a conversation of this trial.
+        `is_own`: the request is known to continue a conversation of this trial.
         """
-        marks = [_compute_marks(at) for at in positions]
+        marks = [_compute_marks(position) for position in positions]
         known: list[KnownResult | None] = [None] * len(positions)
         used: set[int] = set()
         # Level by level, so that the surest marks of all results are used before any weaker mark: a weak mark of one
         # result must not take what belongs to another. Each call has one result, so nothing is given out twice.
         for level in range(max(map(len, marks), default=0)):
-            for n, at in enumerate(positions):
-                if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
+            for n, position in enumerate(positions):
+                if known[n] is not None or (position.is_pending and level >= _BY_KEY) or level >= len(marks[n]):
                     continue
                 settled = self._by_mark.get(marks[n][level])
-                if settled is None or id(settled) in used or not _is_trusted(settled, at, level, own):
+                if settled is None or id(settled) in used or not _is_trusted(settled, position, level, is_own):
                     continue
                 known[n] = settled
                 if settled.is_requested:
@@ -91,22 +91,22 @@ class KnownResults:
         return known
 
 
-def _is_trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool) -> bool:
+def _is_trusted(settled: KnownResult, position: ResultPosition, level: int, is_own: bool) -> bool:
     """Return whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
     own, or that the result waits for the model, which an example never does."""
-    known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
-    return known or at.is_after(*settled.text_marks)
+    is_certain = level < (_BY_ID if position.id else _BY_KEY if position.last or is_own else _BY_PLACE)
+    return is_certain or position.is_after(*settled.text_marks)
 
 
-def _compute_marks(at: ResultPosition) -> tuple[bytes, ...]:
+def _compute_marks(position: ResultPosition) -> tuple[bytes, ...]:
     """Return the marks of a result, most reliable first: position and text, position, key; id and text, id; text,
     call.
     """
-    result = at.result
+    result = position.result
     call = _hash_parts("call", result.name, result.arguments)
     text = _hash_parts("text", result.text)
-    place = _hash_parts("place", result.key, call, at.before)
-    by_id = (_hash_parts("id", at.id, call, text), _hash_parts("id", at.id, call)) if at.id else ()
+    place = _hash_parts("place", result.key, call, position.before)
+    by_id = (_hash_parts("id", position.id, call, text), _hash_parts("id", position.id, call)) if position.id else ()
     return (
         _hash_parts(place, text),
         place,
@@ -118,12 +118,12 @@ def _compute_marks(at: ResultPosition) -> tuple[bytes, ...]:
 
 
 def _hash_parts(*parts: str | bytes) -> bytes:
-    made = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        made.update(b"%d:" % len(data))
-        made.update(data)
-    return made.digest()
+        hasher.update(b"%d:" % len(data))
+        hasher.update(data)
+    return hasher.digest()
 
 
 _SIZE = 12
@@ -136,15 +136,15 @@ class ResultPosition(Struct, frozen=True):
     result: ToolResult
     before: bytes
     """Digest of everything before the model requested the call. It excludes results, because agents cut them."""
-    fresh: bool
+    is_pending: bool
     """Whether the model has said nothing since."""
     last: bool
     """Whether nobody has said anything since."""
-    alone: bool
+    lacks_call: bool
     """Whether its call is missing from the conversation: a server keeps it, or the agent has dropped it."""
-    again: bool
+    is_duplicate: bool
     """Whether its call already has a result in the conversation."""
-    at: int
+    position: int
     """Number of messages before it."""
     text_marks: Mapping[bytes, int]
     """The texts sent to the model, by `mark_of` the text: the number of messages before the first occurrence."""
@@ -157,7 +157,7 @@ class ResultPosition(Struct, frozen=True):
 
     def is_after(self, *marks: bytes) -> bool:
         """Return whether one of these texts occurs before it."""
-        return any(self.text_marks.get(mark, self.at) < self.at for mark in marks)
+        return any(self.text_marks.get(mark, self.position) < self.position for mark in marks)
 
 
 def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
@@ -170,20 +170,27 @@ def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     before = hasher.digest()
     results: list[tuple[ToolResult, bytes, int]] = []
     answered = spoken = -1
-    for at, message in enumerate(messages):
+    for position, message in enumerate(messages):
         if message.role == "assistant":
-            before, answered = hasher.digest(), at
-        spoken = spoken if message.role == "tool" else at
-        results += [(result, before, at) for result in message.results]
+            before, answered = hasher.digest(), position
+        spoken = spoken if message.role == "tool" else position
+        results += [(result, before, position) for result in message.results]
         _update_digest(hasher, message)
-    made = {call.id for message in messages for call in message.tool_calls}
+    call_ids = {call.id for message in messages for call in message.tool_calls}
     keys = {result.key for result, _, _ in results}
     text_marks = _index_texts(messages)
     return [
         ResultPosition(
-            r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, text_marks
+            r,
+            before,
+            position > answered,
+            position > spoken,
+            r.key not in call_ids,
+            r.key.rpartition("+")[0] in keys,
+            position,
+            text_marks,
         )
-        for r, before, at in results
+        for r, before, position in results
     ]
 
 
@@ -209,9 +216,9 @@ def mark_text(text: str) -> bytes:
 
 def _index_texts(messages: Sequence[ChatMessage]) -> dict[bytes, int]:
     text_marks: dict[bytes, int] = {}
-    for at, message in enumerate(messages):
+    for position, message in enumerate(messages):
         if message.text and message.role in ("user", "system"):
-            text_marks.setdefault(mark_text(message.text), at)
+            text_marks.setdefault(mark_text(message.text), position)
     return text_marks
 
 
@@ -239,38 +246,42 @@ class OpenToolCall(Struct, frozen=True):
     sure: bool = True
     """Whether it is certainly a call. If not, it is reported only if a result arrives."""
 
-    def rate_fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
+    def rate_fit(self, position: ResultPosition) -> tuple[int, bool, bool] | None:
         """Return how well a result matches the call, lower is better; None if it does not match."""
-        is_at_call = self.before == at.before
-        continues = is_at_call or at.is_after(self.last)
-        if self.call.id and self.call.id in (at.id, at.result.key):
-            rank = _SAME_ID if continues or self._may_be_moved(at) else None
+        is_at_call = self.before == position.before
+        continues = is_at_call or position.is_after(self.last)
+        if self.call.id and self.call.id in (position.id, position.result.key):
+            rank = _SAME_ID if continues or self._may_be_moved(position) else None
         else:
-            rank = self._rate_without_id(at, is_at_call, continues)
-        return None if rank is None else (rank, not at.fresh, not is_at_call)
+            rank = self._rate_without_id(position, is_at_call, continues)
+        return None if rank is None else (rank, not position.is_pending, not is_at_call)
 
-    def _may_be_moved(self, at: ResultPosition) -> bool:
+    def _may_be_moved(self, position: ResultPosition) -> bool:
         """Return whether a result with its id may belong to it in a rewritten conversation: examples have ids, too."""
-        return at.fresh and (at.alone or (at.result.name == self.call.name and self._has_same_arguments(at)))
+        return position.is_pending and (
+            position.lacks_call or (position.result.name == self.call.name and self._has_same_arguments(position))
+        )
 
-    def _rate_without_id(self, at: ResultPosition, is_at_call: bool, continues: bool) -> int | None:
+    def _rate_without_id(self, position: ResultPosition, is_at_call: bool, continues: bool) -> int | None:
         """Return how well a result without the call's id matches the call. A client that invents ids keeps the
         arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
         said before."""
         # Frameworks rename ids, and examples in a prompt look like calls. Without a common id a result is accepted only
         # if something else ties it to this conversation: the text that was answered, or that it waits for the model
         # now.
-        ids_differ = bool(self.call.id and at.id)
-        waits = at.last and not ids_differ
-        if at.result.name != self.call.name or not (continues or waits):
+        ids_differ = bool(self.call.id and position.id)
+        waits = position.last and not ids_differ
+        if position.result.name != self.call.name or not (continues or waits):
             return None
-        if self._has_same_arguments(at):
-            return _SAME_ARGUMENTS if at.fresh or is_at_call else None
-        return _SAME_NAME if continues and at.fresh and not ids_differ else None
+        if self._has_same_arguments(position):
+            return _SAME_ARGUMENTS if position.is_pending or is_at_call else None
+        return _SAME_NAME if continues and position.is_pending and not ids_differ else None
 
-    def _has_same_arguments(self, at: ResultPosition) -> bool:
-        one, other = at.result.arguments, self.call.arguments
-        return one == other or digest_arguments(read_arguments(one)) == digest_arguments(read_arguments(other))
+    def _has_same_arguments(self, position: ResultPosition) -> bool:
+        sent, requested = position.result.arguments, self.call.arguments
+        if sent == requested:
+            return True
+        return digest_arguments(read_arguments(sent)) == digest_arguments(read_arguments(requested))
 
 
 def match_results(
@@ -278,22 +289,22 @@ def match_results(
     known: Sequence[KnownResult | None],
     calls: Iterable[OpenToolCall],
     *,
-    again: bool,
+    is_retry: bool,
 ) -> dict[int, OpenToolCall]:
     """Return the call that each result answers, by the result's index: best matching pairs first.
 
     A known result answers another call only if it looks the same in another conversation. A result that answered no
-    call still answers none, unless the model has now requested it at that position. In a request that comes `again`,
+    call still answers none, unless the model has now requested it at that position. In a retry
     every known result stays as it is.
     """
     # A greedy assignment: all fitting pairs, best fit first, each call and each result used once. The key ends with the
     # two indices, so that equal fits are assigned in the order of the conversation.
     opened, fits = list(calls), []
-    for n, (at, before) in enumerate(zip(positions, known, strict=True)):
-        if before is not None and (again or not at.fresh):
+    for n, (position, before) in enumerate(zip(positions, known, strict=True)):
+        if before is not None and (is_retry or not position.is_pending):
             continue
-        for m, one in enumerate(opened):
-            if (fit := one.rate_fit(at)) is not None and _is_allowed(fit, before):
+        for m, call in enumerate(opened):
+            if (fit := call.rate_fit(position)) is not None and _is_allowed(fit, before):
                 fits.append((before is not None, *fit, n, m))
     pairs: dict[int, OpenToolCall] = {}
     used: set[int] = set()
@@ -305,8 +316,8 @@ def match_results(
 
 
 def _is_allowed(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool:
-    rank, _, moved = fit
-    return before is None or (rank != _SAME_NAME and (before.is_requested or not moved))
+    rank, _, is_moved = fit
+    return before is None or (rank != _SAME_NAME and (before.is_requested or not is_moved))
 
 
 def read_arguments(text: str) -> dict[str, Any]:

@@ -91,9 +91,9 @@ class ToolResults:
         self._missed = True
 
     async def settle(
-        self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] | None = None
+        self, request: ModelRequest, *, is_retry: bool = False, late: Callable[[], None] | None = None
     ) -> dict[str, KnownResult]:
-        """Return the results that differ from the tools' own, by key. `again`: a retry of a failed request.
+        """Return the results that differ from the tools' own, by key. `is_retry`: the request repeats a failed one.
 
         `late` records the calls of replies still in progress, if a result has no call otherwise.
         """
@@ -101,26 +101,26 @@ class ToolResults:
         positions = locate_results(request.messages)
         if not positions:
             return changed
-        met = self._match_results(positions, again=again)
+        met = self._match_results(positions, is_retry=is_retry)
         # An agent may send its next request as soon as it has read the last event of a reply, before Holdfast has seen
         # the end of that reply. Its calls are then recorded now, and the results are matched once more.
         if late is not None and any(settled is None and call is None for _, settled, call in met):
             late()
-            met = self._match_results(positions, again=again)
+            met = self._match_results(positions, is_retry=is_retry)
         for _, _, call in met:
             if call is not None:
                 self._open.remove(call)
-        for at, settled, call in met:
+        for position, settled, call in met:
             if settled is None and call is None:
-                self._add_unmatched(at, request.tools)
-            settled = await self._settle_result(at, settled, call)
+                self._add_unmatched(position, request.tools)
+            settled = await self._settle_result(position, settled, call)
             if settled.text is not None:
-                changed[at.result.key] = settled
+                changed[position.result.key] = settled
         return changed
 
     def list_unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
         """Return the calls among them whose results no model has read yet."""
-        return tuple([one.call for one in changed if one.call in self._unread])
+        return tuple([settled.call for settled in changed if settled.call in self._unread])
 
     def mark_read(self, calls: Iterable[ChangedCall]) -> None:
         """Record that a model has answered a request with these results."""
@@ -128,37 +128,39 @@ class ToolResults:
             self._unread.pop(call, None)
 
     def _match_results(
-        self, positions: list[ResultPosition], *, again: bool
+        self, positions: list[ResultPosition], *, is_retry: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
         """Return each result with its earlier decision, or with the call that it answers."""
         # Two rounds: first only by evidence inside the request. If a result that waits for the model is then known to
         # be of this trial, so is the whole conversation, and weaker marks may be trusted for its other results.
-        whole = [self._add_call_details(at) for at in positions]
+        whole = [self._add_call_details(position) for position in positions]
         known = self._settled.recall(whole)
-        calls = match_results(whole, known, self._open, again=again)
-        is_call = [n in calls or (one is not None and one.is_requested) for n, one in enumerate(known)]
-        if any(at.last and of_call for at, of_call in zip(whole, is_call, strict=True)):
-            known = self._settled.recall(whole, own=True)
-        return [(at, settled, calls.get(n)) for n, (at, settled) in enumerate(zip(whole, known, strict=True))]
+        calls = match_results(whole, known, self._open, is_retry=is_retry)
+        is_call = [n in calls or (settled is not None and settled.is_requested) for n, settled in enumerate(known)]
+        if any(position.last and requested for position, requested in zip(whole, is_call, strict=True)):
+            known = self._settled.recall(whole, is_own=True)
+        return [
+            (position, settled, calls.get(n)) for n, (position, settled) in enumerate(zip(whole, known, strict=True))
+        ]
 
     async def _settle_result(
-        self, at: ResultPosition, known: KnownResult | None, call: OpenToolCall | None
+        self, position: ResultPosition, known: KnownResult | None, call: OpenToolCall | None
     ) -> KnownResult:
         if call is None and known is not None:
             return known
         if call is not None:  # it may have looked unmatched before
-            self._unmatched.pop((at.before, at.result.key, at.result.name), None)
-        settled = PASSES if call is None else await self._apply_to_result(at.result, call)
-        self._settled.keep(at, settled)
+            self._unmatched.pop((position.before, position.result.key, position.result.name), None)
+        settled = PASSES if call is None else await self._apply_to_result(position.result, call)
+        self._settled.keep(position, settled)
         return settled
 
-    def _add_call_details(self, at: ResultPosition) -> ResultPosition:
+    def _add_call_details(self, position: ResultPosition) -> ResultPosition:
         """Return the result with its tool and arguments, if only an earlier reply named them."""
-        call = self._calls_by_id.get(at.result.key) if at.alone else None
+        call = self._calls_by_id.get(position.result.key) if position.lacks_call else None
         if call is None:
-            return at
-        name = at.result.name or call.name
-        return replace(at, result=replace(at.result, name=name, arguments=call.arguments))
+            return position
+        name = position.result.name or call.name
+        return replace(position, result=replace(position.result, name=name, arguments=call.arguments))
 
     def close(self) -> None:
         """End the trial: reports the calls that the model requested but Holdfast did not see."""
@@ -174,19 +176,20 @@ class ToolResults:
             del self._unread[name, n]
             self._context.injector.mark_undelivered(PLANE, name, n, "no model read the result")
 
-    def _report_open(self, one: OpenToolCall) -> None:
-        if one.sure and one.call.name not in self._elsewhere():
-            self._context.sink.add(_build_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
+    def _report_open(self, opened: OpenToolCall) -> None:
+        call = opened.call
+        if opened.sure and call.name not in self._elsewhere():
+            self._context.sink.add(_build_event(call.name, call.arguments, opened.ts, phase="declared"))
 
-    def _add_unmatched(self, at: ResultPosition, tools: Sequence[ToolDeclaration]) -> None:
+    def _add_unmatched(self, position: ResultPosition, tools: Sequence[ToolDeclaration]) -> None:
         """Record a result without a known call. A result before a new prompt belongs to an example or an old
         conversation; one that names no tool may belong to any of the request's `tools`."""
-        if at.again or not (at.last or (at.fresh and self._missed)):
+        if position.is_duplicate or not (position.last or (position.is_pending and self._missed)):
             return
-        names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
+        names = [position.result.name] if position.result.name else [tool.name for tool in tools] or [""]
         for name in names:
-            call = (name, at.result.arguments, self._context.sink.now())
-            self._unmatched[at.before, at.result.key, name] = call
+            call = (name, position.result.arguments, self._context.sink.now())
+            self._unmatched[position.before, position.result.key, name] = call
             if len(self._unmatched) > UNMATCHED_KEPT:
                 self._report_oldest_unmatched()
 

@@ -121,9 +121,9 @@ def rewrite_config(
 
 def write_config(path: Path, config: Mapping[str, Any]) -> None:
     """Write a configuration that only its owner can read: it contains a trial's address, and maybe keys."""
-    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(made, "w", encoding="utf-8") as file:
-        os.fchmod(made, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(descriptor, 0o600)
         json.dump(config, file, indent=2)
 
 

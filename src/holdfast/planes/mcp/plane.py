@@ -198,7 +198,7 @@ class Pipe:
     async def _handle_server_end(self, report: bytes) -> None:
         """Send the remaining answers. If the server failed before its first output, that is not the agent's fault."""
         for waiting in list(self._waiting.values()):
-            for future in [one for one in waiting if not one.done()]:
+            for future in [future for future in waiting if not future.done()]:
                 future.set_exception(ServerGone())
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
@@ -228,10 +228,10 @@ async def read_frames(connection: Tunnel) -> AsyncIterator[tuple[bytes, bytes]]:
             if len(partial) > 2 * LINE_LIMIT:
                 raise ConnectionError("a line is too long")
             continue
-        *whole, left = (bytes(partial) + data).split(b"\n")
-        partial[:] = left
-        for one in whole:
-            yield one[:1], one[1:]
+        *lines, rest = (bytes(partial) + data).split(b"\n")
+        partial[:] = rest
+        for line in lines:
+            yield line[:1], line[1:]
 
 
 class McpPlane:

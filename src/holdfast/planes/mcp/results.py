@@ -174,9 +174,9 @@ def find_nontext_result(result: Result) -> Result | None:
     return {key: result[key] for key in ("content", "structuredContent") if key in result}
 
 
-def _put_content(result: Result, made: Callable[[Any], list[Any]]) -> Put:
+def _put_content(result: Result, build_content: Callable[[Any], list[Any]]) -> Put:
     """Put a value back into a result whose value is only in its content."""
-    return lambda value: {**result, "content": [] if _is_empty(value) else made(value)}
+    return lambda value: {**result, "content": [] if _is_empty(value) else build_content(value)}
 
 
 def _is_empty(value: Any) -> bool:

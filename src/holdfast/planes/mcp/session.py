@@ -101,7 +101,7 @@ class McpSession(Struct, eq=False):
     _server: str
     _context: TrialContext
     _visit: McpTrialState
-    _left: Callable[[], bool] = bool
+    _has_left: Callable[[], bool] = bool
     """Whether the client has disconnected and will receive no answer."""
 
     def can_answer(self, request: RpcRequest) -> bool:
@@ -121,7 +121,7 @@ class McpSession(Struct, eq=False):
 
     def _can_deliver(self, outcome: ClientOutcome) -> bool:
         """Return whether the client is there to receive the faults' effect; if not, the faults were not met."""
-        if not outcome.changed or not self._left():
+        if not outcome.changed or not self._has_left():
             return True
         self.mark_undelivered(outcome)
         return False
@@ -177,7 +177,7 @@ class McpSession(Struct, eq=False):
         """Return the answer after the faults."""
 
         async def wait(ms: float) -> None:
-            if self._left():
+            if self._has_left():
                 self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
 
@@ -238,10 +238,10 @@ class McpSession(Struct, eq=False):
         if answer.message.error is not UNSET or not isinstance(tools, list):
             return ClientOutcome(line=answer.raw, changed=False)
         calls: list[Call] = []
-        left = [listed_tool for tool in tools for listed_tool in await self._list_tool(tool, calls)]
-        if render_value(left) == render_value(tools):
+        listed = [listed_tool for tool in tools for listed_tool in await self._list_tool(tool, calls)]
+        if render_value(listed) == render_value(tools):
             return ClientOutcome(line=answer.raw, changed=False)
-        return ClientOutcome(line=rpc.write_result(request.id, {**result, "tools": left}), calls=tuple(calls))
+        return ClientOutcome(line=rpc.write_result(request.id, {**result, "tools": listed}), calls=tuple(calls))
 
     async def _list_tool(self, tool: Any, calls: list[Call]) -> list[Any]:
         """Return the tool as listed, or None; add to `calls` if faults could act on it."""

@@ -162,7 +162,7 @@ def _has_same_shape(before: Any, now: Any) -> bool:
             and all(_has_same_shape(before[key], now[key]) for key in now)
         )
     if isinstance(before, list):
-        return isinstance(now, list) and all(_has_same_shape(before[0], one) for one in now if before)
+        return isinstance(now, list) and all(_has_same_shape(before[0], item) for item in now if before)
     if isinstance(before, bool) or isinstance(now, bool):
         return type(before) is type(now)
     numbers = isinstance(before, int | float) and isinstance(now, int | float)

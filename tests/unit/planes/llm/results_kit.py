@@ -110,7 +110,7 @@ class Trial:
 
     def reads(self, talk: Talk, *, again: bool = False) -> list[str]:
         """What the model reads of the results: `-` where it is the tool's result."""
-        changed = asyncio.run(self.results.settle(talk.asked(), again=again))
+        changed = asyncio.run(self.results.settle(talk.asked(), is_retry=again))
         return [changed[r.key].text or "" if r.key in changed else "-" for r in talk.asked().results]
 
     @property

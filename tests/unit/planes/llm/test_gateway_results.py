@@ -154,7 +154,7 @@ class Conversation:
 
     def ask(self, *, again: bool = False) -> list[str]:
         """What the model reads as results."""
-        changed = asyncio.run(self._results.settle(self.asked(), again=again))
+        changed = asyncio.run(self._results.settle(self.asked(), is_retry=again))
         return [changed[r.key].text or "" if r.key in changed else r.text for r in self.asked().results]
 
     def shows_example(self, id: str, q: str) -> None:

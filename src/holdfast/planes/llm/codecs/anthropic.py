@@ -92,11 +92,11 @@ def _find_kind(block: Any) -> PartKind:
 
 
 def _build_call_block(call: ToolCall, old: Any) -> dict[str, Any]:
-    made = {"id": call.id or f"toolu_{call.name}", "name": call.name}
+    identity = {"id": call.id or f"toolu_{call.name}", "name": call.name}
     return {
         **as_dict(old),
         "type": "tool_use",
-        **made,
+        **identity,
         "input": as_raw_json(call.arguments if call.arguments.strip() else "{}"),
     }
 

@@ -173,7 +173,7 @@ def _write_candidates(candidates: list[Any], before: Completion, after: Completi
 
 def _copy_candidates(candidates: list[Any], copies: int) -> list[Any]:
     """Return the number of candidates of a reply written by Holdfast; all are equal."""
-    return [{**one, "index": n} for one in candidates for n in range(copies)]
+    return [{**candidate, "index": n} for candidate in candidates for n in range(copies)]
 
 
 def _drop_broken_calls(completion: Completion) -> tuple[Completion, str]:

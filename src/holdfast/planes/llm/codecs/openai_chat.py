@@ -58,7 +58,7 @@ class OpenAIChat(Codec):
             out["usage"] = _write_usage(usage)
         choices = _write_choices(as_list(original.get("choices")), before, completion)
         out["choices"] = (
-            choices if original else [{**one, "index": n} for one in choices for n in range(request.copies)]
+            choices if original else [{**choice, "index": n} for choice in choices for n in range(request.copies)]
         )
         return out
 
@@ -193,8 +193,8 @@ def _read_choice(choice: dict[str, Any], reply: StreamedReply) -> None:
     reply.add_text(as_text(delta.get("content")))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")))):
         index = call.get("index")
-        made = _read_call(call)
-        reply.add_call(index if isinstance(index, int) else at, made.id, made.name, made.arguments)
+        piece = _read_call(call)
+        reply.add_call(index if isinstance(index, int) else at, piece.id, piece.name, piece.arguments)
     if reason := as_text(choice.get("finish_reason")):
         reply.set_finish(_FINISH.get(reason, "stop"))
 
@@ -203,11 +203,11 @@ def _read_others(choice: dict[str, Any], reply: StreamedReply) -> None:
     """Read the calls of further choices, and calls in the older `function_call` field."""
     n, delta = choice.get("index") or 0, as_dict(choice.get("delta"))
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")) if n else [])):
-        made = _read_call(call)
-        reply.add_other_call(f"{n}.{call.get('index', at)}", made.id, made.name, made.arguments)
+        piece = _read_call(call)
+        reply.add_other_call(f"{n}.{call.get('index', at)}", piece.id, piece.name, piece.arguments)
     if function := as_dict(delta.get("function_call")):
-        made = _read_call({"function": function})
-        reply.add_other_call(f"{n}", "", made.name, made.arguments)
+        piece = _read_call({"function": function})
+        reply.add_other_call(f"{n}", "", piece.name, piece.arguments)
 
 
 class _ChatWriter(ReplyWriter):

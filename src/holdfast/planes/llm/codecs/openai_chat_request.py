@@ -132,8 +132,8 @@ def find_called_tool(code: str) -> tuple[str, str]:
     names = {name for name, _ in calls}
     if len(names) != 1:
         return INTERPRETER, encode({"code": code}).decode()
-    name, made = calls[0]
-    return name, encode({word.arg: _read_literal(word.value) for word in made.keywords if word.arg}).decode()
+    name, node = calls[0]
+    return name, encode({word.arg: _read_literal(word.value) for word in node.keywords if word.arg}).decode()
 
 
 def extract_output(observation: str) -> str:
@@ -146,18 +146,18 @@ def extract_output(observation: str) -> str:
 
 def _list_unknown_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
     """List the calls of names that neither Python nor the code itself defines."""
-    made = set(_OWN)
+    defined = set(_OWN)
     calls: list[tuple[str, ast.Call]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            made.add(node.name)
+            defined.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            made.update((name.asname or name.name).partition(".")[0] for name in node.names)
+            defined.update((name.asname or name.name).partition(".")[0] for name in node.names)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            made.add(node.id)
+            defined.add(node.id)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             calls.append((node.func.id, node))
-    return [(name, call) for name, call in calls if name not in made]
+    return [(name, call) for name, call in calls if name not in defined]
 
 
 def _read_literal(value: ast.expr) -> Any:

@@ -96,13 +96,13 @@ def _build_part_format(id: str) -> PartFormat:
     def write_message(text: str, old: Any) -> dict[str, Any]:
         before = as_dict(old)
         part = next((p for p in map(as_dict, as_list(before.get("content"))) if p.get("type") == "output_text"), {})
-        made = {"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": "completed"}
-        return {**made, **before, "content": [{"annotations": [], **part, "type": "output_text", "text": text}]}
+        defaults = {"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": "completed"}
+        return {**defaults, **before, "content": [{"annotations": [], **part, "type": "output_text", "text": text}]}
 
     def write_call(call: ToolCall, old: Any) -> dict[str, Any]:
         called = call.id or f"call_{call.name}"
-        made = {"id": f"fc_{stem}_{called}", "type": "function_call", "status": "completed"}
-        return {**made, **as_dict(old), "call_id": called, "name": call.name, "arguments": call.arguments}
+        defaults = {"id": f"fc_{stem}_{called}", "type": "function_call", "status": "completed"}
+        return {**defaults, **as_dict(old), "call_id": called, "name": call.name, "arguments": call.arguments}
 
     return PartFormat(find_kind, write_message, write_call)
 
@@ -292,8 +292,8 @@ class _ResponsesWriter(ReplyWriter):
         return event
 
     def _build_message(self, status: str, content: list[Any]) -> dict[str, Any]:
-        made = {"id": self._choose_message_id(), "type": "message", "role": "assistant"}
-        return {**made, **self._fields, "status": status, "content": content}
+        defaults = {"id": self._choose_message_id(), "type": "message", "role": "assistant"}
+        return {**defaults, **self._fields, "status": status, "content": content}
 
     def _choose_message_id(self) -> str:
         return as_text(self._fields.get("id")) or f"msg_{self._stem}_{len(self._output)}"

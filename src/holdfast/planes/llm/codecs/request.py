@@ -123,11 +123,11 @@ class Conversation:
         # key of its own, or a result would change the text of another one.
         n = self._count(f"call {id or name}")
         key = id if id and n == 1 else f"{id or name}#{n}"
-        made = ToolCall(key, name, arguments)
+        call = ToolCall(key, name, arguments)
         if id:
-            self._latest[id] = made
-        self._open.append(made)
-        self._get_last("assistant").calls.append(made)
+            self._latest[id] = call
+        self._open.append(call)
+        self._get_last("assistant").calls.append(call)
 
     def add_result(self, node: dict[str, Any], id: str, name: str, text: str, failed: bool = False) -> None:
         """Add the result that a part of the request holds: to the last message if that has results, otherwise to a new
@@ -138,10 +138,10 @@ class Conversation:
             key = f"{key}+{self._count(f'again {key}')}"
         self.result_nodes[key] = node
         if call:
-            made = ToolResult(key, call.name or name, text, call.arguments, failed)
+            result = ToolResult(key, call.name or name, text, call.arguments, failed)
         else:
-            made = ToolResult(key, name, text, failed=failed)
-        self._get_last("tool").results.append(made)
+            result = ToolResult(key, name, text, failed=failed)
+        self._get_last("tool").results.append(result)
 
     def build_messages(self) -> tuple[ChatMessage, ...]:
         return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._messages])

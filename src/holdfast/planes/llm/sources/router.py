@@ -89,20 +89,20 @@ class Router:
         or provider."""
         if self._cassette is not None and not self._prefix:
             return self._cassette
-        known = self._by_model.get((provider, model))
-        if known is None:
-            known = self._find_source(provider, model)
+        source = self._by_model.get((provider, model))
+        if source is None:
+            source = self._find_source(provider, model)
             if len(self._by_model) < NAMES_KEPT:
-                self._by_model[provider, model] = known
-        return known if self._cassette is None else PrefixSource(self._cassette, known, self._missing)
+                self._by_model[provider, model] = source
+        return source if self._cassette is None else PrefixSource(self._cassette, source, self._missing)
 
     def _find_source(self, provider: str, model: str) -> ModelSource:
         name = find_entry(self._models, model) or (None if model else self._find_any_entry(provider))
         place = ("entry", name) if name is not None else ("provider", provider)
-        known = self._sources.get(place)
-        if known is None:
-            known = self._sources[place] = self._create_source(provider, name)
-        return known
+        source = self._sources.get(place)
+        if source is None:
+            source = self._sources[place] = self._create_source(provider, name)
+        return source
 
     def forget(self, trial: str) -> None:
         """Drop the counts of a trial that is over."""
@@ -117,8 +117,10 @@ class Router:
 
     def _find_any_entry(self, provider: str) -> str | None:
         """Return the first entry that could answer, because a request for a list of models names none of them."""
-        fits = (name for name, spec in self._models.items() if spec.script is not None or spec.provider == provider)
-        return next(fits, None)
+        candidates = (
+            name for name, spec in self._models.items() if spec.script is not None or spec.provider == provider
+        )
+        return next(candidates, None)
 
     def _create_source(self, provider: str, name: str | None) -> ModelSource:
         source: ModelSource

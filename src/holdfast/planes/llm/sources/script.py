@@ -222,15 +222,15 @@ def _fill_values(value: Any, scene: Scene) -> Any:
 
 
 def _count_usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
-    input, made = rule.usage.input_tokens, rule.usage.output_tokens
+    input, output = rule.usage.input_tokens, rule.usage.output_tokens
     if input is None:
         input = sum(
             count_tokens(message.text, *[r.text for r in message.results], *[c.arguments for c in message.tool_calls])
             for message in request.messages
         )
-    if made is None:
-        made = count_tokens(text, *[call.name + call.arguments for call in calls])
-    return Usage(input, made)
+    if output is None:
+        output = count_tokens(text, *[call.name + call.arguments for call in calls])
+    return Usage(input, output)
 
 
 def _explain_lack(request: ModelRequest, completion: Completion) -> str:

@@ -34,13 +34,13 @@ def build_list_reply(query: Query, names: tuple[str, ...]) -> StoredReply:
         message = "the body is not a JSON object"
         return _build_json_reply(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
     if query.method == "POST" and data is query.data:
-        made = next((make(data, path) for end, make in _POSTED.items() if path.endswith(end)), None)
+        answer = next((make(data, path) for end, make in _POSTED.items() if path.endswith(end)), None)
     else:
-        made = _list_models(query.provider, path, names) if query.method == "GET" else None
-    if made is None:
+        answer = _list_models(query.provider, path, names) if query.method == "GET" else None
+    if answer is None:
         message = f"a scripted model {'cannot read the body of' if completes else 'has no'} {query.method} {path}"
         return _build_json_reply(404, {"error": {"message": message, "type": "not_found_error", "code": 404}})
-    return _build_json_reply(200, made)
+    return _build_json_reply(200, answer)
 
 
 def _is_odd_json(query: Query) -> bool:

@@ -224,8 +224,8 @@ def _read_pattern(reader: Reader, node: Node) -> Any:
 
 def _read_patterns(reader: Reader, node: Node) -> Any:
     """Return one value, or a list of them."""
-    read = [_read_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
-    return BAD if any(one is BAD for one in read) else tuple(read)
+    patterns = [_read_pattern(reader, item) for item in (node.items if node.kind == "list" else [node])]
+    return BAD if any(pattern is BAD for pattern in patterns) else tuple(patterns)
 
 
 def _read_template(reader: Reader, node: Node) -> Any:
@@ -257,18 +257,14 @@ def _read_arguments(reader: Reader, node: Node) -> Any:
 def _read_filled(reader: Reader, node: Node) -> Any:
     """Return a value of any shape, with its texts as templates."""
     if node.kind == "list":
-        return [_read_filled(reader, item) for at, item in enumerate(node.items)]
+        return [_read_filled(reader, item) for item in node.items]
     if node.kind == "map":
         return {name: _read_filled(reader, value) for name, (_, value) in node.pairs.items()}
     return _parse_holes(reader, node, node.text) if node.kind == "text" else node.value
 
 
-def _build_form(read: Any, words: str) -> ValueForm:
-    return ValueForm(read, dict, words)
-
-
-NAME = _build_form(_read_text, "a text")
-PATTERN = _build_form(_read_pattern, "a glob, or /a regex/")
-PATTERNS = _build_form(_read_patterns, "a glob, /a regex/, or a list of them")
-TEMPLATE = _build_form(_read_template, "a text with {{ placeholders }}")
-ARGUMENTS = _build_form(_read_arguments, "a map")
+NAME = ValueForm(_read_text, dict, "a text")
+PATTERN = ValueForm(_read_pattern, dict, "a glob, or /a regex/")
+PATTERNS = ValueForm(_read_patterns, dict, "a glob, /a regex/, or a list of them")
+TEMPLATE = ValueForm(_read_template, dict, "a text with {{ placeholders }}")
+ARGUMENTS = ValueForm(_read_arguments, dict, "a map")
