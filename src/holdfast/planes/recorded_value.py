@@ -228,10 +228,6 @@ def _read(written: Any) -> Any:
     return reader(written)
 
 
-def _read_text(written: dict[str, Any]) -> Any:
-    return load_class(written[TAG])(written["value"])
-
-
 def _read_enum(written: dict[str, Any]) -> Any:
     kind = load_class(written["class"])
     if not issubclass(kind, Enum):
@@ -266,5 +262,5 @@ _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     **dict.fromkeys(_ITEMS, lambda written: load_class(written[TAG])(map(_read, written["value"]))),
     **dict.fromkeys(_BYTES, lambda written: load_class(written[TAG])(b64decode(written["value"]))),
     **dict.fromkeys(_DATES, lambda written: load_class(written[TAG]).fromisoformat(written["value"])),
-    **dict.fromkeys(_TEXTS, _read_text),
+    **dict.fromkeys(_TEXTS, lambda written: load_class(written[TAG])(written["value"])),
 }

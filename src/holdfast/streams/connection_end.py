@@ -26,8 +26,8 @@ class ConnectionEnd(SocketStream):
         super().__init__()
         self.left = asyncio.Event()
         """Set when the other side sends no more, before the two are joined."""
-        self._sent_since = False
-        """Whether something was sent to it after that."""
+        self._writes_before = 0
+        """Number of writes to it before that."""
         self._refused = False
         """Whether it answered that with a reset."""
         self._tap: Callable[[bytes], None] | None = None
@@ -65,6 +65,7 @@ class ConnectionEnd(SocketStream):
         return True
 
     def _mark_left(self) -> None:
+        self._writes_before = self.writes
         self._inflow.end()
         self.left.set()
 
@@ -79,13 +80,12 @@ class ConnectionEnd(SocketStream):
         # show nothing.
         if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # checked once
             self._refused = True
-        return self._sent_since and not self._refused
+        return self.writes > self._writes_before and not self._refused
 
-    async def write(self, data: bytes) -> None:
-        self._sent_since = self.left.is_set()
-        await super().write(data)
+    async def finish(self) -> None:
+        self.end_sending()
 
-    def finish(self) -> None:
+    def end_sending(self) -> None:
         """End the sending direction; incoming data is still read."""
         if not self.end():
             self.close()
@@ -107,7 +107,7 @@ class ConnectionEnd(SocketStream):
             other.close_within(ORPHANED_S)
         elif self._inflow.ended:
             self._ended = True
-            other.finish()
+            other.end_sending()
         elif protocol is not None:
             self.transport.set_protocol(protocol)
 

@@ -48,6 +48,8 @@ class SocketStream(asyncio.Protocol):
         self.other: SocketStream | None = None
         """The other end, once two connections are joined."""
         self.is_choked = False
+        self.writes = 0
+        """Number of calls of `write` so far."""
         self.lost = False
         self.over = asyncio.Event()
         """Set when the connection is gone and its socket closed."""
@@ -127,6 +129,7 @@ class SocketStream(asyncio.Protocol):
 
     async def write(self, data: bytes) -> None:
         """Send, and wait while the other side does not read; raise ConnectionResetError once it is gone."""
+        self.writes += 1
         if self.is_gone:
             raise ConnectionResetError("the other side is gone")
         self.send(data)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from holdfast.http1.relay import join
-from holdfast.http1.server import Exchange, Tunnel, serve_plain, serve_tls
+from holdfast.http1.server import Exchange, serve_plain, serve_tls
 from holdfast.planes.http.outgoing_reply import send_failure
 from holdfast.planes.http.proxied_request import ProxyCall
 from holdfast.planes.http.request import Origin, RequestTarget
@@ -137,19 +137,15 @@ class ConnectRequest(ProxyCall, kw_only=True):
         self._trace.trouble, self._trace.output = "tls_error", str(failed)
         self._awaits_hello = True
         try:
-            await _break_handshake(await self._exchange.take_over())
+            tunnel = await self._exchange.take_over()
+            if not await tunnel.read():  # its TLS hello
+                raise ConnectionResetError("the client had disconnected")
+            await tunnel.write(_ALERT)
+            tunnel.close()
         except ConnectionError:
             self._trace.mark_undelivered()
             raise
         self._awaits_hello = False
-
-
-async def _break_handshake(tunnel: Tunnel) -> None:
-    """Answer the TLS hello with a fatal alert; raise ConnectionResetError if the client leaves first."""
-    if not await tunnel.read():
-        raise ConnectionResetError("the client had disconnected")
-    await tunnel.write(_ALERT)
-    tunnel.close()
 
 
 async def _confirm_connected(call: Call) -> Reply:

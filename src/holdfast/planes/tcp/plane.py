@@ -121,7 +121,7 @@ class ServiceConnection:
             await _run_both(_copy_bytes(self._client, to_server), _copy_bytes(server, to_client))
 
     def _create_sink(self, end: ConnectionEnd, delivery: Delivery) -> ByteSink:
-        return ByteSink(end) if delivery == AS_IT_IS else PacedSink(end, delivery, self._observed)
+        return end if delivery == AS_IT_IS else PacedSink(end, delivery, self._observed)
 
     # -- the end --------------------------------------------------------------------------------
     async def _send_failure(self, failed: Failed) -> None:
@@ -158,7 +158,7 @@ class ServiceConnection:
         server = self._server
         if server is None:
             return
-        server.finish()
+        server.end_sending()
         try:
             async with asyncio.timeout(ROLLED_BACK_S):
                 while await server.read():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transactions import StatementRefused, TransactionState
 from holdfast.planes.tcp.wire_reader import MessageBatch, WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
@@ -140,7 +139,7 @@ class PostgresReader(WireReader):
 
     @staticmethod
     async def reject_client(client: ConnectionEnd) -> None:
-        frames = MessageBatch(client.read, ByteSink(client))
+        frames = MessageBatch(client.read, client)
         while len(size := await frames.read_exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
             body = await frames.read_exactly(int.from_bytes(size) - 4)
             if int.from_bytes(body[:4]) not in (SSL, GSS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from random import Random
+from typing import Protocol
 
 from holdfast.model.delivery import Delivery, DeliveryPart, Lag
 from holdfast.planes.paced_delivery import NOTICEABLE_MS, PacedDelivery
@@ -22,26 +23,21 @@ class CutOff(Exception):
     """Enough bytes have passed to close the connection."""
 
 
-class ByteSink:
-    """One direction of a connection: passes everything on immediately."""
+class ByteSink(Protocol):
+    """One direction of a connection: the end itself, which passes everything on immediately, or one of those below."""
 
-    def __init__(self, end: ConnectionEnd) -> None:
-        self._end = end
-
-    async def write(self, data: bytes) -> None:
-        await self._end.write(data)
+    async def write(self, data: bytes) -> None: ...
 
     async def finish(self) -> None:
         """Signal the end of the data."""
-        self._end.finish()
 
 
-class PacedSink(ByteSink):
+class PacedSink:
     """Passes bytes on according to a delivery; adds to `observed` the parts that had an effect on a receiver that is
     still there."""
 
     def __init__(self, end: ConnectionEnd, delivery: Delivery, observed: set[DeliveryPart]) -> None:
-        super().__init__(end)
+        self._end = end
         self._delivery = delivery
         self._pacing = PacedDelivery(delivery)
         self._observed = observed
@@ -65,7 +61,7 @@ class PacedSink(ByteSink):
         if self._delivery.close_ms and not self._end.is_gone:
             self._add_effect("close_ms")
             await sleep_ms(self._delivery.close_ms)
-        self._end.finish()
+        self._end.end_sending()
 
     def _record_effect(self, at: int) -> None:
         rate = self._delivery.rate
@@ -79,7 +75,7 @@ class PacedSink(ByteSink):
             self._observed.add(part)
 
 
-class DelayedSink(ByteSink):
+class DelayedSink:
     """Passes bytes on with a delay, in order; `steady_ms` is not part of a fault."""
 
     def __init__(
@@ -91,7 +87,7 @@ class DelayedSink(ByteSink):
         *,
         steady_ms: float,
     ) -> None:
-        super().__init__(end)
+        self._end = end
         self._inner = inner
         self._lags = [(lag, Random(lag.seed)) for lag in lags]
         self._observed = observed

@@ -434,10 +434,13 @@ def test_a_failed_tool_result_does_not_say_that_the_tool_was_not_called(golden: 
     golden(met.note)
 
 
-def test_an_attack_that_breaks_is_a_harness_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "rewrite", [lambda self, text, ctx: 1 / 0, lambda self, text, ctx: 5], ids=["raises", "no text"]
+)
+def test_an_attack_that_breaks_is_a_harness_error(monkeypatch: pytest.MonkeyPatch, rewrite: Any) -> None:
     from holdfast.faults.context.overflow import Overflow
 
-    monkeypatch.setattr(Overflow, "rewrite", lambda self, text, ctx: 1 / 0)
+    monkeypatch.setattr(Overflow, "rewrite", rewrite)
     weather, _ = weather_of(fault("input", "overflow", plane="context"))
     with pytest.raises(HarnessError) as raised:
         weather.rewrite("x")
