@@ -29,7 +29,7 @@ class DuplicateKey(ValueError):
 
 
 def parse(text: str, *, unique: bool = False, build: Callable[[Pairs], dict[str, Any]] | None = None) -> Any:
-    """Parse JSON; raises ValueError if it is invalid.
+    """Parse JSON; raise ValueError if it is invalid.
 
     With `unique` it also raises if an object has a duplicate key: a verdict must not depend on which of them a reader
     takes. `build` makes each object from its members.
@@ -129,7 +129,7 @@ def _iter_schema_patterns(schema: Any) -> Iterator[str]:
 
 
 def find_violation(schema: dict[str, Any], value: Any) -> str | None:
-    """Return the first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
+    """Return the first violation of the schema, or None; raise HarnessError if the schema cannot be used."""
     try:
         errors = list(islice(build_validator(schema, formats=True).iter_errors(value), 1))
     except UnicodeEncodeError:

@@ -61,11 +61,11 @@ def build_question(first: str, second: str) -> str:
 
 
 async def compare_turns(
-    pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
+    pairs: Sequence[tuple[str, str] | None], question: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
     """Return the model's opinion on every turn; a pair of None has nothing to compare."""
     compared = [ModelOpinion() if pair is None else await _compare(pair, ask, model, votes) for pair in pairs]
-    return build_evidence([*about, SYSTEM], ComparedTurns(tuple(compared)))
+    return build_evidence([*question, SYSTEM], ComparedTurns(tuple(compared)))
 
 
 async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
@@ -82,11 +82,11 @@ async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> M
     return ModelOpinion(lower, scores[0][0][0].model, notes)
 
 
-def decide(exhibit: Exhibit, about: Sequence[Any], what: str, threshold: float) -> Finding:
+def decide(exhibit: Exhibit, question: Sequence[Any], what: str, threshold: float) -> Finding:
     """Decide whether the model considers the answer to be the same."""
     turns = exhibit.observation.turns
     at = turns.index(exhibit.turn) if exhibit.turn in turns else -1
-    opinions = read_evidence(exhibit, [*about, SYSTEM], ComparedTurns).turns
+    opinions = read_evidence(exhibit, [*question, SYSTEM], ComparedTurns).turns
     if not -len(opinions) <= at < len(opinions) or not opinions[at].votes:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     score, nearest = find_median_vote(opinions[at].votes)

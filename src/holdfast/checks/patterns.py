@@ -52,7 +52,7 @@ def _compile_regex(pattern: str, flags: str) -> Any:
 def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
     """Return the span of the first match, or None.
 
-    Raises HarnessError after 2 s, NothingToJudge if the pattern is doubly escaped.
+    Raise HarnessError after 2 s, NothingToJudge if the pattern is doubly escaped.
     """
     try:
         # Patterns come from users, and some take exponential time on some answers. The `regex` library can stop after a
@@ -65,7 +65,7 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=4096)
 def explain_dead_pattern(pattern: str) -> str | None:
-    """Why a doubly escaped pattern cannot find what it means, with the corrected one; None for every other pattern.
+    """Return why a doubly escaped pattern cannot find what it means, and the corrected one; None for other patterns.
 
     Document 000 prints `\\\\$[\\\\d,]+` in single quotes: a backslash, then the end of the text, then more of it.
     """

@@ -116,7 +116,7 @@ def find_addresses(text: str) -> Iterator[Span]:
 
 
 def _is_identifying(address: str) -> bool:
-    """Whether the address is public or reserved for documentation; private networks do not count."""
+    """Return whether the address is public or reserved for documentation; private networks do not count."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

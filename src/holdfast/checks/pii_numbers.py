@@ -44,12 +44,12 @@ def get_preceding_text(text: str, start: int) -> str:
 
 
 def has_other_label(words: str) -> bool:
-    """Whether the nearest word that names a number names a technical or shop number, such as an order number."""
+    """Return whether the nearest word that names a number names a technical or shop number, such as an order number."""
     return _find_last(_LABELS, words) > _find_last(_PHONE_WORDS, words)
 
 
 def has_phone_word(words: str, after: str = "") -> bool:
-    """Whether the words before or after a number announce a phone number."""
+    """Return whether the words before or after a number announce a phone number."""
     match = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
     return bool(match) and not has_other_label(words)
 
@@ -125,7 +125,7 @@ def _find_national_number(text: str, start: int, end: int) -> Span | None:
 
 
 def _has_equal_group(text: str, start: int, end: int) -> bool:
-    """Whether a group as long as the last one follows; such a row of groups is not a phone number."""
+    """Return whether a group as long as the last one follows; such a row of groups is not a phone number."""
     if end <= start:
         return False
     groups, follows = re.findall("[0-9]+", text[start:end]), _NEXT_GROUP.match(text, end)
@@ -133,7 +133,7 @@ def _has_equal_group(text: str, start: int, end: int) -> bool:
 
 
 def _is_possible_number(written: str, announced: bool) -> bool:
-    """Whether an international number can exist."""
+    """Return whether an international number can exist."""
     import phonenumbers
 
     # "+" or a word such as "call" makes a phone number likely, so the right length is enough. After a bare 00 the
@@ -149,7 +149,7 @@ def _is_possible_number(written: str, announced: bool) -> bool:
 
 
 def _is_us_number(number: str) -> bool:
-    """Whether the number is valid in North America."""
+    """Return whether the number is valid in North America."""
     import phonenumbers
 
     try:

@@ -42,7 +42,10 @@ CODES: Mapping[str, str] = {
 
 
 def has_same_answers(before: Sequence[Turn], turns: Sequence[Turn]) -> bool:
-    """Whether each turn has the answer that it had before; `turns` may hold the same conversation several times."""
+    """Return whether each turn has the answer that it had before.
+
+    `turns` may be the same conversation several times.
+    """
     return bool(before) and all(
         calm.ending == "answered" and _is_same(calm.text or "", turn.text or "")
         for calm, turn in zip(cycle(before), turns, strict=False)

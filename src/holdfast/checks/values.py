@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 
 def is_equal(actual: Any, wanted: Any) -> bool:
-    """Whether two JSON values are equal; 1 equals 1.0, but neither true nor "1"."""
+    """Return whether two JSON values are equal; 1 equals 1.0, but neither true nor "1"."""
     # In Python `True == 1`, but in JSON they are different values, and a rule that expects 1 must not accept true.
     if isinstance(actual, bool) or isinstance(wanted, bool):
         return actual is wanted
@@ -44,7 +44,7 @@ def to_number(value: Any) -> int | float | None:
 
 
 def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
-    """Whether it contains a part: a map its key, a list its member, a scalar's text or one of the texts a substring."""
+    """Return whether the value has the part: a map a key, a list a member, a scalar or one of the texts a substring."""
     if isinstance(value, dict):
         is_substring = isinstance(wanted, str) and wanted in value
     elif isinstance(value, list):
@@ -74,7 +74,7 @@ AS_EXPECTED = "value-as-expected"
 
 def select_value_codes(*without: str) -> Mapping[str, str]:
     """Return the codes of checks that compare a value, without those of operators that a check lacks."""
-    return {code: about for code, about in _CODES.items() if code not in without}
+    return {code: meaning for code, meaning in _CODES.items() if code not in without}
 
 
 class Mismatch(NamedTuple):

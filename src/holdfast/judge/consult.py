@@ -190,9 +190,9 @@ class Consultation:
         self, judge: JudgeClient, question: Question, key: str, conversation: str, fits: Callable[[str], bool]
     ) -> Advice:
         # A vote of an earlier run would leave its rule unused for the next vote.
-        known = self._cache.get(key, own=judge.is_script)
-        if known is not None and fits(known.text):
-            return known
+        cached = self._cache.get(key, own=judge.is_script)
+        if cached is not None and fits(cached.text):
+            return cached
         async with self._room:
             advice = await self._ask_with_retries(judge, question, conversation)
         if fits(advice.text):
@@ -228,9 +228,11 @@ class Consultation:
 
     def _adapt_question(self, judge: JudgeClient, question: Question) -> tuple[Question, tuple[str, ...]]:
         """Return the question without the settings that this model is known to reject."""
-        known, notes = self._accepted.get(judge.identity, (question, ()))
-        temperature = None if known.temperature is None else question.temperature
-        return replace(question, temperature=temperature, json=known.json and question.json, apart=known.apart), notes
+        accepted, notes = self._accepted.get(judge.identity, (question, ()))
+        temperature = None if accepted.temperature is None else question.temperature
+        return replace(
+            question, temperature=temperature, json=accepted.json and question.json, apart=accepted.apart
+        ), notes
 
 
 def _describe_failure(failed: UpstreamDown) -> str:
@@ -240,7 +242,7 @@ def _describe_failure(failed: UpstreamDown) -> str:
 
 
 def _is_retryable(failed: UpstreamDown) -> bool:
-    """Whether a retry may help."""
+    """Return whether a retry may help."""
     if isinstance(failed, ModelRefused):
         return failed.status in _LATER or failed.status >= 500
     return not isinstance(failed, NoModel) and failed.kind in ("refused", "timeout", "closed", "dns")

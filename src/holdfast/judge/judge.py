@@ -203,7 +203,7 @@ def explain_masking(rule: RuleJudge, observation: Observation, control: Observat
 
 
 def _is_masked(event: TraceEvent, texts: tuple[str, ...]) -> bool:
-    """Whether the event has masked text that a rule reads; of a model call, no rule reads the request."""
+    """Return whether the event has masked text that a rule reads; of a model call, no rule reads the request."""
     if event.event_type == "llm_call":
         return False
     arguments = "arguments" in texts and (MASK in event.input or MASK in event.idempotency)

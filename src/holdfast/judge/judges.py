@@ -68,7 +68,7 @@ class Judges:
         self._known: dict[str, JudgeClient] = {}
 
     def find(self, model: str) -> JudgeClient:
-        """Return the client for the name; raises HarnessError if there is none."""
+        """Return the client for the name; raise HarnessError if there is none."""
         if model not in self._known:
             meant = resolve_model(self._models, model)
             if meant is None:

@@ -22,7 +22,7 @@ from holdfast.protocols.check import check_traits
 
 
 def has_text(turn: Turn) -> bool:
-    """Whether there is anything to read besides whitespace."""
+    """Return whether there is anything to read besides whitespace."""
     return not is_blank(turn.text or "")
 
 
@@ -187,7 +187,7 @@ class RuleJudge:
 
 
 def _is_well_typed(finding: Finding) -> bool:
-    """Whether a finding matches its declared types: nothing else validates what a plug-in returns."""
+    """Return whether a finding matches its declared types: nothing else validates what a plug-in returns."""
     decided = finding.passed is True or finding.passed is False or finding.passed is None
     if not (decided and isinstance(finding.code, str) and isinstance(finding.key, tuple)):
         return False
@@ -206,7 +206,7 @@ _COUNTED = re.compile(r"\{(?:[2-9][0-9]|[0-9]{3,})")
 
 
 def _has_length_pattern(invariant: Invariant) -> bool:
-    """Whether a pattern of the rule may concern the length of lines, such as `(?m)^.{81,}$`."""
+    """Return whether a pattern of the rule may concern the length of lines, such as `(?m)^.{81,}$`."""
     values = invariant.settings.values()
     texts = (text for value in values for text in (value if isinstance(value, list | tuple) else (value,)))
     return any(isinstance(text, str) and _COUNTED.search(text) for text in texts)
@@ -237,9 +237,11 @@ def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Findi
     for entry in observation.met:
         if entry.ran and get_delivery(entry.mode) != "always":
             why = f"{entry.target} had already run when `{entry.mode}` was injected"
-            ways = "use a fault that loses the reply after the tool has run; a Python agent can list it in agent.tools"
+            remedies = (
+                "use a fault that loses the reply after the tool has run; a Python agent can list it in agent.tools"
+            )
             return "unproven", Finding(
-                None, f"{why}; only the result sent to the model changed; {ways}", "tool-ran", (entry.mode,)
+                None, f"{why}; only the result sent to the model changed; {remedies}", "tool-ran", (entry.mode,)
             )
     return outcome, finding
 

@@ -97,7 +97,7 @@ def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: 
 
 
 def _is_courtesy(one: Statement, lang: Language) -> bool:
-    """Whether a statement begins like a greeting, thanks or an offer of help."""
+    """Return whether a statement begins like a greeting, thanks or an offer of help."""
     text = fold(one.line.text).lstrip("¡¿*_ ")
     spaced = " ".join(text.replace(",", " ").replace("!", " ").split()) + " "
     begins = any(text.startswith(p) if not p.isascii() else spaced.startswith(f"{p} ") for p in lang.courtesy)
@@ -206,26 +206,26 @@ def measure_coverage(one: Statement, other: Side) -> StatementCoverage:
     # Two, because one sentence may have become two. A word in any other statement counts less: it may be about
     # something else.
     near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
-    weight, left = 0.0, list[TextToken]()
+    weight, uncovered = 0.0, list[TextToken]()
     for token in {token.key: token for token in one.content}.values():
         if token.key in near or (token.fact and other.find_partners(token)):
             weight += token.weight
         elif token.key in other.places:
             weight += _ELSEWHERE * token.weight
         else:
-            left.append(token)
-    return StatementCoverage(weight / one.weight if one.weight else 1.0, nearest, left)
+            uncovered.append(token)
+    return StatementCoverage(weight / one.weight if one.weight else 1.0, nearest, uncovered)
 
 
 def is_same_fact(one: TextToken, other: TextToken) -> bool:
-    """Whether two facts, names or codes may mean the same."""
+    """Return whether two facts, names or codes may mean the same."""
     if one.fact and other.fact:
         return one.fact.is_same(other.fact)
     return one.key == other.key or (one.kind == "name" and has_same_start(one.key, other.key))
 
 
 def has_same_start(one: str, other: str) -> bool:
-    """Whether two words look like forms of one word: `Japan` and `Japanese`."""
+    """Return whether two words look like forms of one word: `Japan` and `Japanese`."""
     length = max(len(one), len(other))
     size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return size >= _PREFIX and size >= _PREFIX_SHARE * length

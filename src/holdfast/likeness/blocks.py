@@ -242,6 +242,6 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _is_date_continued(part: str) -> bool:
-    """Whether the text after `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
+    """Return whether the text after `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
     first = part.split(maxsplit=1)[0] if part.strip() else ""
     return first[:1].islower() or fold(first.strip(".,")) in load_months()

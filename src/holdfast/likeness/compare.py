@@ -85,7 +85,7 @@ def compute_cosine(one: str, other: str) -> float:
 
 
 def is_near(one: str, other: str) -> bool:
-    """Whether two words have about the same meaning."""
+    """Return whether two words have about the same meaning."""
     return compute_cosine(one, other) >= _NEAR
 
 
@@ -179,8 +179,8 @@ def _compare_statements(
     if not ours and not theirs:
         return (1.0, [])
     if not ours or not theirs:
-        left = [one for one in (*ours, *theirs) if not one.is_light]
-        return (1.0, []) if not left else (0.0, [Conflict("missing" if ours else "added", left[0].line.text, "")])
+        content = [one for one in (*ours, *theirs) if not one.is_light]
+        return (1.0, []) if not content else (0.0, [Conflict("missing" if ours else "added", content[0].line.text, "")])
     name_words([clause for one in (*ours, *theirs) for clause in one.clauses], lang)
     join_forms(ours, theirs)
     if near is not None:

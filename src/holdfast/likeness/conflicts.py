@@ -131,12 +131,12 @@ def _count_negated(side: Side) -> int:
 
 
 def _is_negated(statement: Statement) -> bool:
-    """Whether a clause other than a condition is negated: `if it is missing` equals `if it is not there`."""
+    """Return whether a clause other than a condition is negated: `if it is missing` equals `if it is not there`."""
     return any(clause.marks & _NEGATIONS and "if" not in clause.marks for clause in statement.clauses)
 
 
 def _is_unsure(one: Clause, other: Clause) -> bool:
-    """Whether only one of them is uncertain: `may` can also be a permission, unlike `will`."""
+    """Return whether only one of them is uncertain: `may` can also be a permission, unlike `will`."""
     if "maybe" in other.marks:
         return False
     sure = any("maybe" in token.marks and "can" not in token.marks for token in one.tokens)
@@ -151,7 +151,7 @@ def _has_same_words(one: Clause, other: Clause) -> bool:
 
 
 def _has_opposite(one: Clause, other: Clause) -> bool:
-    """Whether a word has its opposite in the other clause, and the rest of both is the same."""
+    """Return whether a word has its opposite in the other clause, and the rest of both is the same."""
     ours = {(token.key, token.side) for token in one.content if token.side is not None}
     theirs = {(token.key, token.side) for token in other.content if token.side is not None}
     turned = {key for key, _ in ours - theirs} & {key for key, _ in theirs - ours}

@@ -65,7 +65,7 @@ def compute_similarity(one: TokenContext, other: TokenContext) -> float:
 
 
 def find_replaced_facts(pair: TextPair) -> Iterator[Conflict]:
-    """Numbers, dates, names or codes that were replaced, removed, added, or swapped with each other."""
+    """Yield the numbers, dates, names or codes that were replaced, removed, added, or swapped with each other."""
     yield from _find_replaced(pair)
     yield from (Conflict(code, theirs, ours) for code, ours, theirs in _find_replaced(pair.swapped))
 
@@ -109,7 +109,7 @@ def _find_fact_conflict(
 
 
 def _is_swapped(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
-    """Whether a fact and its rival in the other text have each other's context.
+    """Return whether a fact and its rival in the other text have each other's context.
 
     The difference of their contexts in one text is compared with that in the other: if it points the other way for
     every occurrence, the two were swapped.
@@ -125,7 +125,7 @@ def _is_swapped(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair:
 
 
 def _is_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
-    """Whether two facts are members of one list, whose order has no meaning: `Dana, Luis and Mei`."""
+    """Return whether two facts are members of one list, whose order has no meaning: `Dana, Luis and Mei`."""
     tokens = statement.tokens
     places = [n for n, token in enumerate(tokens) if token is one or token is other]
     between = tokens[places[0] + 1 : places[-1]]

@@ -53,7 +53,7 @@ class Fact(NamedTuple):
         return f"{self.dimension}:{min(self.readings)}"
 
     def is_same(self, other: Fact) -> bool:
-        """Whether both may mean the same."""
+        """Return whether both may mean the same."""
         if self.kind != other.kind:
             pair = {self.kind: self, other.kind: other}
             return (
@@ -119,12 +119,12 @@ def _copy_month(date: Fact, day: Fact) -> frozenset[str]:
     return frozenset({f"{min(date.readings).split('-')[0]}-{day.bare}"})
 
 
-def _scale_like(value: Fraction, like: Fact) -> Fact:
+def _scale_like(value: Fraction, model: Fact) -> Fact:
     # A reading is in the base unit of its dimension, so the ratio of the reading to the written number is the unit's
     # factor.
-    total = Fraction(min(like.readings))
-    factor = total / like.bare if like.bare else Fraction(1)
-    return Fact("number", like.dimension, frozenset({str(value * factor)}), value)
+    total = Fraction(min(model.readings))
+    factor = total / model.bare if model.bare else Fraction(1)
+    return Fact("number", model.dimension, frozenset({str(value * factor)}), value)
 
 
 class _Reader:

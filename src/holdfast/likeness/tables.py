@@ -107,7 +107,7 @@ def load_language(name: str) -> Language:
     free = frozenset(get_stem(word, name) for word in fold(words.get("free", "")).split())
     groups |= dict.fromkeys((*free, *(get_stem(word, name) for word in fold(words.get("cost", "")).split())), _COST)
     courtesy = tuple(phrase.replace("_", " ") for phrase in fold(words.get("courtesy", "")).split())
-    known = _compile_known_words([*marks, *calendar, *load_units(), *groups]) if name in SPACELESS else None
+    known_words = _compile_known_words([*marks, *calendar, *load_units(), *groups]) if name in SPACELESS else None
     return Language(
         name=name,
         marks={word: frozenset(effects) for word, effects in marks.items()},
@@ -120,7 +120,7 @@ def load_language(name: str) -> Language:
         polite=frozenset(fold(words.get("polite", "")).split()),
         groups=groups,
         sides=sides,
-        known=known,
+        known=known_words,
     )
 
 

@@ -115,7 +115,7 @@ def expand(
 def _select_types(
     settings: MutationSpec, http: bool, write: Writer | None
 ) -> tuple[tuple[MutationType, ...], tuple[OmittedType, ...]]:
-    """Return the types that can be made, and those left out; raises UserError if the file lists one of the latter."""
+    """Return the types that can be made, and those left out; raise UserError if the file lists one of the latter."""
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:

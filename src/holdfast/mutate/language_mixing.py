@@ -40,13 +40,13 @@ def _translate_words(prompt: str, rng: Random) -> str:
     own = detect_language(prompt)
     if not own:
         return prompt
-    known = {word: concept for concept, word in read_languages()[own].words.items()}
-    words = [word for word in find_free_words(prompt) if word.text.lower() in known]
+    concepts = {word: concept for concept, word in read_languages()[own].words.items()}
+    words = [word for word in find_free_words(prompt) if word.text.lower() in concepts]
     if not words:
         return prompt
     table = _choose_language(prompt, rng)
     return change_words(
-        prompt, sample_words(words, rng, _SHARE), lambda word: _match_case(table.words[known[word.lower()]], word)
+        prompt, sample_words(words, rng, _SHARE), lambda word: _match_case(table.words[concepts[word.lower()]], word)
     )
 
 

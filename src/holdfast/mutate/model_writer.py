@@ -129,7 +129,7 @@ def explain_rejection(
 
 
 def has_same_words(text: str, other: str) -> bool:
-    """Whether two texts have the same words in the same order; casing and punctuation do not count."""
+    """Return whether two texts have the same words in the same order; casing and punctuation do not count."""
     return _normalize_words(text) == _normalize_words(other)
 
 
@@ -193,7 +193,7 @@ class ModelWriter:
 
 
 def _is_usable(one: Assignment, reply: str) -> bool:
-    """Whether to cache the reply: one without any mutation is requested again."""
+    """Return whether to cache the reply: one without any mutation is requested again."""
     return any(not explain_rejection(text, one.text, one.kept, one.canary, one.taken) for text in parse_replies(reply))
 
 

@@ -74,7 +74,7 @@ class PromptDraft(Struct):
     """The prompt itself, and every mutation so far."""
 
     def add_if_new(self, type: MutationType, one: MadeMutation) -> bool:
-        """Add a mutation if it is new; returns whether it was."""
+        """Add a mutation if it is new; return whether it was."""
         key = (one.turns, one.context, one.request)
         if key in self.seen:
             return False

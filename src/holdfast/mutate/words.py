@@ -104,7 +104,7 @@ def find_exact_parts(text: str) -> list[str]:
 
 
 def ends_in_literal(text: str) -> bool:
-    """Whether the prompt ends in a command, path, URL or file, to which appended text would belong."""
+    """Return whether the prompt ends in a command, path, URL or file, to which appended text would belong."""
     # Only a literal that reaches the end of the prompt counts, apart from closing quotes and punctuation.
     size = len(text.rstrip(_TRIMMED + " "))
     last = next((match[0] for match in _EXACT.finditer(text) if match.end() >= size), "")
@@ -158,7 +158,7 @@ def change_words(text: str, words: Sequence[Word], change: Callable[[str], str])
 
 
 def is_cased(text: str) -> bool:
-    """Whether all letters belong to an alphabet with capitals."""
+    """Return whether all letters belong to an alphabet with capitals."""
     return all(sign.lower() != sign.upper() for sign in text if sign.isalpha())
 
 
@@ -169,7 +169,7 @@ def find_words(text: str) -> list[Word]:
 
 
 def _may_be_name(word: Word, text: str) -> bool:
-    """Whether the word may be a name or part of one: it has a capital for another reason than starting a
+    """Return whether the word may be a name or part of one: it has a capital for another reason than starting a
     sentence.
     """
     if word.text == word.text.lower():
@@ -180,7 +180,7 @@ def _may_be_name(word: Word, text: str) -> bool:
 
 
 def _is_quantity(word: Word, text: str) -> bool:
-    """Whether the word is a unit, or expresses quantity, negation or a condition."""
+    """Return whether the word is a unit, or expresses quantity, negation or a condition."""
     if _UNITS.fullmatch(word.text) or _UNIT_WORDS.fullmatch(word.text) or _NEGATED.search(word.text):
         return True
     if word.text.lower() in read_quantities():
@@ -192,7 +192,7 @@ def _is_quantity(word: Word, text: str) -> bool:
 
 
 def _is_between(fixed: Sequence[bool], n: int) -> bool:
-    """Whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
+    """Return whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
     return any(fixed[max(0, n - _INSIDE) : n]) and any(fixed[n + 1 : n + 1 + _INSIDE])
 
 

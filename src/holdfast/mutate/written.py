@@ -69,7 +69,7 @@ class WrittenSource(Struct):
 
 
 def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int, seed: int, write: Writer) -> list[str]:
-    """Has the model write the mutations; returns notes about missing ones. Raises UserError if none can be used."""
+    """Have the model write the mutations; return notes about missing ones. Raise UserError if none can be used."""
     sources = [source for draft in drafts for source in _build_sources(draft, type, share, seed)]
     for n in range(ROUNDS):
         requests = [(source, one) for source in sources if source.missing > 0 for one in _build_assignments(source, n)]
@@ -95,7 +95,7 @@ def _build_sources(draft: PromptDraft, type: MutationType, share: int, seed: int
 
 
 def _build_assignments(source: WrittenSource, n: int) -> list[Assignment]:
-    """Requests for what is missing, in as many replies as needed."""
+    """Build the requests for what is missing, in as many replies as needed."""
     if source.base is not None:
         return [_build_assignment(source, n, 0, 1)]
     # Models stop in the middle of a long list. So much is asked for at once as fits into one reply, and the rest in

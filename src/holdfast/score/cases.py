@@ -134,7 +134,7 @@ class Cases(CaseCollector[_JudgedReplica]):
         return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
 
     def needs_replica(self, trial: Trial) -> bool:
-        """Whether another replica of the trial's case would help to decide."""
+        """Return whether another replica of the trial's case would help to decide."""
         key = self._identify(trial)
         if key not in self._judged:
             return False  # it is not part of a case
@@ -173,17 +173,17 @@ class Cases(CaseCollector[_JudgedReplica]):
         return replace(case, flaky=flaky, composite=compute_mean(counted), replicas=tuple(counted), **result._asdict())
 
     def _is_vacuous(self, case: Case) -> bool:
-        """Whether none of its rules met a fault that it needs: no threshold makes that a pass."""
+        """Return whether none of its rules met a fault that it needs: no threshold makes that a pass."""
         return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
 
-    def _count_expected(self, key: CaseId, there: int) -> int:
+    def _count_expected(self, key: CaseId, judged: int) -> int:
         """Return how many replicas a case expects; with a selection, those selected."""
         if self._plan.whole:
-            return max(there, self._spec.replicas)
+            return max(judged, self._spec.replicas)
         scenario, task, params = key
         rule = self._rules[scenario][0].id
         expected = self._plan.count_by_task(CellKey(rule, scenario, params))
-        return max(there, expected[self._plan.get_tasks(rule).index(task)])
+        return max(judged, expected[self._plan.get_tasks(rule).index(task)])
 
 
 def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:
@@ -227,8 +227,8 @@ def find_first_reason(replicas: Iterable[Replica], status: str) -> tuple[str, tu
 
 def compute_mean(replicas: Sequence[Replica]) -> float | None:
     """Return the mean of the composites; None if one is missing."""
-    known = [one.composite for one in replicas if one.composite is not None]
-    return sum(known) / len(known) if known and len(known) == len(replicas) else None
+    composites = [one.composite for one in replicas if one.composite is not None]
+    return sum(composites) / len(composites) if composites and len(composites) == len(replicas) else None
 
 
 def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> CaseResult:
@@ -251,15 +251,15 @@ def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) ->
 
 def _decide_by_mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
     """Return the mean composite against the threshold; an unknown composite leaves it open if it could matter."""
-    known = [one.composite for one in replicas if one.composite is not None]
+    composites = [one.composite for one in replicas if one.composite is not None]
     # The mean lies between two bounds, in which every unknown composite is 0 or 1. Only if the threshold is outside
     # both can no missing or undecided replica change the result.
-    low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
+    low, high = sum(composites) / expected, (sum(composites) + expected - len(composites)) / expected
     if low >= threshold - SLACK:
         return CaseResult("pass")
     if high < threshold - SLACK:
         first, causes = next(((one.reason, one.causes) for one in replicas if one.reason), ("", ()))
-        value = high if len(known) < expected else low
+        value = high if len(composites) < expected else low
         return CaseResult("fail", f"the mean composite is {value:.3f}, below {threshold:g}: {first}", causes)
     reason, causes = find_first_reason(replicas, "error")
     return CaseResult("error", reason or "not every replica ran", causes or _NOT_RUN)

@@ -133,17 +133,17 @@ class CellCount:
             # sentence, because trials end in any order and a report must not depend on that order.
             values: CauseValues = ("", (), compute_fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
             why = Why(verdict.reason, verdict.code, verdict.key, ended)
-            first, known, trials = self.causes.get((outcome, place, values), (replica, why, 0))
+            first, previous, trials = self.causes.get((outcome, place, values), (replica, why, 0))
             self.causes[outcome, place, values] = (
-                (replica, why, trials + 1) if replica < first else (first, known, trials + 1)
+                (replica, why, trials + 1) if replica < first else (first, previous, trials + 1)
             )
 
     def needs_replica(self, place: int) -> bool:
-        """Whether another replica of the prompt is expected."""
+        """Return whether another replica of the prompt is expected."""
         return sum(self.counts[4 * place : 4 * place + 4]) < self.asked[place]
 
     def is_newly_decided(self) -> bool:
-        """Whether all expected verdicts are here."""
+        """Return whether all expected verdicts are here."""
         return not self.left
 
     def note_faults(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
@@ -219,7 +219,7 @@ class CellCount:
         )
 
     def _decide_prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
-        """Settle each prompt: bits of failed and undecided ones, whether one is an error, whether one is flaky."""
+        """Return the bits of failed and of undecided prompts, whether one is an error, and whether one is flaky."""
         failed = undecided = 0
         broken = flaky = False
         pairs: Counter[tuple[int, int]] = Counter()
@@ -264,6 +264,6 @@ class CellCount:
         """Return all causes, if there are several; most failing cells have one, and store none here."""
         causes: dict[CauseValues, CellCause] = {}
         for values, why, trials in self._sort_causes(outcome, prompts):
-            known = causes.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
-            causes[values] = replace(known, trials=known.trials + trials)
+            cause = causes.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
+            causes[values] = replace(cause, trials=cause.trials + trials)
         return tuple(islice(causes.values(), CAUSES_KEPT)) if len(causes) > 1 else ()

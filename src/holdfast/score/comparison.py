@@ -93,15 +93,15 @@ def compute_mcnemar(changes: Sequence[int]) -> float:
     """
     coins = Counter(abs(change) for change in changes if change)
     # How many ways of tossing the coins give each sum; a coin weighs as much as its prompt has changed.
-    ways = Counter({0: 1})
+    tosses = Counter({0: 1})
     for size, n in coins.items():
         tossed: Counter[int] = Counter()
-        for total, count in ways.items():
+        for total, count in tosses.items():
             for heads in range(n + 1):
                 tossed[total + size * (2 * heads - n)] += count * comb(n, heads)
-        ways = tossed
+        tosses = tossed
     observed = abs(sum(changes))
-    return float(sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** coins.total())
+    return float(sum(count for total, count in tosses.items() if abs(total) >= observed) / 2 ** coins.total())
 
 
 def adjust_by_holm(ps: Sequence[float]) -> list[float]:
@@ -119,12 +119,12 @@ def adjust_by_holm(ps: Sequence[float]) -> list[float]:
 
 def compare_rules(counts: Sequence[PairCounts]) -> tuple[RuleComparison, ...]:
     """Compare every rule that has pairs, in the given order."""
-    known = [one for one in counts if one.prompts]
-    raw = {place: compute_mcnemar(_get_changes(one)) for place, one in enumerate(known) if not one.exact}
+    paired = [one for one in counts if one.prompts]
+    raw = {place: compute_mcnemar(_get_changes(one)) for place, one in enumerate(paired) if not one.exact}
     adjusted = dict(zip(raw, adjust_by_holm(list(raw.values())), strict=True))
     return tuple(
         _compare_rule(one, raw.get(place), adjusted.get(place), ALPHA / max(1, len(raw)))
-        for place, one in enumerate(known)
+        for place, one in enumerate(paired)
     )
 
 
@@ -162,7 +162,7 @@ def _get_changes(one: PairCounts) -> list[int]:
 
 
 def estimate_prompts(one: PairCounts, alpha: float) -> int | None:
-    """About how many more prompts would detect the observed difference; None if nothing points either way.
+    """Return about how many more prompts would detect the observed difference; None if nothing points either way.
 
     The leading side's share is shrunk a little towards a half: one prompt alone is not certain.
     """

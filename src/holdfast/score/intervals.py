@@ -69,15 +69,15 @@ def compute_score_interval(groups: Sequence[PromptSum]) -> Interval | None:
     prompts are worth. The limits are the exact ones for that many tries. By simulation this contains the true value in
     93 % of runs or more from 20 prompts on, in 90 % below (`tests/unit/score/test_score_coverage.py`).
     """
-    known = [one for one in groups if one.weight_total > 0]
-    if not known:
+    weighted = [one for one in groups if one.weight_total > 0]
+    if not weighted:
         return None
-    total = fsum(one.weight_total for one in known)
-    rate = min(1.0, fsum(one.weight_passed for one in known) / total)
-    n = _count_independent_tries(known, total, rate)
+    total = fsum(one.weight_total for one in weighted)
+    rate = min(1.0, fsum(one.weight_passed for one in weighted) / total)
+    n = _count_independent_tries(weighted, total, rate)
 
     low, high = compute_exact_limits(round(min(rate * n, n), 6), round(n, 6))
-    return round_interval(100.0 * low, 100.0 * high, len(known))
+    return round_interval(100.0 * low, 100.0 * high, len(weighted))
 
 
 def round_interval(low: float, high: float, prompts: int) -> Interval:
@@ -113,7 +113,7 @@ def _shrink_similarity(alike: float, telling: int) -> float:
 
 
 def _is_informative(one: PromptSum, rate: float) -> bool:
-    """Whether most tries of the prompt have the rarer outcome: single ones do not show prompts that fail as a whole."""
+    """Return whether most tries of the prompt have the rarer outcome: one alone does not show that it always fails."""
     half = one.weight_total / 2
     return one.weight_passed <= half if rate >= 0.5 else one.weight_passed >= half
 

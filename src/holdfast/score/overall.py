@@ -75,8 +75,8 @@ def _compute_mean(parts: Sequence[PartResult]) -> float | None:
 
 def _compute_best(parts: Sequence[PartResult]) -> float | None:
     """Return the overall score if every harness error had passed: a part that only broke counts, too."""
-    known = [(part.weight, part.best if part.best is not None else part.score) for part in parts]
-    scores = [(weight, score) for weight, score in known if score is not None]
+    weighted = [(part.weight, part.best if part.best is not None else part.score) for part in parts]
+    scores = [(weight, score) for weight, score in weighted if score is not None]
     total = fsum(weight for weight, _ in scores)
     return fsum(weight * score for weight, score in scores) / total if total else None
 
@@ -94,7 +94,7 @@ def _format_held(parts: Sequence[PartResult]) -> str:
 
 
 def is_interrupted(parts: Sequence[PartResult]) -> bool:
-    """Whether a part was interrupted: the parts after it do not run."""
+    """Return whether a part was interrupted: the parts after it do not run."""
     return any(part.exit_code == INTERRUPTED for part in parts)
 
 
@@ -187,7 +187,7 @@ def combine_with_forbidden(contract: Score, cases: Sequence[Case], options: Scor
 
 
 def has_passed(cases: Sequence[Case]) -> bool:
-    """Whether the scenario part passed: at least one case, and each passed and met its faults."""
+    """Return whether the scenario part passed: at least one case, and each passed and met its faults."""
     return bool(cases) and all(case.status == "pass" for case in cases)
 
 
@@ -208,7 +208,7 @@ def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -
 
 
 def _is_broken(case: Case, options: ScoreOptions) -> bool:
-    """Whether a harness error broke the case; one that waits for trials that were left out is not broken."""
+    """Return whether a harness error broke the case; one that waits for trials that were left out is not broken."""
     if case.status != "error" or case.unproven_only:
         return False
     return (

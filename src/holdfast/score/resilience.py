@@ -174,7 +174,7 @@ def _explain_pass(tolerated: int, errors: int, least: float | None, options: Sco
 
 
 def _is_below(score: float | None, least: float) -> bool:
-    """Whether the score is below the minimum, also with the two decimals shown."""
+    """Return whether the score is below the minimum, also with the two decimals shown."""
     return score is not None and score < least and round(score, 2) < least
 
 

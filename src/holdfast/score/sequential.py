@@ -46,7 +46,7 @@ class StopRule(NamedTuple):
     pass_at: float
 
     def decide(self, passes: int, fails: int) -> bool | None:
-        """Whether it passes; None while undecided."""
+        """Return whether it passes; None while undecided."""
         weight = passes * self.passed + fails * self.failed
         return True if weight >= self.pass_at else False if weight <= self.fail_at else None
 
@@ -61,11 +61,11 @@ def compute_pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> f
             break
         after: dict[int, float] = {}
         for passes, chance in open_.items():
-            for now, share in ((passes + 1, rate), (passes, 1 - rate)):
-                held = rule.decide(now, used - now)
-                if held is None:
-                    after[now] = after.get(now, 0.0) + chance * share
-                elif held:
+            for passes_now, share in ((passes + 1, rate), (passes, 1 - rate)):
+                result = rule.decide(passes_now, used - passes_now)
+                if result is None:
+                    after[passes_now] = after.get(passes_now, 0.0) + chance * share
+                elif result:
                     passed += chance * share
         open_ = {passes: chance for passes, chance in after.items() if chance > _NEVER}
     return passed + sum(chance for passes, chance in open_.items() if passes >= need)
@@ -109,7 +109,7 @@ class SequentialTest:
             self._rule, self.error = find_stop_rule(rate, limit, self.need)
 
     def decide(self, passes: int, fails: int) -> bool | None:
-        """Whether it passes; None while undecided.
+        """Return whether it passes; None while undecided.
 
         The first fail decides `all`, the first pass decides `any`, and enough passes decide `at_least`.
         """
@@ -129,9 +129,9 @@ class SequentialTest:
             errors += outcome == "error"
             # A tested rate may decide at any replica. Without one, a decision by the very last allowed replica is
             # reported as one at the limit, as is a count that the test left open.
-            held = self.decide(passes, fails)
-            if held is not None and (self._rule is not None or used < self.limit):
-                return StopResult("pass" if held else "fail", used, passes, fails)
+            result = self.decide(passes, fails)
+            if result is not None and (self._rule is not None or used < self.limit):
+                return StopResult("pass" if result else "fail", used, passes, fails)
         if used < self.limit:
             return StopResult("error" if errors else "unproven", used, passes, fails)
         outcome = decide_prompt(passes, fails, errors, self.limit, self.need)
@@ -176,7 +176,7 @@ class SequentialCount(CellCount):
         return test.stop(outcomes[replica] for replica in sorted(outcomes))
 
     def needs_replica(self, place: int) -> bool:
-        """Whether another replica of the prompt would help to decide."""
+        """Return whether another replica of the prompt would help to decide."""
         test = self._tests[place]
         if test is None:
             return False
@@ -184,7 +184,7 @@ class SequentialCount(CellCount):
         return stop.outcome in ("error", "unproven") and stop.used < test.limit
 
     def is_newly_decided(self) -> bool:
-        """Whether every prompt is decided now, and was not at the previous call."""
+        """Return whether every prompt is decided now, and was not at the previous call."""
         if self._told or any(self.needs_replica(place) for place in range(len(self.asked))):
             return False
         self._told = True

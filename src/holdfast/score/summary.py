@@ -103,16 +103,16 @@ def compute_paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | N
     for one in pairs:
         change, count = sums.get(one.prompt, (0.0, 0))
         sums[one.prompt] = change + one.rules * (one.chaos - one.calm), count + one.rules
-    known = [(change, count) for change, count in sums.values() if count]
-    n = sum(count for _, count in known)
+    prompts = [(change, count) for change, count in sums.values() if count]
+    n = sum(count for _, count in prompts)
     if not n:
         return None
     # Bonett and Price add two pseudo prompts, one for each direction, before they compute the variance. Kish's n
     # replaces the number of prompts, because a prompt with many rules weighs more than one with few.
-    mean = fsum(change for change, _ in known) / n
-    square = fsum(change * change / count for change, count in known) / n
-    low, high = _compute_limits(mean, square, n * n / sum(count * count for _, count in known))
-    interval = Interval(floor(low * 1e4) / 100, ceil(high * 1e4) / 100, "paired", len(known))
+    mean = fsum(change for change, _ in prompts) / n
+    square = fsum(change * change / count for change, count in prompts) / n
+    low, high = _compute_limits(mean, square, n * n / sum(count * count for _, count in prompts))
+    interval = Interval(floor(low * 1e4) / 100, ceil(high * 1e4) / 100, "paired", len(prompts))
     return PairedDifference(round(100 * mean, 2) + 0.0, interval, n)
 
 

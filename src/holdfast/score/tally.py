@@ -74,8 +74,8 @@ class _Row:
     def note_faults(self, observation: Observation) -> None:
         """Note whether one of its faults was met in this trial."""
         if not self.met:
-            known = range(len(self.scenario.injections))
-            self.met = any(fault.effect == "met" and fault.index in known for fault in observation.ledger)
+            indexes = range(len(self.scenario.injections))
+            self.met = any(fault.effect == "met" and fault.index in indexes for fault in observation.ledger)
 
 
 class Tally:
@@ -181,7 +181,7 @@ class Tally:
         return _build_cell(row, column, self.spec.params[key.params], self._get_decision(key, row, column))
 
     def _add_verdict(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
-        """Count a verdict; returns the cell's position if this decides it."""
+        """Count a verdict; return the cell's position if this decides it."""
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario.name]
         position = row.offset + column.offset
         if self._many:
@@ -235,7 +235,7 @@ class Tally:
         return position if first else None
 
     def needs_trial(self, trial: Trial) -> bool:
-        """Whether the trial would help: one of its cells, or its case, is not decided by earlier replicas."""
+        """Return whether the trial would help: one of its cells, or its case, is not decided by earlier replicas."""
         row = self._rows[trial.scenario.name]
         number = self.plan.get_params_index(trial.params)
         for rule in self.plan.get_rules(trial):

@@ -73,7 +73,7 @@ class TaskCases(CaseCollector[_JudgedTrial]):
             self.lost = self.lost or self._decide_trials(self._list_trials(key)) == "fail"
 
     def needs_replica(self, trial: Trial) -> bool:
-        """Whether another replica of the trial's case would help to decide."""
+        """Return whether another replica of the trial's case would help to decide."""
         key = self._identify(trial)
         if key not in self._judged:
             return False
@@ -162,8 +162,8 @@ class TaskCases(CaseCollector[_JudgedTrial]):
             return "pass" if status == "pass" else "fail"
         return "error" if count["error"] else "unproven"
 
-    def _count_expected(self, there: int) -> int:
-        return max(there, self._spec.replicas) if self._plan.whole else there
+    def _count_expected(self, judged: int) -> int:
+        return max(judged, self._spec.replicas) if self._plan.whole else judged
 
 
 def _explain_not_run(status: _Outcome) -> tuple[CauseKey, ...]:
@@ -215,7 +215,7 @@ def _build_cause(code: str) -> tuple[str, CauseKey]:
 
 
 def _is_unanswered(task: Task, observation: Observation) -> bool:
-    """Whether a mutation that keeps the intent got no answer, which a negative rule would not notice."""
+    """Return whether a mutation that keeps the intent got no answer, which a negative rule would not notice."""
     if task.variation is UNSET or task.attack or observation.error:
         return False
     return not observation.turns or not has_text(observation.turns[-1])

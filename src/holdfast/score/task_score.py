@@ -57,7 +57,7 @@ def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreO
 
 
 def _compute_value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
-    """0 to 100, weighted, over decided cases; None if there are none."""
+    """Return the weighted share of decided cases that passed, from 0 to 100; None if there are none."""
     passed = total = 0.0
     for case in cases:
         good = case.status == "pass" or (errors_pass and case.status == "error" and not case.unproven_only)

@@ -61,7 +61,7 @@ def explain_unmet(
 
 
 def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str) -> tuple[str, str]:
-    """Code and sentence if the agent called the faults' target."""
+    """Return the code and the sentence if the agent called the faults' target."""
     wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
     if not detail or wanted is None:
         return "fault-not-due", f"the agent called {_join_names(names)}, but the fault was not due"
@@ -75,7 +75,7 @@ def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str)
 
 
 def has_target_call(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
-    """Whether a call went to the target of one of the injections."""
+    """Return whether a call went to the target of one of the injections."""
     from holdfast.planes.injection.active_injection import can_face
 
     return any(can_face(injection, *_split_call(name)) for injection in placed for name in calls)

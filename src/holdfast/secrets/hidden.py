@@ -91,7 +91,7 @@ class HiddenValues:
                     window = data[start : start + WINDOW + self._lap]
 
     def has_secret(self, data: mmap) -> bool:
-        """Whether a value, or a form that `mask` recognises, occurs."""
+        """Return whether a value, or a form that `mask` recognises, occurs."""
         for start in range(0, len(data), WINDOW):
             window = data[start : start + WINDOW + self._lap]
             text = _NO_END + window.decode("utf-8", "surrogateescape") + _NO_END
@@ -100,7 +100,7 @@ class HiddenValues:
         return False
 
     def mask_stream(self, file: IO[bytes]) -> Iterator[bytes]:
-        """Yield a text window by window, without the forms that `mask` recognises; raises CannotMask if it cannot."""
+        """Yield a text window by window, without the forms that `mask` recognises; raise CannotMask if it cannot."""
         # A window can be masked by itself only if no secret crosses its border. So the border is moved to a place where
         # masking both sides separately gives the same text, and _NO_END keeps `mask` from treating the border as a cut.
         rest, start = b"", ""
@@ -230,7 +230,7 @@ def mask_files(folder: Path, hidden: HiddenValues) -> Iterator[str]:
 def mask_dump(path: Path, hidden: HiddenValues, *, text: bool) -> None:
     """Remove secrets from a server's files, which another server can still read.
 
-    Raises CannotMask if one would remain. A mask is as long as its secret, because binary files store sizes before
+    Raise CannotMask if one would remain. A mask is as long as its secret, because binary files store sizes before
     their data.
     """
     if not path.stat().st_size or not hidden.values:
@@ -254,7 +254,7 @@ def mask_dump(path: Path, hidden: HiddenValues, *, text: bool) -> None:
 
 
 def _rewrite(path: Path, hidden: HiddenValues) -> str:
-    """Rewrite a file without secrets; returns the reason if that is impossible."""
+    """Rewrite a file without secrets; return the reason if that is impossible."""
     if path.stat().st_size > REWRITTEN:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             return "it is large, and a secret is in it" if hidden.has_secret(content) else ""

@@ -55,7 +55,7 @@ class Masker:
         return self._mask_at_cuts(text) if self._is_cut(text) else text
 
     def _is_cut(self, text: str) -> bool:
-        """Whether a piece of a secret lies where the text may have been cut."""
+        """Return whether a piece of a secret lies where the text may have been cut."""
         pieces = self._pieces
         # A text that was cut to fit may begin or end in the middle of a secret. One look-up of its first and last
         # characters shows that for all secrets and encodings, whatever their number.
@@ -114,7 +114,7 @@ class Masker:
         return value if masked == value else masked
 
     def mask_observation(self, observation: Observation) -> Observation:
-        """Mask an observation and records whether the agent itself output a secret."""
+        """Mask an observation, and record whether the agent itself output a secret."""
         masked = self.mask_struct(observation)
         if masked is observation:
             return observation
@@ -134,7 +134,7 @@ class Masker:
         )
 
     def _has_cut_secret(self, value: Any) -> bool:
-        """Whether a text in the value is cut within a secret; it runs for every event, so it must be fast."""
+        """Return whether a text in the value is cut within a secret; it runs for every event, so it must be fast."""
         kind = type(value)
         if kind is str:
             return self._is_cut(value)

@@ -63,7 +63,9 @@ def list_spellings(secret: str) -> Iterator[SecretSpelling]:
 def list_plain_spellings(secret: str) -> set[str]:
     """Return the usual encodings as plain texts, to recognise what a cut has left of a secret."""
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
-    in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
+    in_url = {
+        escape_url(secret, safe, errors="surrogateescape") for escape_url in (quote, quote_plus) for safe in ("", "/")
+    }
     lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}
     coded = {text.translate(to) for text in _list_base64_forms(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
     in_page = {escape(secret), escape(secret, quote=False)}
@@ -79,11 +81,11 @@ def _list_hex_forms(secret: str) -> set[str]:
 def _list_base64_forms(secret: str) -> Iterator[str]:
     """Yield its base64 for each of the three alignments, without the characters that it shares with its neighbours."""
     data = secret.encode("utf-8", "surrogateescape")
-    for before, begun in enumerate(_BEGUN):
+    for before, shared in enumerate(_BEGUN):
         # Base64 encodes three bytes as four characters, so the text depends on where the secret begins in its group.
         # The first and the last characters also encode neighbouring bytes and are left out.
         text = b64encode(bytes(before) + data).decode()
-        yield text[begun : (before + len(data)) * 8 // 6]
+        yield text[shared : (before + len(data)) * 8 // 6]
 
 
 def _list_char_patterns(secret: str) -> Iterator[str]:
@@ -104,14 +106,19 @@ def _build_char_pattern(char: str) -> str:
         return char
     # A character may be escaped by any of several writers on its way, and by more than one of them. The alternatives
     # cover each character by itself, so a text that mixes them is found, too.
-    ways = [re.escape(char), _build_percent_pattern(char), _build_unicode_pattern(char), _build_entity_pattern(char)]
+    patterns = [
+        re.escape(char),
+        _build_percent_pattern(char),
+        _build_unicode_pattern(char),
+        _build_entity_pattern(char),
+    ]
     if char in "\"'/":
-        ways.append(f"{_ESCAPES}(?:{char}|{_build_percent_pattern(char)})")
+        patterns.append(f"{_ESCAPES}(?:{char}|{_build_percent_pattern(char)})")
     if char in _SHORT:
-        ways.append(_ESCAPES + _SHORT[char])
+        patterns.append(_ESCAPES + _SHORT[char])
     if char == " ":
-        ways.append(r"\+")
-    return f"(?:{'|'.join(ways)})"
+        patterns.append(r"\+")
+    return f"(?:{'|'.join(patterns)})"
 
 
 def _build_digit_pattern(digit: str) -> str:

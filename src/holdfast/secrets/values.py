@@ -26,7 +26,7 @@ class SecretUnavailable(UserError):
 def resolve_secrets(
     secrets: Iterable[Secret], environ: Mapping[str, str], root: Path, seed: int, *, commands: bool
 ) -> dict[str, str]:
-    """Return the value of each secret by its name; raises UserError for one without a value.
+    """Return the value of each secret by its name; raise UserError for one without a value.
 
     `commands` allows its commands to run.
     """

@@ -85,7 +85,7 @@ def _normalize_token(token: Token, before: Sequence[str]) -> str:
 
 
 def _is_meaning_changed(first: str, statement: Sequence[str]) -> bool:
-    """Whether the statement contains a stored program, or changes how later ones are parsed."""
+    """Return whether the statement contains a stored program, or changes how later ones are parsed."""
     if first == "create":
         return not _PROGRAMS.isdisjoint(statement[:10])
     return first == "set" and any("sql_mode" in piece.lower() for piece in statement)

@@ -202,7 +202,7 @@ class TokenCursor:
             self.advance()
 
     def skip(self, *words: str) -> bool:
-        """Skip these words, as far as they are here; returns whether the first one was."""
+        """Skip these words, as far as they are here; return whether the first one was."""
         is_here = self.word == words[0]
         for word in words:
             if self.word != word:
@@ -216,7 +216,7 @@ class TokenCursor:
             self.advance()
 
     def skip_to(self, word: str) -> bool:
-        """Skip past the next such word; returns whether there is one."""
+        """Skip past the next such word; return whether there is one."""
         while not self.over:
             if self.skip(word):
                 return True
@@ -273,7 +273,7 @@ def quote_name(name: str, dialect: Dialect = "postgres") -> str:
 
 
 def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
-    """Whether one of the patterns matches the table.
+    """Return whether one of the patterns matches the table.
 
     A pattern without a schema matches tables of the default schema and tables without one. A table of another
     database has one part more, and the pattern needs as many.

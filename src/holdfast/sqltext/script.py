@@ -36,7 +36,7 @@ class StatementCursor:
         """The position of the CASE of an END CASE: it opens nothing."""
 
     def skip_blank(self) -> bool:
-        """Skip space and comments; returns whether anything is left."""
+        """Skip space and comments; return whether anything is left."""
         while True:
             self.at = _SPACE.match(self.sql, self.at).end()  # type: ignore[union-attr]  # matches any text
             if self.at >= len(self.sql):
@@ -64,7 +64,7 @@ class StatementCursor:
         return self.at
 
     def _read_piece(self) -> tuple[bool, int]:
-        """Whether the current piece is code, and where it ends."""
+        """Return whether the current piece is code, and where it ends."""
         if self.at >= self._code_end:
             here = read_piece(self.sql, self.dialect, self.at, self._opened)
             if here.kind != "code":
@@ -182,6 +182,6 @@ class _Script:
 
 
 def _is_copy_from_stdin(statement: str) -> bool:
-    """Whether it is COPY … FROM stdin."""
+    """Return whether it is COPY … FROM stdin."""
     words = TokenCursor(statement, "postgres")
     return words.skip("copy") and ("from", "stdin") in pairwise(words.read_words())

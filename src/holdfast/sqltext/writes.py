@@ -84,7 +84,7 @@ def format_plain_name(name: tuple[str, ...]) -> str:
 
 
 def _read_change(cursor: TokenCursor) -> Iterator[Write]:
-    """INSERT, UPDATE and the like. For several tables in MySQL's UPDATE and DELETE, the first."""
+    """Yield the table of an INSERT, UPDATE or the like: of several in MySQL's UPDATE and DELETE, the first."""
     op, modifiers = cursor.word, _MODIFIERS[cursor.dialect]
     cursor.advance()
     cursor.skip_all(modifiers | {"quick"} if op == "delete" and cursor.dialect == "mysql" else modifiers)
@@ -120,7 +120,7 @@ def _read_copy(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _read_explain(cursor: TokenCursor) -> Iterator[Write]:
-    """EXPLAIN executes its statement only with ANALYZE; MariaDB's ANALYZE always does."""
+    """Yield the writes of an EXPLAIN: only ANALYZE executes its statement, and MariaDB's ANALYZE always does."""
     runs = cursor.word == "analyze"
     cursor.advance()
     while not cursor.over and cursor.word not in _EXPLAINED:
@@ -133,7 +133,7 @@ def _read_explain(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _read_prepare(cursor: TokenCursor) -> Iterator[Write]:
-    """PREPARE: its log entry shows what EXECUTE will do."""
+    """Yield the writes of a PREPARE: its log entry shows what EXECUTE will do."""
     if cursor.skip_to("as"):
         yield from _read_writes(cursor)
 
@@ -177,7 +177,7 @@ def _read_defined_object(cursor: TokenCursor, op: str, what: str, *, temporary: 
 
 
 def _read_nested(cursor: TokenCursor) -> Iterator[Write]:
-    """Write inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
+    """Yield the writes inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
     # No grammar is needed here: inside a WITH, a keyword such as DELETE starts a statement unless the word before it
     # makes it part of a clause (FOR UPDATE, ON DELETE). Strings and comments are separate tokens, so they cannot match.
     before, top = "", cursor.word

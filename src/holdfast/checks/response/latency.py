@@ -27,9 +27,9 @@ class Latency:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
-        took = turn.latency_ms
+        latency_ms = turn.latency_ms
         if turn.ending == "timeout":
-            return Finding(False, f"no answer in time: ended after {took:.0f} ms", "no-answer-in-time")
-        if took <= self.max_ms:
-            return Finding(True, f"took {took:.0f} ms of {self.max_ms:.0f} ms", "in-time")
-        return Finding(False, f"took {took:.0f} ms, over the limit of {self.max_ms:.0f} ms", "too-slow")
+            return Finding(False, f"no answer in time: ended after {latency_ms:.0f} ms", "no-answer-in-time")
+        if latency_ms <= self.max_ms:
+            return Finding(True, f"took {latency_ms:.0f} ms of {self.max_ms:.0f} ms", "in-time")
+        return Finding(False, f"took {latency_ms:.0f} ms, over the limit of {self.max_ms:.0f} ms", "too-slow")

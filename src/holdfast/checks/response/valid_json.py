@@ -67,9 +67,9 @@ class ValidJson:
                 return Finding(
                     False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (compute_fingerprint(broken),)
                 )
-        fits = " that matches the schema" if self.schema is not None else ""
+        with_schema = " that matches the schema" if self.schema is not None else ""
         where = f" with {shorten(self.path)}" if self.path else ""
-        return Finding(True, f"is JSON{fits}{where}", "json-valid")
+        return Finding(True, f"is JSON{with_schema}{where}", "json-valid")
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if (

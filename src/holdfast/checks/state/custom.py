@@ -168,7 +168,7 @@ class Custom:
         return Finding(None, text, "reference-failed", details=control.details)
 
     def _build_finding(self, ran: ExitRecord, limit_ms: int) -> Finding:
-        """Return the script's result; raises HarnessError if it gave none."""
+        """Return the script's result; raise HarnessError if it gave none."""
         message = get_last_line(ran.stderr)
         if ran.timed_out:
             raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
@@ -212,7 +212,7 @@ def _build_start_command(source: bytes, path: str, world: World) -> list[str]:
 
 
 def _parse_result(script: str, printed: str) -> dict[str, Any]:
-    """Return the printed result; raises HarnessError if it is not valid."""
+    """Return the printed result; raise HarnessError if it is not valid."""
     try:
         result = parse(printed, unique=True)
     except ValueError as bad:

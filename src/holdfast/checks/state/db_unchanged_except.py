@@ -115,9 +115,9 @@ class DbUnchangedExcept:
             ) from late
 
     def _is_allowed(self, name: str, marks: TableMarks) -> bool:
-        """Whether the rule allows this table to change.
+        """Return whether the rule allows this table to change.
 
-        A pattern without a schema refers to the default one only; raises HarnessError if that is unknown.
+        A pattern without a schema refers to the default one only; raise HarnessError if that is unknown.
         """
         if marks.default is not None or not count_qualifiers(name):
             return is_covered(self.tables, name, marks.default or "")

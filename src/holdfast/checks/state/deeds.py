@@ -39,25 +39,25 @@ class Deeds(NamedTuple):
 
 
 def is_deed(event: AuditEvent, deed: Deed) -> bool:
-    """Whether the event is such an action. A request counts if it succeeded, unless `status` says otherwise.
+    """Return whether the event is such an action. A request counts if it succeeded, unless `status` says otherwise.
 
     A request that never reached its service does not count, whatever reply the agent got.
     """
     if event.type != deed["type"] or event.details.get("received") is False:
         return False
-    known = _get_details(event)
-    if event.type == "http_call" and "status" not in deed and not _is_success(known["status"]):
+    details = _get_details(event)
+    if event.type == "http_call" and "status" not in deed and not _is_success(details["status"]):
         return False
-    return all(_is_match(known.get(name), wanted) for name, wanted in deed.items() if name != "type")
+    return all(_is_match(details.get(name), wanted) for name, wanted in deed.items() if name != "type")
 
 
 def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     """Return the tool calls that are such an action: the tool did it, whatever reply the agent got."""
     named_so = [event for event in find_calls(trace) if is_match(event, str(deed.get("tool", "*")))]
     fitting = [(event, has_arguments(event.input, deed.get("arguments"))) for event in named_so]
-    well = [event for event, fits in fitting if fits and _is_done(event)]
-    doubt = next((event for event, fits in fitting if fits is not False and _is_done(event) is None), None)
-    cut = next((event for event, fits in fitting if fits is None), None)
+    well = [event for event, has_match in fitting if has_match and _is_done(event)]
+    doubt = next((event for event, has_match in fitting if has_match is not False and _is_done(event) is None), None)
+    cut = next((event for event, has_match in fitting if has_match is None), None)
     why = f"it is unknown whether {get_call_name(doubt)} carried out the call" if doubt else ""
     why = why or (f"the arguments of a call of {get_call_name(cut)} were too long to be stored" if cut else "")
     listed = tuple(shorten(f"{get_call_name(event)} {event.input}", 200) for event in well[:SHOWN])
@@ -65,7 +65,7 @@ def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
 
 
 def _is_done(event: TraceEvent) -> bool | None:
-    """Whether the call succeeded.
+    """Return whether the call succeeded.
 
     A failure without a fault is a failure, also one that the result reports, although the tool may have acted before;
     None if unknown.
@@ -90,25 +90,25 @@ def find_deed_errors(deed: Deed) -> Iterator[tuple[str, str]]:
 
 def describe_event(event: AuditEvent) -> str:
     """Describe an event for the report."""
-    known = _get_details(event)
+    details = _get_details(event)
     order = {
         "command": ("command",),
         "db_write": ("op", "service", "table", "rows"),
         "file_write": ("op", "path"),
         "http_call": ("method", "url", "status"),
     }[event.type]
-    return shorten(" ".join(to_text(known[name]) for name in order if known.get(name) is not None), 200)
+    return shorten(" ".join(to_text(details[name]) for name in order if details.get(name) is not None), 200)
 
 
 def _get_details(event: AuditEvent) -> dict[str, Any]:
     """Return the event's details, and values derived from them."""
-    known = dict(event.details)
+    details = dict(event.details)
     if event.type == "command":
-        known["command"] = " ".join(str(word) for word in known.get("argv", ()))
+        details["command"] = " ".join(str(word) for word in details.get("argv", ()))
     elif event.type == "http_call":
-        known["path"] = _get_url_path(str(known.get("url", "")))
-        known["status"] = known.get("answered", known.get("status"))
-    return known
+        details["path"] = _get_url_path(str(details.get("url", "")))
+        details["status"] = details.get("answered", details.get("status"))
+    return details
 
 
 def _get_url_path(url: str) -> str:

@@ -46,21 +46,21 @@ class FileContent:
     def decide(self, exhibit: Exhibit) -> Finding:
         place = read_evidence(exhibit, [self.path, "content"], PathState)
         name = shorten(self.path, 60)
-        if away := find_unreadable_path(place):
-            return away
+        if unreadable := find_unreadable_path(place):
+            return unreadable
         if place.kind != "file":
             why = f"{name} {_FOLDER}" if place.kind == "folder" else f"there is no {name}"
             return Finding(False, why, "file-missing", (place.kind,), empty=True)
-        excerpt, lacked = self._find_violations([place.content, *([place.otherwise] if place.otherwise else [])])
+        excerpt, missing = self._find_violations([place.content, *([place.otherwise] if place.otherwise else [])])
         if excerpt:
             return Finding(False, f"{name} {excerpt}", "content-forbidden")
-        if not lacked and self.pattern is not None and (never := explain_dead_pattern(self.pattern)):
+        if not missing and self.pattern is not None and (never := explain_dead_pattern(self.pattern)):
             return Finding(None, never, "pattern-cannot-match")
-        if place.cut and (lacked or self.not_contains is not None):
-            lacks = f", and in that part {lacked}" if lacked else ""
+        if place.cut and (missing or self.not_contains is not None):
+            lacks = f", and in that part {missing}" if missing else ""
             return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}", "content-cut")
-        if lacked:
-            return Finding(False, f"{name} {lacked}", "content-missing", self._get_failure_key(place.content))
+        if missing:
+            return Finding(False, f"{name} {missing}", "content-missing", self._get_failure_key(place.content))
         return Finding(True, f"{name} is as expected", "content-as-expected")
 
     def _get_failure_key(self, content: str) -> tuple[str, ...]:
@@ -73,14 +73,14 @@ class FileContent:
 
         Empty if nothing is.
         """
-        excerpt = lacked = ""
+        excerpt = missing = ""
         if self.not_contains is not None and any(self.not_contains in text for text in readings):
             excerpt = f"contains '{shorten(self.not_contains)}', which must not appear"
         if self.contains is not None and not any(self.contains in text for text in readings):
-            lacked = f"does not contain '{shorten(self.contains)}'"
+            missing = f"does not contain '{shorten(self.contains)}'"
         elif self.pattern is not None and not _is_match(self.pattern, readings):
-            lacked = f"has nothing that matches {shorten(self.pattern)}"
-        return excerpt, lacked
+            missing = f"has nothing that matches {shorten(self.pattern)}"
+        return excerpt, missing
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         return lint_pattern("pattern", self.pattern)
@@ -93,5 +93,5 @@ class FileContent:
 
 
 def _is_match(pattern: str, readings: list[str]) -> bool:
-    """Whether the pattern matches; a pattern that can never match does not count against the file."""
+    """Return whether the pattern matches; a pattern that can never match does not count against the file."""
     return explain_dead_pattern(pattern) is not None or any(search(pattern, text, "") is not None for text in readings)

@@ -18,7 +18,7 @@ class FileExists(PathCheck):
     path: Annotated[str, about("A path in the workspace.", min_length=1, examples=["report.md"])]
 
     def decide_place(self, place: PathState) -> Finding:
-        there = place.kind in ("file", "folder")
-        what = f"{shorten(self.path)} exists" if there else f"there is no {shorten(self.path)}"
-        code = "file-there" if there else "file-missing"
-        return Finding(there, what + (", a folder" if place.kind == "folder" else ""), code)
+        exists = place.kind in ("file", "folder")
+        what = f"{shorten(self.path)} exists" if exists else f"there is no {shorten(self.path)}"
+        code = "file-there" if exists else "file-missing"
+        return Finding(exists, what + (", a folder" if place.kind == "folder" else ""), code)

@@ -141,7 +141,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
 
 
 async def _wait_in_time(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
-    """Whether it ended by itself in time; its group is killed in any case."""
+    """Return whether it ended by itself in time; its group is killed in any case."""
     try:
         async with asyncio.timeout(timeout_s):
             await process.wait()

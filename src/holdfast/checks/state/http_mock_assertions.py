@@ -86,7 +86,7 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
 
 
 def has_nothing_to_read(one: Assertion, requests: MockRequests) -> bool:
-    """Whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
+    """Return whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
     if one.field == "request_count":
         return False
     counted = filter_requests(requests.requests, one.filters)
@@ -214,8 +214,8 @@ class HttpMockAssertions:
     def problems(self) -> Iterable[tuple[str, str]]:
         for n, one in enumerate(self.assertions):
             if not FIELD.fullmatch(one.field):
-                known = "request_count, last_request…, requests[N]…"
-                yield f"assertions[{n}].field", f"unknown field {one.field[:60]!r}: expected {known}"
+                fields = "request_count, last_request…, requests[N]…"
+                yield f"assertions[{n}].field", f"unknown field {one.field[:60]!r}: expected {fields}"
             elif fault := find_field_error(one.field):
                 yield f"assertions[{n}].field", fault
             if one.expected.empty:

@@ -161,7 +161,7 @@ class Vote(Struct, frozen=True, omit_defaults=True):
 
 
 def parse_vote(text: str) -> Vote:
-    """Return the rating in a reply; raises ValueError with the reason if there is none.
+    """Return the rating in a reply; raise ValueError with the reason if there is none.
 
     The object must be the complete reply, at most in a code fence: one inside prose may be quoted from the input.
     """
@@ -189,7 +189,7 @@ TRIES = 2
 async def request_vote(
     ask: Ask, model: str, system: str, message: str, n: int, *, role: str, temperature: float | None = None
 ) -> tuple[Advice, Vote]:
-    """Return vote number n of a model with its reply; raises HarnessError, naming its role, if it gives no rating."""
+    """Return vote number n of a model with its reply; raise HarnessError, naming its role, if it gives no rating."""
     why = ""
     for _ in range(TRIES):
         advice = await ask(model, system, message, temperature=temperature, vote=n, fits=is_vote)
@@ -203,7 +203,7 @@ async def request_vote(
 
 
 def is_vote(text: str) -> bool:
-    """Whether a reply can be parsed."""
+    """Return whether a reply can be parsed."""
     try:
         parse_vote(text)
     except ValueError:

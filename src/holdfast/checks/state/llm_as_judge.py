@@ -91,7 +91,7 @@ class LlmAsJudge:
     }
 
     def configured(self) -> CheckTraits:
-        """Return the agent's answer and output exist without a world, and only the text is rated."""
+        """Return the traits with these settings: the agent's answer and output exist without a world."""
         beyond = self.input_from not in _SAID
         service, dot, _ = self.input_from.partition(".")
         services = (ServiceRead("input_from", service, "recorder"),) if dot else ()

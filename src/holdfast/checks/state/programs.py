@@ -195,7 +195,7 @@ async def find_missing_in_scripts(command: str, world: World, *, passed: bool) -
 
 
 def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> bool:
-    """Whether the command decides without the missing programs, as in `uv run pytest || pytest`.
+    """Return whether the command decides without the missing programs, as in `uv run pytest || pytest`.
 
     Only `||` offers another way. After a `;` or in a pipe, a program may only read what the missing one was to write.
     """
@@ -206,11 +206,21 @@ def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> 
     if not all(_is_named(strip_changes(name), command) for name in missing):
         return False  # `((` is looked up as `let`
     for statement in re.split(r"[;\n]", command):
-        ways = statement.split("||")
-        lacking = [at for at, way in enumerate(ways) if any(_is_named(strip_changes(name), way) for name in missing)]
+        alternatives = statement.split("||")
+        lacking = [
+            at
+            for at, alternative in enumerate(alternatives)
+            if any(_is_named(strip_changes(name), alternative) for name in missing)
+        ]
         # What follows `&&` after the other way is run in any case, as in `pytest || true && test -d src`.
-        others = [way if _GROUP.match(way) else way.partition("&&")[0] for way in ways]
-        working = [at for at, way in enumerate(others) if at not in lacking and any(_is_named(w, way) for w in workers)]
+        others = [
+            alternative if _GROUP.match(alternative) else alternative.partition("&&")[0] for alternative in alternatives
+        ]
+        working = [
+            at
+            for at, alternative in enumerate(others)
+            if at not in lacking and any(_is_named(w, alternative) for w in workers)
+        ]
         # A way before the missing one has decided only if it succeeded.
         if not all(any(other > at or passed for other in working) for at in lacking):
             return False
@@ -227,10 +237,10 @@ class _Files:
     def __init__(self, command: str, world: World) -> None:
         self._sandbox, self._command = world.sandbox, command
         self._changed = {change.path for change in world.changes()}
-        self._folders = [here := self._sandbox.workspace]
+        self._folders = [folder := self._sandbox.workspace]
         for match in _FOLDER.finditer(command):
-            self._folders.append(normpath(join(here, match["folder"])))
-            here = self._folders[-1] if match["cd"] else here
+            self._folders.append(normpath(join(folder, match["folder"])))
+            folder = self._folders[-1] if match["cd"] else folder
         path = ":".join([world.environ.get("PATH", ""), *_PATH.findall(command)])
         self._path = _PWD.sub(self._sandbox.workspace, path).split(":")
         self._unnamed = [name for tool, names in _READ_UNASKED.items() if _is_named(tool, command) for name in names]
@@ -242,12 +252,12 @@ class _Files:
         return [path.removeprefix(top) for path in paths if path.startswith(top)]
 
     def is_changed(self, name: str) -> bool:
-        """Whether the agent created, changed or removed it, or removed a folder that contained it."""
+        """Return whether the agent created, changed or removed it, or removed a folder that contained it."""
         places = map(PurePosixPath, self._list_paths(name))
         return any(not self._changed.isdisjoint(map(str, (path, *path.parents))) for path in places)
 
     def is_changed_program(self, name: str) -> bool:
-        """Whether the agent changed the program of that name: a shell searches its PATH, npm also its own folder."""
+        """Return whether the agent changed the program of that name, in the PATH or in the folder that npm searches."""
         folders = [""] if "/" in name else [*filter(None, self._path), _NPM_PROGRAMS]
         return any(self.is_changed(join(folder, name)) for folder in folders)
 
@@ -283,13 +293,13 @@ class _Files:
         return [self._command, *(self.read(name) for name in names if name and not self.is_changed(name))]
 
     def has_changed_one_of(self, texts: Iterable[str]) -> bool:
-        """Whether the agent created, changed or removed a file or program that one of the texts names."""
+        """Return whether the agent created, changed or removed a file or program that one of the texts names."""
         words = {*self._unnamed, *(word for text in texts for word in _WORD.findall(text))}
         programs = words.intersection(PurePosixPath(path).name for path in self._changed)
         return any(map(self.is_changed, words)) or any(map(self.is_changed_program, programs))
 
 
 def is_in_workspace(program: str, world: World) -> bool:
-    """Whether it is a path in the workspace: a file that the agent had to write."""
+    """Return whether it is a path in the workspace: a file that the agent had to write."""
     place, program = world.sandbox.workspace, strip_changes(program)
     return "/" in program and (not program.startswith("/") or program.startswith(f"{place}/"))

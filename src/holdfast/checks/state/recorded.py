@@ -22,24 +22,24 @@ SHOWN = 20
 S = TypeVar("S", bound=Struct)
 
 
-def build_evidence(about: Sequence[Any], evidence: Struct) -> Evidence:
+def build_evidence(subject: Sequence[Any], evidence: Struct) -> Evidence:
     """Return the evidence, marked with what was examined: a rule that changes later must not use it."""
-    return Evidence({"of": _digest_subject(about), "found": to_builtins(evidence)})
+    return Evidence({"of": _digest_subject(subject), "found": to_builtins(evidence)})
 
 
-def read_evidence(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
-    """Return the evidence for exactly this; raises HarnessError if it was not or could not be recorded."""
-    return decode_evidence(exhibit.evidence, about, kind)
+def read_evidence(exhibit: Exhibit, subject: Sequence[Any], kind: type[S]) -> S:
+    """Return the evidence for exactly this; raise HarnessError if it was not or could not be recorded."""
+    return decode_evidence(exhibit.evidence, subject, kind)
 
 
-def decode_evidence(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
+def decode_evidence(evidence: Evidence | None, subject: Sequence[Any], kind: type[S]) -> S:
     """Return the evidence for exactly this, from the evidence itself instead of an exhibit."""
     if evidence is None:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     if evidence.error:
         raise HarnessError(evidence.error, code="check-not-recorded")
     data = evidence.data
-    if not isinstance(data, dict) or data.get("of") != _digest_subject(about):
+    if not isinstance(data, dict) or data.get("of") != _digest_subject(subject):
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     try:
         return msgspec.convert(data["found"], kind)
@@ -47,5 +47,5 @@ def decode_evidence(evidence: Evidence | None, about: Sequence[Any], kind: type[
         raise HarnessError(f"the recorded evidence cannot be read: {bad}", code="check-not-recorded") from bad
 
 
-def _digest_subject(about: Sequence[Any]) -> str:
-    return digest(encode_canonical(list(about)))
+def _digest_subject(subject: Sequence[Any]) -> str:
+    return digest(encode_canonical(list(subject)))

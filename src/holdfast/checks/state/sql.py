@@ -148,20 +148,20 @@ class Sql:
 
 
 def is_write(query: str, dialect: Dialect) -> bool:
-    """Whether the statement does more than read, judging by its text."""
+    """Return whether the statement does more than read, judging by its text."""
     cursor = TokenCursor(query, dialect)
     cursor.skip_all(("(",))
     return cursor.word in _ACTS or bool(find_writes(query, dialect)) or (dialect == "mysql" and _has_outfile(query))
 
 
 def _has_outfile(query: str) -> bool:
-    """Whether it is SELECT … INTO OUTFILE or DUMPFILE."""
+    """Return whether it is SELECT … INTO OUTFILE or DUMPFILE."""
     words = list(TokenCursor(query, "mysql").read_words())
     return any(word == "into" and after in ("outfile", "dumpfile") for word, after in pairwise(words))
 
 
 def is_equal_value(value: Any, wanted: Any) -> bool:
-    """Whether a value of a database equals the expected one; MySQL's booleans are 1 and 0."""
+    """Return whether a value of a database equals the expected one; MySQL's booleans are 1 and 0."""
     if isinstance(wanted, bool):
         return value is wanted or (type(value) is int and value == int(wanted))
     if isinstance(value, str) and isinstance(wanted, int | float) and sum(map(str.isdigit, value)) > _EXACT_DIGITS:

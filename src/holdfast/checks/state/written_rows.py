@@ -106,12 +106,16 @@ class RemainingWrites:
         before, after = self._before.get(service), self._after.get(service)
         if before is None or after is None or table in ("", "*") or " " in table:
             return f"whether {op or 'write'} {table} was kept is unknown"
-        was, now = before.tables.get(table), after.tables.get(table)
+        table_before, table_after = before.tables.get(table), after.tables.get(table)
         if op in _DEFINES:
-            return event if _is_still_defined(op, was, now) else None
-        if (was is not None and was.rows is None) or (now is not None and now.rows is None):
+            return event if _is_still_defined(op, table_before, table_after) else None
+        if (table_before is not None and table_before.rows is None) or (
+            table_after is not None and table_after.rows is None
+        ):
             return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is unknown"
-        rows = _count_remaining_rows(event, _count_changes(was, now), self._tried[service, table], before.dialect)
+        rows = _count_remaining_rows(
+            event, _count_changes(table_before, table_after), self._tried[service, table], before.dialect
+        )
         return AuditEvent(event.ts, event.seq, event.type, {**event.details, "rows": rows}) if rows else None
 
 
@@ -123,23 +127,23 @@ def _get_operation(event: AuditEvent) -> str:
     return str(event.details.get("op", "")).lower()
 
 
-def _is_still_defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
-    """Whether the effect of a CREATE, ALTER, DROP or RENAME is still there."""
+def _is_still_defined(op: str, before: TableRows | None, after: TableRows | None) -> bool:
+    """Return whether the effect of a CREATE, ALTER, DROP or RENAME is still there."""
     if op == "drop":
-        return now is None
-    if op == "create" and now is None:
+        return after is None
+    if op == "create" and after is None:
         return False
-    return was is None or now is None or was.shape != now.shape
+    return before is None or after is None or before.shape != after.shape
 
 
-def _count_changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
-    before: Counter[tuple[str, str]] = (was.rows if was else None) or Counter()
-    after: Counter[tuple[str, str]] = (now.rows if now else None) or Counter()
+def _count_changes(table_before: TableRows | None, table_after: TableRows | None) -> RowChanges:
+    before: Counter[tuple[str, str]] = (table_before.rows if table_before else None) or Counter()
+    after: Counter[tuple[str, str]] = (table_after.rows if table_after else None) or Counter()
     # Multisets of (key, content): a row with the same key on both sides of the difference was changed, not removed and
     # added.
     gained, lost = _count_by_key(after - before), _count_by_key(before - after)
     changed = sum(min(count, lost[key]) for key, count in gained.items())
-    keyed = was is None or now is None or (was.keyed and now.keyed)
+    keyed = table_before is None or table_after is None or (table_before.keyed and table_after.keyed)
     return RowChanges(gained.total() - changed, lost.total() - changed, changed, keyed)
 
 
@@ -172,7 +176,7 @@ def _count_remaining_rows(event: AuditEvent, rows: RowChanges, tried: Set[str], 
 
 
 def _can_be_replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
-    """Whether changed rows may come from a DELETE and an INSERT: the log has the other half of the pair.
+    """Return whether changed rows may come from a DELETE and an INSERT: the log has the other half of the pair.
 
     Without a key, it is assumed unless the log has an UPDATE.
     """

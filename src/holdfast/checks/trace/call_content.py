@@ -16,7 +16,7 @@ _CUT = " … "
 
 
 def has_arguments(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
-    """Whether recorded arguments contain everything that is expected; None if they were shortened."""
+    """Return whether recorded arguments contain everything that is expected; None if they were shortened."""
     if not wanted:
         return True
     if is_truncated(written):
@@ -28,7 +28,7 @@ def has_arguments(written: str, wanted: Mapping[str, Any] | None) -> bool | None
 
 
 def is_truncated(written: str) -> bool:
-    """Whether the middle was left out to keep an event small: the rest may still look complete."""
+    """Return whether the middle was left out to keep an event small: the rest may still look complete."""
     return len(written) >= TEXT_KEPT - len(_CUT) and _CUT in written
 
 
@@ -96,9 +96,7 @@ def _is_set(error: Any) -> bool:
 
 
 def _has_result(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Whether the result says more than what went wrong: `data` with content, a status or flag of success, or a value
-    of its own.
-    """
+    """Return whether the result has more than an error: `data`, a status or flag of success, or a value of its own."""
     if result.get("ok") is True or result.get("success") is True:
         return True
     if isinstance(result.get("data"), dict | list) and result["data"]:

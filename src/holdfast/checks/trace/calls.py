@@ -83,8 +83,8 @@ def find_own_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
     Not every library marks its retries. The same model request after a failure counts as a retry.
     """
-    known = find_outermost_calls(find_calls(trace))
-    return [event for event, n in zip(known, count_repetitions(known), strict=True) if not _is_library_retry(event, n)]
+    calls = find_outermost_calls(find_calls(trace))
+    return [event for event, n in zip(calls, count_repetitions(calls), strict=True) if not _is_library_retry(event, n)]
 
 
 def _is_library_retry(event: TraceEvent, repetition: int) -> bool:
@@ -107,9 +107,9 @@ def count_repetitions(events: Iterable[TraceEvent]) -> list[int]:
 
 def find_outermost_calls(events: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Return the calls without requests made inside a model function; the call of the function counts instead."""
-    known = list(events)
-    functions = [e for e in known if e.in_process]
-    return [e for e in known if e.in_process or not any(_is_made_inside(f, e) for f in functions)]
+    calls = list(events)
+    functions = [e for e in calls if e.in_process]
+    return [e for e in calls if e.in_process or not any(_is_made_inside(f, e) for f in functions)]
 
 
 def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
@@ -154,7 +154,7 @@ def _describe_unreported(model_calls: Iterable[TraceEvent]) -> str:
 
 
 def _is_made_inside(function: TraceEvent, event: TraceEvent) -> bool:
-    """Whether a request was made while the model function ran."""
+    """Return whether a request was made while the model function ran."""
     if event.in_process or event.event_type != "llm_call" or event.ts < function.ts:
         return False
     return function.phase == "unfinished" or event.ts <= function.ts + function.duration_ms / 1000
@@ -193,7 +193,7 @@ def _has_origin(globs: Iterable[str], url: str) -> bool:
 
 
 def is_match(event: TraceEvent, glob: str) -> bool:
-    """Whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`."""
+    """Return whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`."""
     if "://" not in glob:
         return event.event_type in OF_TOOLS and fnmatchcase(event.tool, glob)
     if event.event_type != "http_call":
@@ -214,7 +214,7 @@ def get_fault_modes(event: TraceEvent) -> frozenset[str]:
 
 
 def is_carried_out(event: TraceEvent) -> bool | None:
-    """Whether the other side carried out the call; None if that is unknown."""
+    """Return whether the other side carried out the call; None if that is unknown."""
     fault_modes = get_fault_modes(event)
     if event.unsent:
         return False
@@ -245,7 +245,7 @@ def get_delivery(mode: str) -> str:
 
 
 def is_harmless(event: TraceEvent) -> bool:
-    """Whether the faults on a call only changed how the reply arrived or added to it."""
+    """Return whether the faults on a call only changed how the reply arrived or added to it."""
     return all(
         (fault_traits := _find_fault_traits(mode, _CALLS)) and all(traits.harmless for traits in fault_traits)
         for mode in get_fault_modes(event)

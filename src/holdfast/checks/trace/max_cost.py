@@ -37,10 +37,10 @@ class MaxCost:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         costs = find_costs(exhibit.observation.trace)
-        known = sum(cost.estimated_usd or 0.0 for cost in costs)
-        about = f"about {format_dollars(known)}{_describe_unbilled(costs)}"
+        known_usd = sum(cost.estimated_usd or 0.0 for cost in costs)
+        amount = f"about {format_dollars(known_usd)}{_describe_unbilled(costs)}"
         limit = format_dollars(self.max_usd)
-        finding = judge_usage(exhibit.observation.trace, known - _SLACK, self.max_usd, about, limit, _CODES)
+        finding = judge_usage(exhibit.observation.trace, known_usd - _SLACK, self.max_usd, amount, limit, _CODES)
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _is_unknown(cost))
         if unpriced and finding.passed is not False:
             names = shorten(", ".join(unpriced), 120)
@@ -51,7 +51,7 @@ class MaxCost:
 
 
 def _is_unknown(cost: Cost) -> bool:
-    """Whether it used something whose price is unknown."""
+    """Return whether it used something whose price is unknown."""
     return cost.estimated_usd is None and bool(cost.input_tokens or cost.output_tokens)
 
 

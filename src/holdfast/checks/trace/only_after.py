@@ -80,7 +80,7 @@ class OnlyAfter:
         return Finding(False, why, "order-broken", (get_call_name(wrong[0]),), details=details)
 
     def _is_counted(self, event: TraceEvent) -> bool:
-        """Whether the call was made and, if required, succeeded from the agent's view."""
+        """Return whether the call was made and, if required, succeeded from the agent's view."""
         if event.phase == "declared":
             return False
         return not self.successful or (event.phase == "done" and not event.failed and reports_error(event) is False)
@@ -91,5 +91,5 @@ def _is_half_done(event: TraceEvent) -> bool:
 
 
 def _has_ended_before(first: TraceEvent, then: TraceEvent) -> bool:
-    """Whether the first call had returned when the other began: parallel calls do not know each other's results."""
+    """Return whether the first call had ended when the other began: the result of a parallel call is not known yet."""
     return first is not then and first.ts + first.duration_ms / 1000 <= then.ts + _SLACK_S

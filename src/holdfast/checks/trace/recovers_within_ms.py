@@ -70,9 +70,9 @@ class RecoversWithinMs:
             if good is None:
                 why = f"{get_call_name(bad)} met {shorten(bad.fault, 40)} and no successful call followed"
                 return Finding(False, why, "not-recovered", (get_call_name(bad),))
-            slowest = max(slowest, took := max(0.0, _get_end_ms(good) - _get_end_ms(bad)))
-            if took > self.max_ms:
-                why = f"{get_call_name(bad)} took {took:.0f} ms to recover, more than {self.max_ms:g}"
+            slowest = max(slowest, recovery_ms := max(0.0, _get_end_ms(good) - _get_end_ms(bad)))
+            if recovery_ms > self.max_ms:
+                why = f"{get_call_name(bad)} took {recovery_ms:.0f} ms to recover, more than {self.max_ms:g}"
                 return Finding(False, why, "recovered-late", (get_call_name(bad),))
         return Finding(True, f"recovered within {slowest:.0f} ms", "recovered")
 
@@ -82,7 +82,7 @@ def _get_target(event: TraceEvent) -> tuple[str, str]:
 
 
 def _is_faulty(event: TraceEvent) -> bool:
-    """Whether a fault hit it and it did not succeed nevertheless."""
+    """Return whether a fault hit it and it did not succeed nevertheless."""
     return bool(event.fault) and (event.failed or event.phase == "unfinished" or not is_harmless(event))
 
 

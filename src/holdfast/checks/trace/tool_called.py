@@ -56,9 +56,9 @@ class ToolCalled:
         made, requested = split_requested(
             e for e in find_own_calls(exhibit.observation.trace) if is_match(e, self.tool)
         )
-        fits = [has_arguments(e.input, self.arguments) for e in made]
+        matches = [has_arguments(e.input, self.arguments) for e in made]
         requested = [e for e in requested if has_arguments(e.input, self.arguments) is not False]
-        count, unknown = fits.count(True), fits.count(None)
+        count, unknown = matches.count(True), matches.count(None)
         what = f"{shorten(self.tool)} was called {format_plural(count, 'time')}" + (
             " with these arguments" if self.arguments else ""
         )

@@ -58,7 +58,7 @@ class ToolOrder:
         return Finding(False, shorten(f"{missing}; called: {order}", 220), "order-broken", (missing,), details=details)
 
     def _is_step(self, event: TraceEvent) -> bool:
-        """Whether the event is a step: a tool call, or a request if the order lists URLs."""
+        """Return whether the event is a step: a tool call, or a request if the order lists URLs."""
         if event.event_type == "http_call":
             return any("://" in tool for tool in self.tools)
         return event.event_type != "llm_call"
