@@ -102,9 +102,9 @@ class Seen:
         _refuse_late(entry)
         rule = entry.invariant
         spec = replace(self._spec, invariants=(rule,), cell_rules=())
-        made = build_plan(spec)
+        plan = build_plan(spec)
         verdict: Verdict = Judge(spec, stored=True).judge(rule, self._trial, self.observation)
-        tally = Tally(spec, made)
+        tally = Tally(spec, plan)
         tally.add_trial(self._trial, self.observation, [verdict])
         return next(iter(tally.iter_cells()))
 

@@ -97,9 +97,9 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
     severity = {rule.id: SEVERITIES.index(rule.severity) for rule in spec.invariants}
     failed = [one for one in read_verdicts(run.get_verdict_file()) if one.trial == trial and one.outcome == "fail"]
     if not failed or begun.scenario.calm:
-        why = "had no faults" if failed else "did not fail"
+        problem = "had no faults" if failed else "did not fail"
         hint = "holdfast show lists the trials of a run"
-        raise UserError(f"trial {trial} of run {run.id} {why}", code="nothing-to-shrink", hint=hint)
+        raise UserError(f"trial {trial} of run {run.id} {problem}", code="nothing-to-shrink", hint=hint)
     worst = min(failed, key=lambda one: severity.get(one.invariant, 9))
     (observation,) = (one for one in read_observations(run, traces=False) if one.trial == trial)
     forms = list_forms(begun, observation.ledger, spec.params[0])
@@ -107,9 +107,9 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
     seed = manifest.seed if options.seed is None else options.seed
     prepared = prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
     if worst.invariant not in {rule.id for rule in prepared.job.plan.invariants}:
-        why = f"trial {trial} broke {worst.invariant}, which is not a rule that hunts of this file judge"
+        problem = f"trial {trial} broke {worst.invariant}, which is not a rule that hunts of this file judge"
         hint = "a hunt judges the rules of the contract if there is one, and no rule with probes"
-        raise UserError(why, code="nothing-to-shrink", hint=hint)
+        raise UserError(problem, code="nothing-to-shrink", hint=hint)
     return prepared
 
 
@@ -250,8 +250,8 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
     if _is_broken(planner):
         return None  # what was found before is stored first
     if not outcome.score.trials and not planner.calm and not planner.broken_in_calm:
-        why = "every rule applies only under faults, so no calm trial shows where to place them"
-        return NothingProven(why, code="hunt-no-rules")
+        reason = "every rule applies only under faults, so no calm trial shows where to place them"
+        return NothingProven(reason, code="hunt-no-rules")
     ended = run.read_end()
     if planner.broken_in_calm and ended is not None and ended.stopped_by:
         first = f"it asks every prompt without faults first, which takes {planner.calm_total} trials"
@@ -262,8 +262,8 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
         modes = " or ".join(planner.options.sweep)
         where = "holdfast map marks the writes; an agent is killed only in a sandbox"
         return NothingProven(f"--sweep: no write of this agent can meet {modes} ({where})", code="hunt-no-writes")
-    why = "the agent made no call that Holdfast can see, so there is nowhere to place a fault"
-    return NothingProven(why, code="hunt-no-calls")
+    reason = "the agent made no call that Holdfast can see, so there is nowhere to place a fault"
+    return NothingProven(reason, code="hunt-no-calls")
 
 
 def build_hunt_options(

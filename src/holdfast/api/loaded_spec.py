@@ -114,7 +114,9 @@ class Builder:
 
 
 def _is_entry(value: Any, path: str) -> bool:
-    """Whether it is an entry of tools or llm, `{name: x, callable: f}`; any other mapping there is a tool registry."""
+    """Return whether it is an entry of tools or llm, `{name: x, callable: f}`; any other mapping there is a tool
+    registry.
+    """
     return isinstance(value, Mapping) and not path.endswith("tool_registry")
 
 

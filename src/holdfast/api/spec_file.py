@@ -103,8 +103,8 @@ class SpecFile:
         if item.part in self._broken:
             return self._broken[item.part]
         if _build_key(item) not in self._decided:
-            left = [one for one in wanted if one.part == item.part and _build_key(one) not in self._decided]
-            self._run(item.part, left, fail_fast=fail_fast)
+            undecided = [one for one in wanted if one.part == item.part and _build_key(one) not in self._decided]
+            self._run(item.part, undecided, fail_fast=fail_fast)
         if _build_key(item) not in self._decided and item.part not in self._broken:
             self._run(item.part, [item], fail_fast=False)  # fail-fast ended the run before it
         return self._broken.get(item.part) or self._decided[_build_key(item)]
@@ -145,8 +145,8 @@ class SpecFile:
     # -- running ------------------------------------------------------------------------------------
     def _run(self, part: str, items: Sequence[FileItem], *, fail_fast: bool) -> None:
         spec = self._specs[part]
-        whole = not any(one.part == part and one not in items for one in self._items)
-        select = Select() if whole else Select(cells=tuple(self._select_cells(items)))
+        is_complete = not any(one.part == part and one not in items for one in self._items)
+        select = Select() if is_complete else Select(cells=tuple(self._select_cells(items)))
         preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
         options = replace(self._options, select=select, fail_fast=fail_fast, preflight=preflight)
         try:
@@ -182,7 +182,7 @@ class SpecFile:
 
 
 def _is_settled(row: CellRow, made: Plan) -> bool:
-    """Whether a cell of a run that fail-fast ended is final."""
+    """Return whether a cell of a run that fail-fast ended is final."""
     cell = row.cell
     decided = cell.passes + cell.fails + cell.errors + cell.unproven
     return cell.outcome == "fail" or decided >= len(made.get_tasks(cell.invariant)) * made.spec.replicas

@@ -161,7 +161,7 @@ def _apply_budgets(
         "max_cost": None if options.max_cost is None else options.max_cost - spent,
         "max_time_s": None if options.max_time_s is None else options.max_time_s - took_s,
     }
-    used_up = next((name for name, rest in left.items() if rest is not None and rest <= 0), "")
+    used_up = next((name for name, budget in left.items() if budget is not None and budget <= 0), "")
     job = prepared.job
     stateful = any(outcome.run.stateful for outcome in before.values())
     concurrency = 1 if stateful else job.options.concurrency
@@ -214,7 +214,7 @@ def load_whole(whole: RunDir) -> WholeOutcome:
             continue
         outcomes[part] = stack.enter_context(closing(load_run(whole.get_part(part), environ=os.environ)))
         results += build_part_results(outcomes[part], whole, spec.weights)
-    why = "the run is under way" if running else "the run was interrupted"
+    reason = "the run is under way" if running else "the run was interrupted"
     ended = is_interrupted(results) and not running  # then the part says so
     result = stored or conclude_whole(
         whole,
@@ -222,7 +222,7 @@ def load_whole(whole: RunDir) -> WholeOutcome:
         results,
         least=None,
         duration_s=0.0,
-        reasons=[] if ended else [Reason(INTERRUPTED, why, "interrupted")],
+        reasons=[] if ended else [Reason(INTERRUPTED, reason, "interrupted")],
         warnings=_collect_warnings(outcomes),
     )
     return WholeOutcome(result, outcomes, spec, whole, stack, running)

@@ -100,21 +100,21 @@ def show_hunt(hunted: EndedHunt, spec_path: str, *, as_json: bool) -> None:
 
 def write_causes(path: Path, found: HuntResult) -> None:
     """Add the scenarios of the causes that the file does not have yet."""
-    there = _read_causes(path)
-    names = {entry["name"] for entry in there}
+    stored = _read_causes(path)
+    names = {entry["name"] for entry in stored}
     new = [cause.scenario for cause in found.causes if cause.id not in names]
     if not new:
         return
     # The new scenarios are appended as text, so comments and layout of the file stay. The result counts only if it
     # reads back as the old list followed by the new entries.
-    before = path.read_text("utf-8").rstrip() + "\n" if there else "chaos_matrix:\n"
+    before = path.read_text("utf-8").rstrip() + "\n" if stored else "chaos_matrix:\n"
     text = before + _format_scenarios(new)
     try:
-        appended = yaml.safe_load(text) == {"chaos_matrix": [*there, *new]}
+        appended = yaml.safe_load(text) == {"chaos_matrix": [*stored, *new]}
     except yaml.YAMLError:
         appended = False
     # A list that is laid out differently, such as [] or {…}, is written again.
-    path.write_text(text if appended else "chaos_matrix:\n" + _format_scenarios([*there, *new]), "utf-8")
+    path.write_text(text if appended else "chaos_matrix:\n" + _format_scenarios([*stored, *new]), "utf-8")
 
 
 def _format_scenarios(scenarios: Sequence[dict[str, Any]]) -> str:
@@ -131,8 +131,8 @@ def _read_causes(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
         scenarios, loaded = [], {}
     if list(loaded) != ["chaos_matrix"]:
-        what = f"--write {to_one_line(str(path))}: the file exists and is not a list of scenarios"
-        raise UsageError(what, hint="name a new file, or one written by --write", code="file-unusable")
+        problem = f"--write {to_one_line(str(path))}: the file exists and is not a list of scenarios"
+        raise UsageError(problem, hint="name a new file, or one written by --write", code="file-unusable")
     return scenarios
 
 

@@ -66,8 +66,8 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
     if not sources:
         return
     tasks = [task for source in sources for task in find_tasks(source)]
-    made = [convert_task(task, agent=agent, solution=solution) for task in tasks]
-    for one, target in zip(made, write_tasks(made, folder, force=force), strict=True):
+    cases = [convert_task(task, agent=agent, solution=solution) for task in tasks]
+    for one, target in zip(cases, write_tasks(cases, folder, force=force), strict=True):
         print(f"wrote {target}")
         for line in one.left_out:
             print(f"{one.name}: not carried over: {to_one_line(line)}", file=sys.stderr)

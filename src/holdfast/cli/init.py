@@ -25,9 +25,9 @@ from holdfast.store.rundir import make_own_folder
 
 def format_recipes() -> str:
     """Return every recipe with its purpose."""
-    known = {name: read_recipe(name) for name in list_names()}
-    width = max(map(len, known))
-    lines = [f"  {name:{width}}  {recipe.title} {recipe.version}" for name, recipe in known.items()]
+    recipes = {name: read_recipe(name) for name in list_names()}
+    width = max(map(len, recipes))
+    lines = [f"  {name:{width}}  {recipe.title} {recipe.version}" for name, recipe in recipes.items()]
     return "\n".join(["holdfast init --from NAME [DIR], with one of", *lines])
 
 
@@ -59,7 +59,7 @@ def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
         )
     if not recipe.speaks:
         raise UsageError(f"--model: {name} does not call a model", code="option-inapplicable")
-    able = [known for known in HOSTS if known == recipe.speaks or known in COMPATIBLE]
+    able = [host for host in HOSTS if host == recipe.speaks or host in COMPATIBLE]
     if provider not in able:
         message = f"--model {model}: {name} uses the format of {recipe.speaks}, which {provider} does not support"
         raise UsageError(message, hint=f"providers that can answer it: {', '.join(able)}", code="option-inapplicable")
@@ -160,11 +160,11 @@ def _print_recipes(folder: Path) -> None:
 
 
 def _refuse_to_overwrite(paths: list[Path]) -> None:
-    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
-    if there:
-        verb = "is" if len(there) == 1 else "are"
+    existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if existing:
+        verb = "exists" if len(existing) == 1 else "exist"
         raise UsageError(
-            f"{' and '.join(there)} {verb} already there; nothing was written",
+            f"{' and '.join(existing)} already {verb}; nothing was written",
             hint="name another folder, or overwrite with --force",
             code="file-exists",
         )

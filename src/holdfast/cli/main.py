@@ -170,8 +170,10 @@ class Root(click.Group):
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        matches = [(name, said) for name, said in COMMANDS.items() if name.startswith(incomplete)]
-        return [CompletionItem(name, help=said.replace(",", ";")) for name, said in matches]  # fish cuts at a comma
+        matches = [(name, summary) for name, summary in COMMANDS.items() if name.startswith(incomplete)]
+        return [
+            CompletionItem(name, help=summary.replace(",", ";")) for name, summary in matches
+        ]  # fish cuts at a comma
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))

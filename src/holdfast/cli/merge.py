@@ -47,12 +47,12 @@ def command(
     DIR is the run directory of a shard, or a folder that contains such directories.
     """
     shards = find_shards(paths)
-    whole = bool(shards[0].manifest.parts)
+    has_parts = bool(shards[0].manifest.parts)
     for path in outputs:
-        check_output(path) if whole else find_reporter(path)
+        check_output(path) if has_parts else find_reporter(path)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     merged = merge(shards, get_runs_folder().absolute(), partial=partial)
-    if whole:
+    if has_parts:
         return _show_whole(merged, outputs, screen)
     if shards[0].manifest.options.part == "hunt":
         return _show_hunt(merged.run, outputs, as_json=as_json)

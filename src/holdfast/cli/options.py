@@ -64,11 +64,12 @@ class HeadedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        left = {one.name: record for one in options if (record := one.get_help_record(ctx))}
+        records_left = {one.name: record for one in options if (record := one.get_help_record(ctx))}
         sections = [
-            (heading, [left.pop(name) for name in names.split() if name in left]) for heading, names in HEADINGS
+            (heading, [records_left.pop(name) for name in names.split() if name in records_left])
+            for heading, names in HEADINGS
         ]
-        for heading, records in (*sections, ("Other", list(left.values()))):
+        for heading, records in (*sections, ("Other", list(records_left.values()))):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl([(name.ljust(_WIDTH), words) for name, words in records], col_max=_WIDTH)

@@ -84,48 +84,48 @@ def trend_command(spec: Path | None, rule: str | None, count: int, as_json: bool
       holdfast trend
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
-    looked = list(
+    folders = list(
         dict.fromkeys((get_runs_folder(spec), get_runs_folder()))
     )  # merged runs lie here, not next to their spec
-    looked = list(filter(list_stored_runs, looked))[:1] or looked
-    history = open_history(looked[0])
+    folders = list(filter(list_stored_runs, folders))[:1] or folders
+    history = open_history(folders[0])
     runs = history.read_runs()
-    path = _choose_spec(spec, runs, " or ".join(map(str, looked)))
+    path = _choose_spec(spec, runs, " or ".join(map(str, folders)))
     of_file = [run for run in runs if run.spec == path]
-    made = build_trends(history.read_runs(cells_of=[run.id for run in of_file]), path, count)
+    trends = build_trends(history.read_runs(cells_of=[run.id for run in of_file]), path, count)
     for run in of_file:
         if run.note:
             shared.warn(run.note)
-    _check_rule(rule, made)
+    _check_rule(rule, trends)
     if as_json:
-        _show_json(made, rule)
+        _show_json(trends, rule)
     else:
-        _show(made, rule)
+        _show(trends, rule)
     return 0
 
 
 def _choose_spec(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
     """Choose the named file, else the default one if it was run, else the file of the newest run."""
-    known = list(dict.fromkeys(run.spec for run in runs if run.spec))
-    if not known:
+    specs = list(dict.fromkeys(run.spec for run in runs if run.spec))
+    if not specs:
         raise UsageError(f"no run is stored in {looked}", hint="create one: holdfast contract run", code="run-unknown")
     if spec is None:
         here = (str(Path(name).resolve()) for name in DEFAULT_FILES)
-        return next((path for path in here if path in known), known[0])
-    if str(spec.resolve()) not in known:
+        return next((path for path in here if path in specs), specs[0])
+    if str(spec.resolve()) not in specs:
         raise UsageError(
             f"no run of {spec} is stored in {looked}",
-            hint=f"there are runs of: {', '.join(known[:8])}",
+            hint=f"there are runs of: {', '.join(specs[:8])}",
             code="run-unknown",
         )
     return str(spec.resolve())
 
 
 def _check_rule(rule: str | None, made: Sequence[Trend]) -> None:
-    known = list(dict.fromkeys(one.rule for trend in made for one in trend.rules))
-    if rule is not None and rule not in known:
-        near = get_close_matches(rule, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(known[:20]) or 'none'}"
+    rules = list(dict.fromkeys(one.rule for trend in made for one in trend.rules))
+    if rule is not None and rule not in rules:
+        near = get_close_matches(rule, rules, 1)
+        hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(rules[:20]) or 'none'}"
         raise UsageError(f"--rule {rule}: no complete run of this file has this rule", hint=hint, code="name-unknown")
 
 

@@ -164,7 +164,7 @@ def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: 
 
 
 def _is_spec(path: Path) -> bool:
-    """Whether a file is a spec rather than a session: it has an agent."""
+    """Return whether a file is a spec rather than a session: it has an agent."""
     if not path.is_file():
         return False
     root, _ = parse(read_file(path).text)

@@ -19,7 +19,7 @@ def print_document(document: Mapping[str, Any]) -> None:
 
 
 def should_use_color(stream: TextIO) -> bool:
-    """Whether to use colour: only on a terminal, and never with NO_COLOR."""
+    """Return whether to use colour: only on a terminal, and never with NO_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -28,7 +28,7 @@ def should_use_color(stream: TextIO) -> bool:
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether the screen can be redrawn."""
+    """Return whether the screen can be redrawn."""
     return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 

@@ -82,9 +82,9 @@ class Screen:
             print(format_warning(warning), file=sys.stderr)
 
     def _is_new(self, text: RunWarning | str) -> bool:
-        known = text in self._known
+        is_known = text in self._known
         self._known.add(text)
-        return not known
+        return not is_known
 
     def tick(self) -> None:
         """Update the display; called regularly, even if nothing has happened."""

@@ -123,8 +123,8 @@ def _check_references(spec: Spec) -> list[Problem]:
 def _check_contract(path: Path) -> CheckResult:
     """Check the file as `contract run` would."""
     checked = check(path, environ=os.environ)
-    lacking = find_contract_problems(checked.spec) if checked.spec else []
-    return replace(checked, spec=None, problems=(*checked.problems, *lacking)) if lacking else checked
+    missing = find_contract_problems(checked.spec) if checked.spec else []
+    return replace(checked, spec=None, problems=(*checked.problems, *missing)) if missing else checked
 
 
 def _check_undeclared(path: Path) -> CheckResult:
@@ -132,12 +132,12 @@ def _check_undeclared(path: Path) -> CheckResult:
     loaded = check(path, environ=os.environ)
     if loaded.spec is not None and loaded.spec.declares:
         return _add_other_commands(path, loaded, _check_parts(path, loaded.spec.declares))
-    if loaded.spec is None or not (lacking := find_contract_problems(loaded.spec)):
+    if loaded.spec is None or not (missing := find_contract_problems(loaded.spec)):
         return loaded
     scenario = check(path, environ=os.environ, options=LoadOptions(part="scenario"))
     if scenario.spec is not None or any(task.kind == "task" for task in loaded.spec.tasks):
         return scenario
-    return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
+    return replace(loaded, spec=None, problems=(*loaded.problems, *missing))
 
 
 def _add_other_commands(path: Path, loaded: CheckResult, checked: CheckResult) -> CheckResult:

@@ -52,9 +52,9 @@ def _get_runs_folder(run: RunDir) -> Path:
     """Return the folder of runs that contains this run, here or in another project."""
     runs = run.path.parents[2] if "/" in run.id else run.path.parent
     if not is_run_id(run.id):
-        what = f"{run.path} is a run outside a project: its folder must be a number"
+        problem = f"{run.path} is a run outside a project: its folder must be a number"
         raise UsageError(
-            what, hint=f"rename it: mv {run.path.name} 0001, then holdfast view path/to/0001", code="run-unusable"
+            problem, hint=f"rename it: mv {run.path.name} 0001, then holdfast view path/to/0001", code="run-unusable"
         )
     return runs
 
@@ -81,9 +81,9 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
         try:
             await viewer.open(port or 0)
         except OSError as taken:
-            what = f"port {port} of 127.0.0.1 cannot be used: {taken.strerror}"
+            problem = f"port {port} of 127.0.0.1 cannot be used: {taken.strerror}"
             raise UsageError(
-                what, hint="choose another with --port, or leave it out to use any free port", code="port-taken"
+                problem, hint="choose another with --port, or leave it out to use any free port", code="port-taken"
             ) from None
         url = viewer.url + (f"#/run/{run}" if run else "")
         _print_address(url, viewer.port, as_json)

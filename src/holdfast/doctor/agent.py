@@ -104,13 +104,13 @@ def _check_answer(observation: Observation, verify: str) -> DoctorFinding:
         why = f"it did not answer in a calm trial: {observation.ending}" + (f" ({detail})" if detail else "")
         fix = f"make the agent answer without faults first; {verify} sends the prompt again"
         return DoctorFinding("answer", "not", "not-answered", why, fix, 3)
-    took = sum(turn.latency_ms for turn in observation.turns)
+    latency_ms = sum(turn.latency_ms for turn in observation.turns)
     text = observation.turns[-1].text or ""
     if not text.strip():
         fix = "check the agent's output and agent.response_path; an empty answer proves no rule"
-        why = f"it answered with an empty text ({took:.0f} ms)"
+        why = f"it answered with an empty text ({latency_ms:.0f} ms)"
         return DoctorFinding("answer", "unproven", "answer-empty", why, fix)
-    return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
+    return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_KEPT)} ({latency_ms:.0f} ms)")
 
 
 def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
@@ -230,8 +230,8 @@ def _check_wait(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequenc
     fix = f"use a prompt that makes the agent call {_format_awaited(fault)}, or check the fault's target"
     if not calls:
         return DoctorFinding(route, "unproven", "target-not-called", f"the agent {_UNSEEN}", fix)
-    made = format_count(calls, "call")
-    why = f"the agent made {made}, but the fault waits for call {first}: the cell may be unproven"
+    calls_made = format_count(calls, "call")
+    why = f"the agent made {calls_made}, but the fault waits for call {first}: the cell may be unproven"
     fix = "use a prompt that takes more calls, or let the fault fire earlier"
     return DoctorFinding(route, "unproven", "target-called-too-rarely", why, fix)
 

@@ -30,11 +30,11 @@ async def check_models(
     if models.replay is not None:
         return (_check_recording(models.replay),)
     root = Path(spec.path).resolve().parent
-    whole = {**environ, **agent.env}
-    findings = [await _check_entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
+    variables = {**environ, **agent.env}
+    findings = [await _check_entry(f"model {name}", model, root, variables) for name, model in spec.models.items()]
     if "*" in spec.models or (agent.is_python and agent.llm):
         return tuple(findings)
-    return (*findings, *await _check_providers(whole, others=bool(findings)))
+    return (*findings, *await _check_providers(variables, others=bool(findings)))
 
 
 async def check_server(route: str, url: str, fix: str, where: str = "") -> DoctorFinding:

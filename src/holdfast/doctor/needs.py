@@ -40,11 +40,11 @@ _STANDBY = "start `holdfast gateway` with this spec, then start the agent with t
 
 async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
     """Return a finding for each program, port and server that the agent needs."""
-    root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
+    root, variables = Path(spec.path).resolve().parent, {**environ, **agent.env}
     findings = []
     if agent.launched:
         if spec.world is None:
-            findings.append(await _check_program(agent, root, whole))
+            findings.append(await _check_program(agent, root, variables))
         else:
             findings.append(check_boxed_program(spec, agent, root, environ))
         if agent.type == "http":
@@ -54,7 +54,7 @@ async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) 
             findings.append(await _check_gateway(get_own_folder(spec.file)))
         fix = "start the agent, or let Holdfast start it: agent.command"
         findings.append(await check_server("agent.endpoint", agent.endpoint, fix))
-    return [*findings, *[one async for one in _check_servers(agent, root, whole)]]
+    return [*findings, *[one async for one in _check_servers(agent, root, variables)]]
 
 
 # -- the program ----------------------------------------------------------------------------------
@@ -195,8 +195,8 @@ def _get_program_word(agent: AgentSpec) -> str:
 
 def _build_lookup(visible: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
     # Looking is done on paths alone: no sandbox is opened, so this also works where none can be.
-    there = system.find_shared()
-    same = {path: path for path in (*there.folders, *there.links, *links)}
+    shared = system.find_shared()
+    same = {path: path for path in (*shared.folders, *shared.links, *links)}
     return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in visible.items()}})
 
 

@@ -52,15 +52,15 @@ def format_rest(trace: Sequence[TraceEvent]) -> str:
 
 def format_attacks(attacks: Attacks) -> str:
     """`attack success 2 of 10 trials (95 %: 6–51 %)   utility under attack 11 of 14 verdicts (95 %: 52–92 %)`."""
-    known = format_count(attacks.attacked - attacks.asked, "trial")
-    won = f"attack success {attacks.succeeded} of {known} ({format_percent(attacks.interval)})"
+    attempts = format_count(attacks.attacked - attacks.asked, "trial")
+    won = f"attack success {attacks.succeeded} of {attempts} ({format_percent(attacks.interval)})"
     if attacks.asked:
         won += f", in {attacks.asked} more it is unknown"
     useful = attacks.utility
     if not useful.judged or useful.interval is None:
         return f"{won}   utility under attack: no verdict"
-    held = f"{useful.passed} of {format_count(useful.judged, 'verdict')}"
-    return f"{won}   utility under attack {held} ({format_percent(useful.interval)})"
+    passed = f"{useful.passed} of {format_count(useful.judged, 'verdict')}"
+    return f"{won}   utility under attack {passed} ({format_percent(useful.interval)})"
 
 
 def format_attack_success(score: Score) -> str:
@@ -69,8 +69,8 @@ def format_attack_success(score: Score) -> str:
     if attacks is None or not attacks.succeeded:
         return ""
     unjudged = "" if score.exit_code else ", and no rule fails on that"
-    known = format_count(attacks.attacked - attacks.asked, "trial")
-    return f"attacks succeeded in {attacks.succeeded} of {known}{unjudged}"
+    attempts = format_count(attacks.attacked - attacks.asked, "trial")
+    return f"attacks succeeded in {attacks.succeeded} of {attempts}{unjudged}"
 
 
 def format_percent(interval: Interval) -> str:
@@ -98,9 +98,9 @@ def describe_estimate(cost: CostEstimate) -> str:
     calm = f"{format_count(cost.calm_trials, 'calm trial')}: {cost.calm_tokens:,} tokens{paid}{unpriced}"
     if cost.max_trials is None:
         return calm
-    about = f"{cost.estimated_tokens:,} tokens" if cost.estimated_usd is None else format_money(cost.estimated_usd)
+    amount = f"{cost.estimated_tokens:,} tokens" if cost.estimated_usd is None else format_money(cost.estimated_usd)
     limit = "--max-trials limits it" if cost.estimated_usd is None else "--max-cost limits it"
-    return f"{calm} · up to {format_count(cost.max_trials, 'trial')}, about {about}; {limit}"
+    return f"{calm} · up to {format_count(cost.max_trials, 'trial')}, about {amount}; {limit}"
 
 
 def format_money(usd: float) -> str:

@@ -117,7 +117,7 @@ def get_replica_outcome(one: ReplicaRow) -> Outcome:
 
 
 def is_imperfect(case: Case) -> bool:
-    """Whether one of its rules did not score fully, even if the case passed."""
+    """Return whether one of its rules did not score fully, even if the case passed."""
     if case.status == "pass" and (case.variation is not None or case.session):
         return case.flaky
     return case.status != "pass" or case.flaky or case.composite is None or case.composite < FULL

@@ -24,7 +24,7 @@ class Decisive:
         self._failed = failed
 
     def is_decisive(self, cell: Cell) -> bool:
-        """Whether a failed cell, or one with an error, also counts for the verdict."""
+        """Return whether a failed cell, or one with an error, also counts for the verdict."""
         if self.held:
             return False
         if cell.outcome != "fail":

@@ -36,11 +36,11 @@ def list_cell_facts(
     if trial is not None and trial.again:
         yield "reproduce", to_one_line(trial.again)
     if trial is not None and detail:
-        known = (
+        names = (
             *standards.list_for_rule(run, row.cell.invariant),
             *standards.list_for_faults(wording.filter_met(trial.faults)),
         )
-        yield from _list_details(standards.format_names(known), trial.trace)
+        yield from _list_details(standards.format_names(names), trial.trace)
 
 
 def list_case_facts(
@@ -59,8 +59,8 @@ def list_case_facts(
     yield from _list_script(one.seen.trace)
     yield "reproduce", to_one_line(one.again)
     if detail:
-        known = standards.format_names((*standards.list_for_case(case), *standards.list_for_faults(one.seen.met)))
-        yield from _list_details(known, one.seen.trace)
+        names = standards.format_names((*standards.list_for_case(case), *standards.list_for_faults(one.seen.met)))
+        yield from _list_details(names, one.seen.trace)
 
 
 def _list_case_reasons(

@@ -10,13 +10,13 @@ from holdfast.report.wording import format_count, format_interval
 
 def format_headline(score: Score) -> str:
     """`robustness 0.83 (95 %: 0.71–0.91), intent kept 17 of 20, attacks resisted 9 of 10`."""
-    made = score.mutation
-    if made is None:
+    mutation = score.mutation
+    if mutation is None:
         return ""
     sure = format_interval(score.interval, 0.01)
-    parts = [f"robustness {format_robustness(made)}" + (f" ({sure})" if sure else "")]
-    parts += [f"intent kept {format_share(made.intent_kept)}"] if made.intent_kept.judged else []
-    parts += [f"attacks resisted {format_share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
+    parts = [f"robustness {format_robustness(mutation)}" + (f" ({sure})" if sure else "")]
+    parts += [f"intent kept {format_share(mutation.intent_kept)}"] if mutation.intent_kept.judged else []
+    parts += [f"attacks resisted {format_share(mutation.attacks_resisted)}"] if mutation.attacks_resisted.judged else []
     return ", ".join(parts)
 
 

@@ -107,8 +107,8 @@ def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning
         return warnings
     # Document 001 requires the warning about state in any case.
     visible = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
-    left = wording.format_count(len(warnings) - len(visible), "more warning")
-    return [*visible, RunWarning("more-warnings", f"{left}: -v, or the report")]
+    hidden = wording.format_count(len(warnings) - len(visible), "more warning")
+    return [*visible, RunWarning("more-warnings", f"{hidden}: -v, or the report")]
 
 
 def _format_verdict_line(whole: Overall, paint: Paint, page: str) -> str:

@@ -46,7 +46,7 @@ _SIGNS = "✔✘–·×…━≈→↵"
 
 
 def can_show_signs(encoding: str | None) -> bool:
-    """Whether a stream with that encoding can show the signs."""
+    """Return whether a stream with that encoding can show the signs."""
     try:
         _SIGNS.encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -95,8 +95,8 @@ def shorten(text: str, room: int) -> str:
 def pad(text: str, room: int, *, centre: bool = False) -> str:
     """Return the text padded with blanks to `room` columns."""
     gap = max(0, room - count_columns(text))
-    left = gap // 2 if centre else 0
-    return " " * left + text + " " * (gap - left)
+    before = gap // 2 if centre else 0
+    return " " * before + text + " " * (gap - before)
 
 
 Paint: TypeAlias = Callable[[str, str], str]

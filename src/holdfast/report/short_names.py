@@ -48,9 +48,9 @@ def _accept_unique(
     names: dict[str, str], cut: Callable[[str], str], short: dict[str, str], room: int
 ) -> dict[str, str]:
     """Accept the names that this cut makes unique, and return the others."""
-    made = {name: cut(text) for name, text in names.items()}
-    times, used = Counter(made.values()), set(short.values())
-    fit = {name: text for name, text in made.items() if times[text] == 1 and text not in used}
+    candidates = {name: cut(text) for name, text in names.items()}
+    times, used = Counter(candidates.values()), set(short.values())
+    fit = {name: text for name, text in candidates.items() if times[text] == 1 and text not in used}
     short.update((name, text) for name, text in fit.items() if count_columns(text) <= room)
     return {name: text for name, text in names.items() if name not in short}
 
@@ -75,11 +75,11 @@ def _add_number(text: str, number: int, room: int, used: set[str]) -> str:
     """Return the name's beginning with the first number, from this one on, that makes it unique."""
     for n in count(number):
         end = f"…{n}"
-        made = _take_first(text, room - len(end)) + end
-        if made not in used or len(end) > room:
+        numbered = _take_first(text, room - len(end)) + end
+        if numbered not in used or len(end) > room:
             break
-    used.add(made)
-    return shorten(made, room)
+    used.add(numbered)
+    return shorten(numbered, room)
 
 
 def _count_shared(one: str, other: str) -> int:

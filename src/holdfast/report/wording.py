@@ -71,17 +71,17 @@ def round_pass_hat(score: Score) -> dict[str, float]:
 
 
 def has_matrix(run: Run) -> bool:
-    """Whether there are cells to show: from a contract, or from a file with a chaos matrix."""
+    """Return whether there are cells to show: from a contract, or from a file with a chaos matrix."""
     return run.part in ("contract", "chaos") or run.contract is not None
 
 
 def has_cells(run: Run) -> bool:
-    """Whether its cells decide the run: those of a matrix, or the causes that a hunt found."""
+    """Return whether its cells decide the run: those of a matrix, or the causes that a hunt found."""
     return has_matrix(run) or run.part == "hunt"
 
 
 def is_to_come(run: Run, cell: Cell) -> bool:
-    """Whether the cell is undecided because the run continues and some of its trials are missing."""
+    """Return whether the cell is undecided because the run continues and some of its trials are missing."""
     return run.running and cell.outcome == "unproven" and cell.code == "not-run"
 
 
@@ -169,8 +169,8 @@ def format_tally(cell: Cell) -> str:
 
 def list_marks(cell: Cell) -> list[str]:
     """Return the remarks on a cell, such as flaky."""
-    known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
-    return [word for word, true in zip(_MARKS, known, strict=True) if true] if any(known) else []
+    marks = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
+    return [word for word, true in zip(_MARKS, marks, strict=True) if true] if any(marks) else []
 
 
 def format_fault(met: FaultMet) -> str:
@@ -191,8 +191,8 @@ def format_ending(ending: str, detail: str, calls_made: str) -> str:
     """Return a bad ending of the agent on one line, with its progress; empty for a good one, and for harness errors."""
     if ending in ("answered", "error"):
         return ""
-    made = f"; {calls_made}" if calls_made else ""
-    return to_one_line(f"{ending}: {detail}{made}" if detail else f"{ending}{made}")
+    calls = f"; {calls_made}" if calls_made else ""
+    return to_one_line(f"{ending}: {detail}{calls}" if detail else f"{ending}{calls}")
 
 
 def format_answer(trial: TrialRow) -> str:
@@ -272,12 +272,12 @@ def format_next_step(run: Run, row: CellRow) -> str:
         if not targets and any(fault.plane == "world" for fault in _find_faults(run, cell.scenario)):
             return "let the fault begin earlier (after_ms, on_event), or use a prompt that takes the agent longer"
         unseen = cell.code == "fault-no-request"
-        way = (
+        step = (
             f"see whether its requests go through the proxy: holdfast doctor -c {shlex.quote(run.spec_path)}"
             if unseen
             else ""
         )
-        return advice + (way or "check the fault's target and schedule")
+        return advice + (step or "check the fault's target and schedule")
     if cell.code == "no-answer":
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
     if cell.passes or cell.fails:

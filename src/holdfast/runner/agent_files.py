@@ -122,9 +122,9 @@ def _find_imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders
 def digest_file(path: Path) -> str:
     """Digest a file's content; for a large file its size and time, for an unreadable one the error."""
     try:
-        about = path.stat()
-        if about.st_size > LARGE:
-            return f"{about.st_size} bytes of {about.st_mtime_ns}"
+        stat = path.stat()
+        if stat.st_size > LARGE:
+            return f"{stat.st_size} bytes of {stat.st_mtime_ns}"
         with path.open("rb") as file:
             return hashlib.file_digest(file, "blake2b").digest().hex()[:32]
     except OSError as refused:

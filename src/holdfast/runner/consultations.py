@@ -51,7 +51,7 @@ class Consultations:
             self._consultation = _open_consultation(self._spec, self._environ, self._cache, JUDGE)
 
     def needs_model(self, rules: Iterable[Invariant]) -> bool:
-        """Whether one of the rules asks a model."""
+        """Return whether one of the rules asks a model."""
         return any(rule.id in self._asking for rule in rules)
 
     def select_rules(self, rules: Iterable[Invariant], observation: Observation) -> list[Invariant]:
@@ -74,8 +74,8 @@ class Consultations:
         answers = {}
         for rule in rules:
             check = make_check(fill_params(rule, trial.params) if trial.params else rule)
-            known = printed.evidence.get(rule.id)
-            answers[rule.id] = await consult_model(check, printed, control, known, self._consultation)
+            evidence = printed.evidence.get(rule.id)
+            answers[rule.id] = await consult_model(check, printed, control, evidence, self._consultation)
         return answers
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
 
 
 def consults_model(rule: Invariant) -> bool:
-    """Whether the rule's check consults a model."""
+    """Return whether the rule's check consults a model."""
     plugin = plugins.find("checks", rule.check)
     if plugin is None or not issubclass(plugin, ConsultingCheck):
         return False
@@ -171,11 +171,11 @@ def _check_keys(spec: Spec, environ: Mapping[str, str], whose: Mapping[str, str]
     for model, description in whose.items():
         variable = find_missing_key(models, model, environ)
         if variable:
-            what, hint = (
+            problem, hint = (
                 f"{description} has no key: {variable} is not set",
                 f"set {variable}, or describe it in models:",
             )
-            raise UserError(what, code="model-missing", hint=hint, key="models")
+            raise UserError(problem, code="model-missing", hint=hint, key="models")
 
 
 def _open_consultation(spec: Spec, environ: Mapping[str, str], cache: Path, role: ModelRole) -> Consultation:

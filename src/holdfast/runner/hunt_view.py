@@ -27,7 +27,7 @@ def read_hunt(rundir: RunDir) -> HuntResult | None:
 
 
 def _is_sealed(rundir: RunDir, name: str) -> bool:
-    """Whether the file is part of the run's seal; raise UserError if one that is was changed since."""
+    """Return whether the file is part of the run's seal; raise UserError if one that is was changed since."""
     ended = rundir.read_end()
     if ended is None or name not in ended.sealed:
         return False
@@ -91,16 +91,16 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
     if found.shard:
         return
     if found.orphaned:
-        why = "has a prompt or a rule that is no longer in the spec; run holdfast hunt, or delete the cause"
-        yield Reason(UNPROVEN, f"{', '.join(found.orphaned)} {why}", "cause-orphaned")
+        problem = "has a prompt or a rule that is no longer in the spec; run holdfast hunt, or delete the cause"
+        yield Reason(UNPROVEN, f"{', '.join(found.orphaned)} {problem}", "cause-orphaned")
     unproven = [one for one in found.unproven if one not in found.orphaned]
     if unproven:
         yield Reason(UNPROVEN, f"known causes neither failed nor held: {', '.join(unproven)}", "hunt-unproven")
     elif found.exit_code == UNPROVEN and not found.orphaned:
         points = found.coverage.points
-        why = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
-        why = "no known cause was met again" if found.only_known else why
-        yield Reason(UNPROVEN, why, "hunt-open")
+        problem = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
+        problem = "no known cause was met again" if found.only_known else problem
+        yield Reason(UNPROVEN, problem, "hunt-open")
 
 
 def _describe_causes(causes: Sequence[HuntedCause], noun: str) -> str:

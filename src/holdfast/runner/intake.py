@@ -203,7 +203,7 @@ class Intake:
         self._record_verdicts(trial, observation, self._bench.judge(trial, observation, stored=True))
 
     def has_failed(self, trial: Trial, observation: Observation) -> bool:
-        """Whether the trial failed, judged before models have answered: a rule that asks one may fail."""
+        """Return whether the trial failed, judged before models have answered: a rule that asks one may fail."""
         if trial.kind == "control":
             return bool(observation.error)  # controls are not judged
         if self._consultations.select_rules(self._bench.select_rules(trial).rules, observation):
@@ -275,7 +275,7 @@ def _make_storable(observation: Observation) -> Observation:
 
 
 def _is_short(observation: Observation) -> bool:
-    """Whether every check can read the answers quickly."""
+    """Return whether every check can read the answers quickly."""
     for turn in observation.turns:  # noqa: SIM110  # it sees every trial: a generator takes twice as long
         if turn.text is not None and len(turn.text) > LONG:
             return False
@@ -283,7 +283,7 @@ def _is_short(observation: Observation) -> bool:
 
 
 def _is_judged_alike(before: Observation, observation: Observation) -> bool:
-    """Whether the two observations differ only in fields that no rule reads."""
+    """Return whether the two observations differ only in fields that no rule reads."""
     return observation == replace(
         before,
         notes=observation.notes,

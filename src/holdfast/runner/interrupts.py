@@ -47,7 +47,7 @@ class Interrupts:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     async def run_to_end(self, work: Awaitable[None]) -> bool:
-        """Whether the work finished; False if a signal ended it."""
+        """Return whether the work finished; False if a signal ended it."""
         task = self._working = asyncio.current_task()
         assert task is not None
         if self._stopped:

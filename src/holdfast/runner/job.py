@@ -67,7 +67,9 @@ def read_world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, st
 
 
 def is_trusted(spec: Spec, options: RunOptions) -> bool:
-    """Whether the spec's commands may provide secrets: the spec is in the project folder, or the user allows it."""
+    """Return whether the spec's commands may provide secrets: the spec is in the project folder, or the user allows
+    it.
+    """
     return options.allow_commands or Path(spec.path).resolve().parent.is_relative_to(Path.cwd())
 
 

@@ -62,6 +62,6 @@ class KeptWorlds:
 
 
 def has_failed(observation: Observation, verdicts: Iterable[Verdict]) -> bool:
-    """Whether a rule failed or broke, or the agent did something forbidden."""
+    """Return whether a rule failed or broke, or the agent did something forbidden."""
     broken = any(verdict.outcome in ("fail", "error") for verdict in verdicts)
     return bool(observation.error) or broken or any(one.violated or one.error for one in observation.forbidden)

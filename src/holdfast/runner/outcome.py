@@ -92,13 +92,13 @@ def load_run(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     manifest = run.read_manifest()
     warning = check(run)
     spec, _ = load_stored_spec(run, manifest, None, environ)
-    made = build_plan(spec, manifest.options.select, sequential=manifest.options.auto)
-    tally = Tally(spec, made)
-    replay_verdicts(run, made, tally, keep_errors=True)
+    plan = build_plan(spec, manifest.options.select, sequential=manifest.options.auto)
+    tally = Tally(spec, plan)
+    replay_verdicts(run, plan, tally, keep_errors=True)
     page = run.path / "report.html"
     ended = run.read_end() or RunEnd(False, 0.0)
     ended = replace(ended, notes=(*ended.notes, RunNote("unsealed", warning))) if warning else ended
-    return conclude(run, spec, made, tally, manifest.options, ended=ended, page=page if page.exists() else None)
+    return conclude(run, spec, plan, tally, manifest.options, ended=ended, page=page if page.exists() else None)
 
 
 def apply_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = None) -> RunOutcome:

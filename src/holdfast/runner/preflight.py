@@ -108,7 +108,7 @@ def _explain_missing(program: str) -> str:
 
 
 def _is_model_expected(spec: Spec) -> bool:
-    """Whether a fault waits for the agent's model calls, or a script or server is set up to answer them."""
+    """Return whether a fault waits for the agent's model calls, or a script or server is set up to answer them."""
     faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
     return spec.agent.launched and (faulty or "*" in spec.models)
 
@@ -121,7 +121,7 @@ async def _ask(executor: Executor, trial: Trial) -> Observation:
 
 
 def can_leak(spec: Spec) -> bool:
-    """Whether one trial's state could reach the next: one agent serves several trials without a reset."""
+    """Return whether one trial's state could reach the next: one agent serves several trials without a reset."""
     agent = spec.agent
     running = agent.type == "http" and not agent.launched
     return not agent.has_reset and (running or agent.isolation in ("worker", "inline"))

@@ -59,7 +59,7 @@ class Budget:
             self.ended_by = ""  # nothing was left out
 
     def is_used_up(self) -> bool:
-        """Whether the budget allows no further trial."""
+        """Return whether the budget allows no further trial."""
         options = self._options
         if options.max_trials is not None and self._taken >= options.max_trials:
             self.ended_by = f"--max-trials {options.max_trials}"

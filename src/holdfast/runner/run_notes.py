@@ -48,14 +48,13 @@ def describe_stop(ended: RunEnd, planned: int, *, auto: bool) -> str:
     """Describe what a budget left out."""
     if not ended.stopped_by:
         return ""
-    left = (
+    trials_left = (
         f"at least {ended.unasked} more would have run"
         if auto
         else f"{ended.unasked} of {planned + ended.unasked} did not run"
     )
-    return (
-        f"stopped by {ended.stopped_by}: {planned} trial{'' if planned == 1 else 's'} ran, {left}; --resume continues"
-    )
+    trials = f"{planned} trial{'' if planned == 1 else 's'} ran, {trials_left}"
+    return f"stopped by {ended.stopped_by}: {trials}; --resume continues"
 
 
 def _note_replay(options: RunOptions) -> Iterator[RunNote]:
@@ -129,7 +128,7 @@ def describe_exposure(spec: Spec, backend: str) -> str:
 
 
 def _is_isolating(backend: str) -> bool:
-    """Whether the backend gives the agent its own network and folders; one that is no longer installed did."""
+    """Return whether the backend gives the agent its own network and folders; one that is no longer installed did."""
     plugin = plugins.find("sandboxes", backend)
     return plugin is None or bool(plugin.traits.isolates)
 

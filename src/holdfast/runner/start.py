@@ -105,13 +105,13 @@ def resume_job(
     manifest = run.read_manifest()
     _check_command(run, manifest, options)
     if manifest.built:
-        what = f"run {run.id} is of a spec that Python code built, at {manifest.spec_path}:{manifest.built}"
-        raise UsageError(what, code="run-unusable", hint="run that code again")
+        problem = f"run {run.id} is of a spec that Python code built, at {manifest.spec_path}:{manifest.built}"
+        raise UsageError(problem, code="run-unusable", hint="run that code again")
     original = manifest.original
     if manifest.masked and config is None:
         if not original.is_file():
-            what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} does not exist"
-            raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
+            problem = f"the copy of the spec in run {run.id} lacks its secrets, and {original} does not exist"
+            raise UsageError(problem, code="run-unusable", hint="pass the file with -c FILE")
         config = original
     spec, problems = load_stored_spec(run, manifest, config, environ, reads_again=True)
     edited = () if config is not None else _warn_edited(run, original)
@@ -146,8 +146,10 @@ def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
     """Return a warning if the file is not the copy that the run continues with: its user may expect the new text."""
     if not original.is_file() or original.read_bytes() == (run.path / "spec.yaml").read_bytes():
         return ()
-    what = f"{original.name} was edited after run {run.id} began: the run continues with its own copy of the old text"
-    return (RunWarning("spec-edited", f"{what}. Start a new run to use the new one"),)
+    problem = (
+        f"{original.name} was edited after run {run.id} began: the run continues with its own copy of the old text"
+    )
+    return (RunWarning("spec-edited", f"{problem}. Start a new run to use the new one"),)
 
 
 def _describe_inputs(run: RunDir, manifest: Manifest, spec: Spec) -> str:
@@ -203,9 +205,9 @@ def _find_spec_copy(run: RunDir, manifest: Manifest) -> Path:
         return original
     copy = run.path / "spec.yaml"
     if not copy.is_file():
-        what = f"run {run.id}: its own copy of the spec, {copy}, is missing or not a file"
+        problem = f"run {run.id}: its own copy of the spec, {copy}, is missing or not a file"
         hint = f"restore it (it was made from {manifest.original}), or run it again"
-        raise UserError(what, code="run-unusable", hint=hint)
+        raise UserError(problem, code="run-unusable", hint=hint)
     return copy
 
 

@@ -82,8 +82,8 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
         return PartResult("hunt", skipped="it did not finish", run=run, page=page)
     reasons = [reason for reason in list_hunt_reasons(result) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
-    known = sum(one.known for one in result.causes)
-    counts = (("known cause", known), ("new cause", len(result.causes) - known))
+    known_count = sum(one.known for one in result.causes)
+    counts = (("known cause", known_count), ("new cause", len(result.causes) - known_count))
     failing = [f"{format_plural(n, noun)} {'fails' if n == 1 else 'fail'}" for noun, n in counts if n]
     fixed = [f"{format_plural(len(result.fixed), 'known cause')} fixed"] if result.fixed else []
     return PartResult(

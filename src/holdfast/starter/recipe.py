@@ -117,10 +117,10 @@ def find_version(recipe: Recipe) -> str | None:
 
 def _find_npm_version(program: Path, package: str) -> str:
     for folder in program.parents:
-        about = folder / "package.json"
-        if about.is_file():
+        package_file = folder / "package.json"
+        if package_file.is_file():
             try:
-                package_json = json.loads(about.read_text(encoding="utf-8"))
+                package_json = json.loads(package_file.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 return ""
             if isinstance(package_json, dict) and package_json.get("name") == package:

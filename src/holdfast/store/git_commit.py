@@ -38,7 +38,7 @@ def find_commit(folder: Path) -> GitCommit:
 
 
 def is_dirty(folder: Path, files: Sequence[str]) -> bool:
-    """Whether tracked files differ from the commit, or one of these files is not in it.
+    """Return whether tracked files differ from the commit, or one of these files is not in it.
 
     False if git is missing, refuses or takes too long.
     """

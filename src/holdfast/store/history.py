@@ -161,10 +161,10 @@ def _stat(path: str) -> str:
     """Return the name, size and time of a file as text: a project may have ten thousand runs."""
     name = os.path.basename(path)
     try:
-        about = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return name
-    return f"{name} {about.st_size}.{about.st_mtime_ns}"
+    return f"{name} {stat.st_size}.{stat.st_mtime_ns}"
 
 
 def _to_utf8(text: str) -> str:

@@ -92,7 +92,7 @@ class RunIndex:
         return at if at is not None and self.is_observed(at) else None
 
     def is_observed(self, number: int) -> bool:
-        """Whether a trial that was begun was also observed."""
+        """Return whether a trial that was begun was also observed."""
         return self._seen_at[number] != _NOWHERE
 
     def get_position(self, number: int) -> int:

@@ -124,9 +124,9 @@ def write_causes(
     ):  # the text that Holdfast wrote: the causes may be in git
         ignore.write_text(f"*\n!/{HUNTS}/\n!/{HUNTS}/**\n", "utf-8")
     with _lock_folder(folder):
-        known = read_known_causes(spec)
-        for rule in {*new, *known}:
-            merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in known.get(rule, ())}
+        causes_by_rule = read_known_causes(spec)
+        for rule in {*new, *causes_by_rule}:
+            merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in causes_by_rule.get(rule, ())}
             merged |= {one.id: one for one in new.get(rule, ())}
             ordered = tuple(
                 merged[id].sealed() for id in sorted(merged.keys() - (dropped if rule in own else dropped | found))

@@ -100,8 +100,8 @@ def _decode_block(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T
     # Decoding a block is faster than decoding its lines, but it would accept two objects on one line. Counting the
     # borders between objects excludes that. Any doubt leads to the slow way, which names the line.
     block = b"".join(lines)
-    ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
-    if not ours:
+    is_intact = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
+    if not is_intact:
         return None
     try:
         decoded = decode_lines(block)
@@ -259,7 +259,7 @@ def _remove_torn_line(path: Path, fd: int) -> None:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether the open file still has this path."""
+    """Return whether the open file still has this path."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
     except OSError:

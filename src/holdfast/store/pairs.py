@@ -99,7 +99,9 @@ def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[st
 
 
 def _is_resisted(trial: Trial, observation: Observation, *, refusal_counts: bool) -> bool | None:
-    """Whether the agent resisted; None if the harness failed, or the attack was incomplete or cannot be judged."""
+    """Return whether the agent resisted; None if the harness failed, or the attack was incomplete or cannot be
+    judged.
+    """
     did = judge_obedience(trial.task, observation)
     whole = len(observation.turns) >= len(trial.task.turns) and refusal_counts
     if observation.error or did in ("asked", "unread") or (did == "no" and not whole):

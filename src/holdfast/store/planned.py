@@ -27,7 +27,7 @@ class PlannedTrials:
         """The text that its id is the digest of, before and after the replica."""
 
     def has_trial(self, trial: Trial) -> bool:
-        """Whether the plan has this trial; its scenario, task and params must be the plan's."""
+        """Return whether the plan has this trial; its scenario, task and params must be the plan's."""
         if not self._plan.whole:
             return trial.id in self._selected
         params = self._plan.get_params_index(trial.params)  # 1 and true are equal values, and different params
@@ -52,20 +52,20 @@ class PlannedTrials:
 
     def _get_head(self, trial: Trial) -> bytes:
         name = trial.scenario.name
-        known = self._heads.get(name)
-        if known is None:
-            known = self._heads[name] = encode_head("contract", self._scenarios[name])
-        return known
+        head = self._heads.get(name)
+        if head is None:
+            head = self._heads[name] = encode_head("contract", self._scenarios[name])
+        return head
 
     def _get_middle(self, task: Task, params: int) -> bytes:
-        known = self._middles.get((task, params))
-        if known is None:
-            known = b"%b,%b," % (encode_canonical(task), encode_canonical(self._plan.spec.params[params]))
-            self._middles[task, params] = known
-        return known
+        middle = self._middles.get((task, params))
+        if middle is None:
+            middle = b"%b,%b," % (encode_canonical(task), encode_canonical(self._plan.spec.params[params]))
+            self._middles[task, params] = middle
+        return middle
 
     def _get_tail(self, trial: Trial) -> bytes:
-        known = self._tails.get(trial.invariant)
-        if known is None:
-            known = self._tails[trial.invariant] = encode_tail(trial.invariant, self._agent, self._plan.spec.seed)
-        return known
+        tail = self._tails.get(trial.invariant)
+        if tail is None:
+            tail = self._tails[trial.invariant] = encode_tail(trial.invariant, self._agent, self._plan.spec.seed)
+        return tail

@@ -162,9 +162,9 @@ class RunRecord:
 
     def flush(self) -> None:
         """Write the queued verdicts; after a failure they are not retried, and half a line stays the last."""
-        held, self._held = self._held, []
-        if held:
-            self._verdicts.write_lines(_encode_verdicts(held), len(held))
+        lines, self._held = self._held, []
+        if lines:
+            self._verdicts.write_lines(_encode_verdicts(lines), len(lines))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
         """Return the files' seals by name, and notes on those that other programs wrote to; no agent is running."""

@@ -140,7 +140,9 @@ class _StoredReading:
         done, every = self._done, self._plan.trials
         left = every
         if any(done):
-            left = LazySequence(every.__getitem__, array("L", (place for place, there in enumerate(done) if not there)))
+            left = LazySequence(
+                every.__getitem__, array("L", (place for place, is_done in enumerate(done) if not is_done))
+            )
         return StoredRun(sum(done), left, self._controls, self._read_unjudged())
 
     def close(self) -> None:

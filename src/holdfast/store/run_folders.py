@@ -20,19 +20,21 @@ LOCKS = Path("/proc/locks")
 
 
 def is_written(run: Path) -> bool:
-    """Whether a process holds the run's lock; the kernel releases it when that process ends in any way."""
+    """Return whether a process holds the run's lock; the kernel releases it when that process ends in any way."""
     try:
-        about = os.stat(run / "lock")
+        stat = os.stat(run / "lock")
     except OSError:
         return False
     try:
-        return _is_listed(LOCKS.read_text("ascii", "replace"), about)
+        return _is_listed(LOCKS.read_text("ascii", "replace"), stat)
     except OSError:
         return _is_held(run / "lock")
 
 
 def _is_listed(table: str, about: os.stat_result) -> bool:
-    """Whether the kernel's table has an exclusive lock on the file: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0 EOF`."""
+    """Return whether the kernel's table has an exclusive lock on the file: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0
+    EOF`.
+    """
     major, minor = os.major(about.st_dev), os.minor(about.st_dev)
     for line in table.splitlines():
         words = line.split()
@@ -46,7 +48,7 @@ def _is_listed(table: str, about: os.stat_result) -> bool:
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether a shared lock would have to wait, for kernels without such a table. It is released immediately."""
+    """Return whether a shared lock would have to wait, for kernels without such a table. It is released immediately."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -105,12 +107,12 @@ def list_damaged_runs(runs: Path) -> list[Path]:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    lacking = (runs / name for name in names if not os.path.isfile(f"{runs}/{name}/run.json"))
-    return [path for path in lacking if is_damaged(path)]
+    unstarted = (runs / name for name in names if not os.path.isfile(f"{runs}/{name}/run.json"))
+    return [path for path in unstarted if is_damaged(path)]
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether the folder contains an incomplete run; a run that is just starting does not count."""
+    """Return whether the folder contains an incomplete run; a run that is just starting does not count."""
     if not path.name.isdigit() or is_run(path):
         return False
     try:
@@ -135,7 +137,7 @@ def list_parts(run: Path) -> list[Path]:
 
 
 def is_run(path: Path) -> bool:
-    """Whether the folder seems to contain a run."""
+    """Return whether the folder seems to contain a run."""
     return os.path.isfile(path / "run.json")  # false if it may not be read
 
 

@@ -323,7 +323,7 @@ def list_documents(run: RunDir) -> list[Path]:
 
 
 def is_in_progress(run: RunDir) -> bool:
-    """Whether the run is being written: by its first process, or by one that resumes it."""
+    """Return whether the run is being written: by its first process, or by one that resumes it."""
     if not is_written(run.path):
         return False
     ended = run.read_end()

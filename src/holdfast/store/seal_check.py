@@ -29,11 +29,11 @@ def check(run: RunDir, *, force: bool = False) -> str:
     verb, pronoun = ("is", "it") if len(missing) == 1 else ("are", "them")
     gone = f"{', '.join(missing)} {verb} missing, although the run wrote {pronoun}"
     forged = f"{', '.join(changed)} changed after the run wrote it; the results may have been tampered with"
-    why = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
+    problem = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
     if force:
-        return why
+        return problem
     again = format_resume(run.path, run.read_manifest().options.part)
-    raise UserError(why, hint=f"run it again, or override: {again} --force", code="run-tampered")
+    raise UserError(problem, hint=f"run it again, or override: {again} --force", code="run-tampered")
 
 
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:

@@ -114,7 +114,7 @@ class Traces:
 
 
 def is_id(trial: str) -> bool:
-    """Whether this can be a trial's id: a name that cannot leave the folder."""
+    """Return whether this can be a trial's id: a name that cannot leave the folder."""
     return bool(trial) and _HEX.issuperset(trial)
 
 

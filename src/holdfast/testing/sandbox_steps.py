@@ -100,7 +100,7 @@ async def read(place: Sandbox, path: str) -> bytes:
 
 
 async def wait_until(true: Callable[[], bool]) -> bool:
-    """Whether the condition becomes true soon."""
+    """Return whether the condition becomes true soon."""
     until = time.monotonic() + SOON_S
     while not true() and time.monotonic() < until:  # noqa: ASYNC110  # other processes tell no event
         await asyncio.sleep(0.02)
@@ -115,7 +115,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def enforces(backend: SandboxBackend, feature: str) -> bool:
-    """Whether a backend reports the feature as enforced."""
+    """Return whether a backend reports the feature as enforced."""
     return all(one.enforced for one in backend.isolation if one.feature == feature)
 
 

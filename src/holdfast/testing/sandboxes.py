@@ -104,8 +104,8 @@ async def check_layers(backend: SandboxBackend, folder: Path) -> None:
         ran = await place.run(["sh", "-c", "pwd; cat a both d/x d/y; echo new > both; rm a; rm -r d"], ENV)
         assert ran.stdout.decode() == f"{place.workspace}\nlowhighlowhigh", ran
         assert ran.exit_code == 0, ran
-        left = await place.run(["sh", "-c", "ls; cat both"], ENV)
-        assert left.stdout == b"both\nnew\n", left
+        listed = await place.run(["sh", "-c", "ls; cat both"], ENV)
+        assert listed.stdout == b"both\nnew\n", listed
     assert (low / "a").read_text() == "low"
     assert (high / "both").read_text() == "high"
     assert (low / "d/x").exists()
@@ -334,8 +334,8 @@ async def check_throwaway(backend: SandboxBackend, folder: Path) -> None:
         await place.run(["sh", "-c", "echo b > b; echo t > /tmp/t"], ENV)
         ran = await place.run(["sh", "-c", "cat a b /tmp/t; rm a b; echo c > c"], ENV, throwaway=True)
         assert ran.stdout == b"ab\nt\n", ran
-        left = await place.run(["ls"], ENV)
-        assert left.stdout == b"a\nb\n", left
+        listed = await place.run(["ls"], ENV)
+        assert listed.stdout == b"a\nb\n", listed
 
 
 @_check

@@ -41,7 +41,7 @@ _TRIAL = re.compile(r"[0-9a-f]{1,64}")
 
 
 def is_run_id(text: str) -> bool:
-    """Whether it is a run id: `0007`, or `0007/contract` for a part."""
+    """Return whether it is a run id: `0007`, or `0007/contract` for a part."""
     return _RUN.fullmatch(text) is not None
 
 

@@ -63,7 +63,7 @@ class Api:
         return self._guard(lambda: self._answer(words, query))
 
     def has_run(self, run: str) -> bool:
-        """Whether there is such a run."""
+        """Return whether there is such a run."""
         try:
             self._project.opened.find_folder(run)
         except NotFound:

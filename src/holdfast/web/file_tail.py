@@ -28,11 +28,11 @@ class FileTail:
         except OSError:
             return []
         try:
-            about = os.fstat(fd)
-            if self._inode and (about.st_ino != self._inode or about.st_size < self._at):
+            stat = os.fstat(fd)
+            if self._inode and (stat.st_ino != self._inode or stat.st_size < self._at):
                 raise FileReplaced
-            self._inode = about.st_ino
-            return self._read(fd, about.st_size)
+            self._inode = stat.st_ino
+            return self._read(fd, stat.st_size)
         finally:
             os.close(fd)
 

@@ -109,11 +109,11 @@ class Notes:
 
     def _read(self) -> None:
         try:
-            about = os.stat(self._path)
+            stat = os.stat(self._path)
         except OSError:
             self._stamp, self._kept, self._count = None, {}, 0
             return
-        stamp = (about.st_ino, about.st_size, about.st_mtime_ns)
+        stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if stamp == self._stamp:
             return
         notes: dict[str, KeptNote] = {}

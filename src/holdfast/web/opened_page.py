@@ -48,11 +48,11 @@ def open_page(url: str, folder: Path) -> Iterator[None]:
 
 def _remove_old(folder: Path) -> None:
     """Remove files that killed viewers left: a browser reads its file within the hour."""
-    for left in folder.glob("view-*/open.html"):
+    for page in folder.glob("view-*/open.html"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > HOUR_S:
-                left.unlink()
-                left.parent.rmdir()
+            if time.time() - page.stat().st_mtime > HOUR_S:
+                page.unlink()
+                page.parent.rmdir()
 
 
 def _open(address: str) -> None:

@@ -133,8 +133,8 @@ def build_stamp(run: RunDir) -> tuple[object, ...]:
     stamp: list[object] = []
     for path in (run.path / "ended.json", *list_record_files(run)):
         try:
-            about = os.stat(path)
-            stamp.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))
+            stat = os.stat(path)
+            stamp.append((path.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
         except OSError:
             stamp.append((path.name, None))
     return tuple(stamp)

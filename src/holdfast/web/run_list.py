@@ -117,10 +117,10 @@ class RunList:
         """Follow until the viewer ends, or a missing folder of runs appears."""
         self._publish(tuple(history.read_runs()))
         self._done.set()
-        there = self._folder.is_dir()
+        exists = self._folder.is_dir()
         scanned_at, glance = time.monotonic(), self._build_fingerprint()
         every = SCAN_S
-        while not self._over and there == self._folder.is_dir():
+        while not self._over and exists == self._folder.is_dir():
             woken = self._wake.wait(GLANCE_S)
             self._wake.clear()
             began = time.monotonic()
@@ -159,8 +159,8 @@ class RunList:
         began = time.monotonic()
         if not self._first.is_set() or (left and began > self._publish_at):
             self._publish(tuple(history.read_runs()), left)
-            took = time.monotonic() - began
-            self._publish_at = began + max(_PUBLISH_S, 10 * took)  # the rest of the time is for reading
+            duration_s = time.monotonic() - began
+            self._publish_at = began + max(_PUBLISH_S, 10 * duration_s)  # the rest of the time is for reading
 
     def _publish(self, runs: tuple[PastRun, ...], left: int | None = 0) -> None:
         before, by_id = self._known.by_id, {run.id: run for run in runs}

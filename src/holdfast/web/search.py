@@ -55,7 +55,7 @@ class Needle:
         self._bytes = encode(text)[1:-1].lower()
 
     def may_contain(self, line: bytes) -> bool:
-        """Whether a line of JSON may contain it; only then is it decoded. A blob has its own file."""
+        """Return whether a line of JSON may contain it; only then is it decoded. A blob has its own file."""
         # Most lines are skipped as bytes, without decoding them. That must never miss a match: a line with a blob, or a
         # text that JSON or case folding may write differently, is looked at more closely.
         if _BLOB in line:

@@ -91,7 +91,7 @@ class Gate(Struct, frozen=True):
 
 
 def _is_data_request(rest: str) -> bool:
-    """Whether it requests data; a link to the page itself may be followed from anywhere."""
+    """Return whether it requests data; a link to the page itself may be followed from anywhere."""
     return rest.partition("?")[0] != ""
 
 

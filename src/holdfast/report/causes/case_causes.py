@@ -87,5 +87,5 @@ def _build_signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]
 
 
 def _is_reason_complete(run: Run) -> bool:
-    """Whether a case's reason contains those of its rules, so no trial needs to be read."""
+    """Return whether a case's reason contains those of its rules, so no trial needs to be read."""
     return run.part in ("mutation", "replay")

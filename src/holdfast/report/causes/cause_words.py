@@ -88,11 +88,11 @@ def format_also(cause: Cause) -> str:
 
 def format_others(first: str, reasons: Iterable[str], noun: str = "other wording") -> str:
     """Return the number of reasons other than the shown one, with an example if it differs in more than numbers."""
-    rest = [reason for reason in dict.fromkeys(reasons) if reason != first]
-    if not rest:
+    others = [reason for reason in dict.fromkeys(reasons) if reason != first]
+    if not others:
         return ""
-    unlike = next((reason for reason in rest if _keep_letters(reason) != _keep_letters(first)), "")
-    return wording.format_count(len(rest), noun) + (f", as: {to_one_line(shorten(unlike, _OTHER))}" if unlike else "")
+    unlike = next((reason for reason in others if _keep_letters(reason) != _keep_letters(first)), "")
+    return wording.format_count(len(others), noun) + (f", as: {to_one_line(shorten(unlike, _OTHER))}" if unlike else "")
 
 
 def _keep_letters(reason: str) -> str:
@@ -166,11 +166,11 @@ def _build_faults(cause: Cause | CaseCause) -> list[dict[str, Any]]:
 
 def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
     one = cases.find_telling(cause.first)
-    known = {rule.id: rule.description for rule in run.invariants}
+    descriptions = {rule.id: rule.description for rule in run.invariants}
     return {
         "part": run.part,
         "rules": cause.rules,
-        "description": known.get(cause.rules[0], "") if len(cause.rules) == 1 else "",
+        "description": descriptions.get(cause.rules[0], "") if len(cause.rules) == 1 else "",
         "outcome": cause.outcome,
         "reason": cause.reason,
         "codes": list(dict.fromkeys(one.code for one in cause.first.case.causes)),

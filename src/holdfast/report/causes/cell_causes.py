@@ -121,7 +121,7 @@ def group_cells(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
 
 
 def has_cause(cause: Cause, cell: Cell) -> bool:
-    """Whether the cell, split by its causes, has this cause."""
+    """Return whether the cell, split by its causes, has this cause."""
     first = cause.first.cell
     return wording.build_cause_key(cell.code, cell.key, cell.ending) == wording.build_cause_key(
         first.code, first.key, first.ending
@@ -172,7 +172,7 @@ class Causes:
     def sort_causes(self) -> list[Cause]:
         """Return the causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
         rules = self._rules
-        known = sorted(
+        ordered = sorted(
             self._build_causes(),
             key=lambda one: (
                 wording.build_sort_key(one[0].first),
@@ -184,10 +184,10 @@ class Causes:
                 one[1],
             ),
         )
-        return [cause for cause, _ in known]
+        return [cause for cause, _ in ordered]
 
     def _build_causes(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
-        known = {rule.id: rule.description for rule in self._run.invariants}
+        descriptions = {rule.id: rule.description for rule in self._run.invariants}
         places = wording.Places(self._run)
         for groups in self._groups.values():
             for alike, group in groups.items():
@@ -202,7 +202,7 @@ class Causes:
                 rules = sorted(dict.fromkeys(group.rules), key=lambda rule: (self._rules.get(rule, 0), rule))
                 cause = Cause(
                     tuple(rules),
-                    known.get(rules[0], "") if len(rules) == 1 else "",
+                    descriptions.get(rules[0], "") if len(rules) == 1 else "",
                     "critical" if cell.critical else cell.severity,
                     places.format_place(cell.invariant),
                     cell.outcome,

@@ -80,7 +80,7 @@ def _build_parts(run: Run) -> dict[str, Any]:
 def _build_tasks(run: Run) -> dict[str, Any]:
     """Return the cases of mutations or sessions."""
     score = run.score
-    made = score.mutation
+    mutation = score.mutation
     numbers: dict[str, Any] = {
         "score": score.value,
         "passed": score.passed,
@@ -98,11 +98,11 @@ def _build_tasks(run: Run) -> dict[str, Any]:
         "min_score": score.min_score,
         "spent": score.spent and asdict(score.spent),
     }
-    if made is not None:
-        numbers["robustness"] = made.robustness
-        numbers["intent_kept"] = _build_share(made.intent_kept)
-        numbers["attacks_resisted"] = _build_share(made.attacks_resisted)
-        numbers["types"] = made.types
+    if mutation is not None:
+        numbers["robustness"] = mutation.robustness
+        numbers["intent_kept"] = _build_share(mutation.intent_kept)
+        numbers["attacks_resisted"] = _build_share(mutation.attacks_resisted)
+        numbers["types"] = mutation.types
     return numbers | {"cases": (_build_case(run, row) for row in run.cases)}
 
 
@@ -132,7 +132,7 @@ def _build_case(run: Run, row: CaseRow) -> dict[str, Any]:
 
 def _build_case_entry(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     origin: dict[str, Any] = {"mutation": case.variation, "obeyed": case.obeyed} if case.variation is not None else {}
-    origin |= {"standards": known} if (known := standards.list_ids(standards.list_for_case(case))) else {}
+    origin |= {"standards": ids} if (ids := standards.list_ids(standards.list_for_case(case))) else {}
     origin |= {"session": case.session, "expected_failure": case.expected_failure or None} if case.session else {}
     return origin | {
         "scenario": case.scenario,
@@ -149,7 +149,9 @@ def _build_case_entry(case: Case, replicas: list[dict[str, Any]]) -> dict[str, A
 
 
 def _is_varied(case: Case) -> bool:
-    """Whether it is a mutation or a session: these can be unproven; the case of a task is pass, fail or error."""
+    """Return whether it is a mutation or a session: these can be unproven; the case of a task is pass, fail or
+    error.
+    """
     return case.variation is not None or bool(case.session)
 
 
@@ -284,7 +286,7 @@ def _build_attacks(attacks: Attacks) -> dict[str, Any]:
 
 
 def _build_fault(met: FaultMet) -> dict[str, Any]:
-    known = standards.list_ids(standards.list_for_faults([met]))
+    ids = standards.list_ids(standards.list_for_faults([met]))
     return {
         "plane": met.plane,
         "target": met.target,
@@ -297,7 +299,7 @@ def _build_fault(met: FaultMet) -> dict[str, Any]:
         "note": met.note,
         "retry": met.retry,
         **({"ran": True} if met.ran else {}),
-        **({"standards": known} if known else {}),
+        **({"standards": ids} if ids else {}),
     }
 
 

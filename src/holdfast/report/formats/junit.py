@@ -95,12 +95,12 @@ def _build_verdict_suite(run: Run, suites: Iterable[Suite]) -> list[Suite]:
 def _count_cases(run: Run, failed: set[str]) -> Suite:
     """Return the cases as their own suite, named after the file; adds the heads of failed cases to `failed`."""
     suite = Suite(f"{run.name or run.spec_path}: cases")
-    held = run.score.exit_code == 0
+    passed = run.score.exit_code == 0
     for row in run.cases:
         case = row.case
         if case.status == "fail":
             failed.add(wording.format_head(case.scenario, case.params))
-        undecided = case.unproven_only or (held and case.status == "error")
+        undecided = case.unproven_only or (passed and case.status == "error")
         suite.count(
             "unproven" if undecided else case.status,
             sum(turn.latency_ms for one in row.replicas for turn in one.seen.turns),

@@ -109,15 +109,15 @@ def _format_numbers(run: Run) -> Iterator[str]:
 def _format_cases(run: Run) -> Iterator[str]:
     rows = list(run.cases)
     visible = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.is_imperfect(row.case)][:MAX_ROWS]
-    yield "| case | status | composite | why |"
+    yield "| case | status | composite | reason |"
     yield "|---|---|--:|---|"
     for row in visible:
         case = row.case
         outcome = cases.get_outcome(case)
         status = f"{wording.SIGNS[outcome]} {outcome}" + (", flaky" if case.flaky else "")
-        why = escape_inline(case.reason[:300])
+        reason = escape_inline(case.reason[:300])
         name, composite = escape_inline(cases.format_head(case)), cases.format_composite(case.composite)
-        yield f"| {name} | {status} | {composite} | {why} |"
+        yield f"| {name} | {status} | {composite} | {reason} |"
     if len(visible) < len(rows):
         yield ""
         yield f"{len(rows) - len(visible)} more cases not shown here."
@@ -129,8 +129,8 @@ def _format_case_failures(run: Run) -> Iterator[str]:
     for cause in every_cause[:MAX_DETAILS]:
         if (one := cases.find_telling(cause.first)) is not None:
             facts = list_case_facts(cause.first.case, one, rules, room=ROOM)
-            known = standards.format_names(standards.list_for_case_cause(cause))
-            yield from _format_case_cause(run, cause, "\n".join((*_list_cases(cause), *_format_facts(facts, known))))
+            names = standards.format_names(standards.list_for_case_cause(cause))
+            yield from _format_case_cause(run, cause, "\n".join((*_list_cases(cause), *_format_facts(facts, names))))
     if len(every_cause) > MAX_DETAILS:
         yield f"and {sum(len(one.members) for one in every_cause[MAX_DETAILS:])} more cases, see {_format_path(run)}"
         yield ""

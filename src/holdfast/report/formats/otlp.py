@@ -60,7 +60,7 @@ def _build_agent_span(run: Run, traced: TracedTrial, trace_id: str, span_id: str
     trial, observation = traced.trial, traced.seen
     start, end = _format_time(observation.at, 0), _format_time(observation.at, observation.duration_ms / 1000)
     bad = observation.error or ("" if observation.ending == "answered" else observation.ending)
-    known = {
+    attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": run.name,
         "holdfast.trial": trial.id,
@@ -71,7 +71,7 @@ def _build_agent_span(run: Run, traced: TracedTrial, trace_id: str, span_id: str
         "error.type": ("harness" if observation.error else observation.ending) if bad else "",
     }
     return _build_span(
-        f"invoke_agent {run.name}".rstrip(), _INTERNAL, trace_id, span_id, "", start, end, known, bad,
+        f"invoke_agent {run.name}".rstrip(), _INTERNAL, trace_id, span_id, "", start, end, attributes, bad,
         [_build_evaluation(verdict, end) for verdict in traced.verdicts],
     )  # fmt: skip
 
@@ -119,15 +119,15 @@ def _describe_call(event: TraceEvent) -> tuple[str, int, dict[str, Any]]:
 
 
 def _build_chat(event: TraceEvent) -> dict[str, Any]:
-    known: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": event.tool}
-    known["http.response.status_code"] = event.status
-    known["holdfast.script"] = event.script
+    attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": event.tool}
+    attributes["http.response.status_code"] = event.status
+    attributes["holdfast.script"] = event.script
     if event.cost is not None and not event.script:
-        known["gen_ai.response.model"] = event.cost.model
-        known["gen_ai.usage.input_tokens"] = event.cost.input_tokens
-        known["gen_ai.usage.output_tokens"] = event.cost.output_tokens
-        known["holdfast.cost_usd"] = event.cost.estimated_usd if event.cost.billed else None
-    return known
+        attributes["gen_ai.response.model"] = event.cost.model
+        attributes["gen_ai.usage.input_tokens"] = event.cost.input_tokens
+        attributes["gen_ai.usage.output_tokens"] = event.cost.output_tokens
+        attributes["holdfast.cost_usd"] = event.cost.estimated_usd if event.cost.billed else None
+    return attributes
 
 
 def _build_span(

@@ -49,7 +49,7 @@ def build_document(run: Run) -> dict[str, Any]:
     if any(not one.rule for one in every_remark):
         rules.append({"id": CASE, "shortDescription": {"text": "All rules of a case pass together"}})
     places = {rule["id"]: at for at, rule in enumerate(rules)}
-    known = tuple(dict.fromkeys(standard for one in failed for standard in one.standards))
+    standards = tuple(dict.fromkeys(standard for one in failed for standard in one.standards))
     driver = {"name": "Holdfast", "version": run.version or "0", "rules": rules}
     return {
         "$schema": SCHEMA,
@@ -57,7 +57,7 @@ def build_document(run: Run) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": driver},
-                **({"taxonomies": _build_taxonomies(known)} if known else {}),
+                **({"taxonomies": _build_taxonomies(standards)} if standards else {}),
                 "automationDetails": {"id": f"holdfast/{run.part}/{_build_uri(run.source or run.spec_path)}/"},
                 "invocations": [_build_invocation(run, [one for one in every_remark if one.outcome != "fail"], places)],
                 "results": [_build_result(run, one, places) for one in failed],

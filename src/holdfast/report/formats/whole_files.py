@@ -87,14 +87,14 @@ def _link_pages(whole: Overall, home: str) -> Overall:
 
 def _render_json(overall: Overall, runs: Runs) -> Iterator[bytes]:
     """Yield the overall score, then each part with all of its details."""
-    whole = words.build_document(overall)
-    whole["causes"] = (cause for run in runs.values() for cause in build_entries(run))
+    document = words.build_document(overall)
+    document["causes"] = (cause for run in runs.values() for cause in build_entries(run))
     for part, run in runs.items():
         for name, details in build_document(run)["parts"].items():
-            part_document = whole["parts"].setdefault(name, {})
+            part_document = document["parts"].setdefault(name, {})
             part_document["details"] = details
-        whole["parts"][part].setdefault("warnings", run.warnings)
-    yield from encode_pieces(whole)
+        document["parts"][part].setdefault("warnings", run.warnings)
+    yield from encode_pieces(document)
     yield b"\n"
 
 

@@ -29,8 +29,8 @@ class Html:
 
 
 def _render_run_page(run: Run) -> Iterator[bytes]:
-    made = InlinedRun(run)
-    yield from _render_pieces(format_title(made.run), render_static_page(made.run, made.causes), made.packed)
+    page = InlinedRun(run)
+    yield from _render_pieces(format_title(page.run), render_static_page(page.run, page.causes), page.packed)
 
 
 def render_overall_page(whole: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:

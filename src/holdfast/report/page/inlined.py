@@ -223,7 +223,7 @@ class PageLimits:
         """Failed cells that found no room."""
 
     def add_cell(self, row: CellRow) -> bool:
-        """Whether the matrix has the cell."""
+        """Return whether the matrix has the cell."""
         self._at += 1
         self._passed += row.cell.outcome == "pass"
         held = row.cell.outcome in ("pass", "n/a")
@@ -236,12 +236,12 @@ class PageLimits:
 
     def count_trials(self, row: CellRow) -> int:
         """Return how many trials of the current cell are in the page."""
-        held = row.cell.outcome in ("pass", "n/a")
-        if held and not self._sampled:
+        passed = row.cell.outcome in ("pass", "n/a")
+        if passed and not self._sampled:
             return 0
-        room = self._room[held]
+        room = self._room[passed]
         wanted = len(row.trials) if room else count_trials(row.cell)
-        self._room[held] -= min(wanted, room)
+        self._room[passed] -= min(wanted, room)
         self._shown += row.cell.outcome == "pass" and room > 0
         self._left_trials += max(0, wanted - room)
         return min(wanted, room)

@@ -42,8 +42,8 @@ def format_hunt(result: HuntResult, spec: str, run: str) -> Iterator[str]:
     if result.fixed:
         yield f"fixed: {', '.join(result.fixed)}"
     if result.retired:
-        why = "the prompt is no longer in the file, and with its present prompts the faults break no rule"
-        yield f"retired: {', '.join(result.retired)} ({why})"
+        reason = "the prompt is no longer in the file, and with its present prompts the faults break no rule"
+        yield f"retired: {', '.join(result.retired)} ({reason})"
     if not result.only_known:
         yield format_coverage(result)
     yield from (f"note: {note}" for note in result.notes)

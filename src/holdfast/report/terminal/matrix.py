@@ -61,8 +61,8 @@ class Grid(Struct):
 
 def build_face(cell: Cell) -> Face:
     """`✘ 1/2 ≈`: sign, count and flags of a decided cell."""
-    known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
-    flags = "".join(flag for flag, on in zip(_FLAGS, known, strict=True) if on)
+    marks = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
+    flags = "".join(flag for flag, on in zip(_FLAGS, marks, strict=True) if on)
     return Face(cell.outcome, " ".join(filter(None, (SIGNS[cell.outcome], format_tally(cell), flags))))
 
 
@@ -103,7 +103,7 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
 
 
 def fits_screen(grid: Grid, width: int, height: int) -> bool:
-    """Whether the complete matrix fits this many lines; cheap enough to call before each redraw."""
+    """Return whether the complete matrix fits this many lines; cheap enough to call before each redraw."""
     blocks = len(_split_blocks(grid.heads, _compute_room(list(grid.rules), width), grid.widest))
     whole = len(grid.rules) <= MAX_ROWS and blocks <= _MAX_BLOCKS
     return whole and blocks * (len(grid.rules) + 2) + 1 <= height

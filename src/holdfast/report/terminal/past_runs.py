@@ -111,13 +111,13 @@ class Trend(Struct, frozen=True):
 def build_trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list[Trend]:
     """Return each part of that file with runs; the newest `limit` complete runs."""
     of_file = sorted((run for run in runs if run.spec == spec), key=lambda run: run.order)
-    made = []
+    trends = []
     for part in dict.fromkeys(run.part for run in of_file):
         every = [run for run in of_file if run.part == part]
         points = [run for run in every if run.is_point]
         newest = tuple(points[-limit:] if limit else points)
-        made.append(Trend(spec, part, newest, tuple(_build_rules(newest)), len(every) - len(points)))
-    return made
+        trends.append(Trend(spec, part, newest, tuple(_build_rules(newest)), len(every) - len(points)))
+    return trends
 
 
 def _build_rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
@@ -128,18 +128,18 @@ def _build_rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
 
 def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
     """Return the last change from pass to fail; undecided runs in between do not count."""
-    made = RuleTrend(rule, scenario, tuple(outcomes))
+    trend = RuleTrend(rule, scenario, tuple(outcomes))
     before: PastRun | None = None
     passing = False
     for run, outcome in zip(runs, outcomes, strict=True):
         if outcome == "pass":
-            if made.failed_in and not made.mended_in and not passing:
-                made = replace(made, mended_in=run.id)
+            if trend.failed_in and not trend.mended_in and not passing:
+                trend = replace(trend, mended_in=run.id)
             before, passing = run, True
         elif outcome == "fail":
             if passing and before is not None:
-                made = replace(
-                    made,
+                trend = replace(
+                    trend,
                     passed_in=before.id,
                     passed_commit=before.commit,
                     passed_dirty=before.dirty,
@@ -149,7 +149,7 @@ def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], ru
                     mended_in="",
                 )
             passing = False
-    return made
+    return trend
 
 
 def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:

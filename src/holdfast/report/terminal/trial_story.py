@@ -145,9 +145,9 @@ def format_story(trial: Document, run: str, paint: Paint, width: int, *, whole: 
     marked = _mark_answers(trial)
     for step in build_timeline(trial):
         yield from _format_step(step, marked, paint, width, whole)
-    left = trial["trace_left_out"] + trial["audit_left_out"]
-    if left:
-        yield paint(f"  … and {left} more in the run's folder", "dim")
+    left_out = trial["trace_left_out"] + trial["audit_left_out"]
+    if left_out:
+        yield paint(f"  … and {left_out} more in the run's folder", "dim")
     yield ""
     yield from _format_rules(trial, paint, width, whole)
     for note in trial["notes"]:
@@ -189,8 +189,8 @@ def _format_rules(trial: Document, paint: Paint, width: int, whole: bool) -> Ite
 
 
 def _format_rule(outcome: str, name: str, words: str, why: str, paint: Paint, width: int, whole: bool) -> Iterator[str]:
-    about = shorten(to_one_line(words), max(0, width - count_columns(name) - 6))
-    yield f"  {paint(f'{SIGNS[outcome]} {to_one_line(name)}', outcome)}  {paint(about, 'dim')}".rstrip()
+    text = shorten(to_one_line(words), max(0, width - count_columns(name) - 6))
+    yield f"  {paint(f'{SIGNS[outcome]} {to_one_line(name)}', outcome)}  {paint(text, 'dim')}".rstrip()
     if why:
         yield from _indent_lines(why, "    ", width, whole)
 

@@ -78,8 +78,8 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
     """Raise UsageError if it is unknown whether the agent is the same, or if the options ask for a fresh run."""
     unknown = _find_unreadable(spec)
     if unknown:
-        what = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"
-        raise UsageError(what, code="cache-impossible", hint="leave --cached out")
+        problem = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"
+        raise UsageError(problem, code="cache-impossible", hint="leave --cached out")
     for option, is_set in (("--record", options.record is not None), ("--keep", options.keep)):
         if is_set:
             raise UsageError(
@@ -134,9 +134,9 @@ def digest_files(job: Job, but_for: Collection[Path] = ()) -> str:
                 )
     entries += ([str(path), one] for path, one in sorted(_digest_outside(job, root).items()))
     recording = digest_file(job.options.replay) if job.options.replay else ""
-    made = digest(encode_canonical([job.spec.tasks, job.spec.invariants]), 16)
-    known = [entries, recording, made, sys.version, _list_packages(), _list_environment(job)]
-    return digest(encode_canonical(known).decode("utf-8", "replace").encode(), 16)
+    derived = digest(encode_canonical([job.spec.tasks, job.spec.invariants]), 16)
+    everything = [entries, recording, derived, sys.version, _list_packages(), _list_environment(job)]
+    return digest(encode_canonical(everything).decode("utf-8", "replace").encode(), 16)
 
 
 def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
@@ -222,8 +222,8 @@ def _walk_files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _build_stamp(path: Path) -> str:
-    about = path.stat()
-    return f"{about.st_size} bytes of {about.st_mtime_ns}"
+    stat = path.stat()
+    return f"{stat.st_size} bytes of {stat.st_mtime_ns}"
 
 
 def _list_packages() -> list[str]:
@@ -275,24 +275,26 @@ def find_changed_variables(runs: Path, job: Job) -> list[str]:
     wanted, now = _build_job_key(job), digest_variables(job)
     for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
         try:
-            known = RunDir(path).read_manifest()
+            manifest = RunDir(path).read_manifest()
         except (UserError, OSError):
             continue
-        if known.files and _build_run_key(known) == wanted:
-            return sorted(name for name in now.keys() | known.variables if now.get(name) != known.variables.get(name))
+        if manifest.files and _build_run_key(manifest) == wanted:
+            return sorted(
+                name for name in now.keys() | manifest.variables if now.get(name) != manifest.variables.get(name)
+            )
     return []
 
 
 def _build_job_key(job: Job) -> tuple[object, ...]:
     spec, options = job.spec, job.options
     options = replace(options, part=spec.part, replay=options.replay and options.replay.resolve())
-    known = (spec.digest, digest_agent(spec, digest_agent_files(spec)), spec.seed, spec.settled)
-    return (__version__, str(Path(spec.path).resolve()), *known, _drop_irrelevant(options))
+    inputs = (spec.digest, digest_agent(spec, digest_agent_files(spec)), spec.seed, spec.settled)
+    return (__version__, str(Path(spec.path).resolve()), *inputs, _drop_irrelevant(options))
 
 
 def _build_run_key(manifest: Manifest) -> tuple[object, ...]:
-    known = (manifest.spec_digest, manifest.agent_digest, manifest.seed, manifest.settled)
-    return (manifest.version, manifest.file, *known, _drop_irrelevant(manifest.options))
+    inputs = (manifest.spec_digest, manifest.agent_digest, manifest.seed, manifest.settled)
+    return (manifest.version, manifest.file, *inputs, _drop_irrelevant(manifest.options))
 
 
 def _drop_irrelevant(options: RunOptions) -> RunOptions:

@@ -72,8 +72,8 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     earlier, later = (Outcomes(read_pairs(run), plan) for run in (before, after))
     counts, paired = count_pairs(earlier, later, plan)
     if not paired:
-        what = f"runs {before.id} and {after.id} have no decided prompt in common"
-        raise UsageError(what, code="runs-incomparable", hint=_explain_empty(before, after))
+        problem = f"runs {before.id} and {after.id} have no decided prompt in common"
+        raise UsageError(problem, code="runs-incomparable", hint=_explain_empty(before, after))
     return Comparison(
         before.id,
         after.id,
@@ -100,13 +100,13 @@ def _get_matching_part(run: RunDir, other: RunDir) -> RunDir:
         return run
     wanted = other.read_manifest().options.part
     parts = {part.path.name: part for part in run.parts}
-    known = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
-    if known is None:
-        what = f"run {run.id} has no {wanted} part: it has {', '.join(parts)}"
+    match = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
+    if match is None:
+        problem = f"run {run.id} has no {wanted} part: it has {', '.join(parts)}"
         raise UsageError(
-            what, code="runs-incomparable", hint=f"name a run that has one; run {other.id} is of {wanted} alone"
+            problem, code="runs-incomparable", hint=f"name a run that has one; run {other.id} is of {wanted} alone"
         )
-    return known
+    return match
 
 
 class _Replicas(NamedTuple):
@@ -118,7 +118,7 @@ class _Replicas(NamedTuple):
     """By replica."""
 
     def combine(self, how: Aggregation, replicas: Collection[int]) -> bool | None:
-        """Whether these replicas pass together; None if undecided."""
+        """Return whether these replicas pass together; None if undecided."""
         count = Counter(self.outcomes[replica] for replica in replicas)
         n = len(replicas)
         outcome = decide_prompt(count["pass"], count["fail"], count["error"], n, count_needed(how, n))
@@ -223,7 +223,7 @@ def _build_plan(parts: Sequence[SharedPart]) -> PairingPlan:
 
 
 def _is_repeatable(rule: Invariant) -> bool:
-    """Whether the same answer always gets the same verdict: the rule uses neither the clock nor a model."""
+    """Return whether the same answer always gets the same verdict: the rule uses neither the clock nor a model."""
     if plugins.find("checks", rule.check) is None:
         return False
     traits = get_traits(rule)
@@ -256,7 +256,7 @@ def _pair_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> It
 
 
 def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
-    """Whether the run is repeatable: every model reply was recorded or scripted, or no model was asked.
+    """Return whether the run is repeatable: every model reply was recorded or scripted, or no model was asked.
 
     Replicas that disagree nevertheless show that the agent samples.
     """
@@ -278,7 +278,9 @@ _REPETITIONS = 5
 
 
 def _is_deterministic(run: RunDir, spec: Spec, score: Score) -> bool:
-    """Whether an agent in Holdfast's own processes asked no model and gave the same answer on every repetition."""
+    """Return whether an agent in Holdfast's own processes asked no model and gave the same answer on every
+    repetition.
+    """
     spent, ended = score.spent, run.read_end()
     asked_model = spent is not None and (spent.tokens or spent.cost_usd is not None or spent.unpriced)
     if spec.agent.type != "python" or spec.world is not None or asked_model or ended is None:

@@ -63,8 +63,8 @@ def read_past_run(run: RunDir) -> PastRun:
         with closing(load_run(run, environ=os.environ)) as outcome:
             return build_past_run(run, outcome)
     except (HoldfastError, OSError) as refused:
-        why = f"{refused.strerror}: {refused.filename}" if isinstance(refused, OSError) else str(refused)
-        return replace(known, note=why)
+        reason = f"{refused.strerror}: {refused.filename}" if isinstance(refused, OSError) else str(refused)
+        return replace(known, note=reason)
 
 
 def build_past_run(run: RunDir, outcome: RunOutcome) -> PastRun:

@@ -58,10 +58,10 @@ def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[s
     for observation in read_observations(run) if begun else ():
         if observation.trial not in begun or (observation.error and not keep_errors):
             continue
-        known = by_trial.get(observation.trial, {})
+        by_rule = by_trial.get(observation.trial, {})
         rules = [rule.id for rule in plan.get_rules(begun[observation.trial])]
-        if all(rule in known for rule in rules):
-            judged[observation.trial] = build_judged_trial(observation, [known[rule] for rule in rules])
+        if all(rule in by_rule for rule in rules):
+            judged[observation.trial] = build_judged_trial(observation, [by_rule[rule] for rule in rules])
     return judged
 
 

@@ -30,7 +30,7 @@ def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str
     A partial run says nothing about the rest, so earlier runs count, back to the last complete one. A run whose files
     were changed says nothing at all.
     """
-    newest, held = "", dict[FailedTask, bool]()
+    newest, is_failing = "", dict[FailedTask, bool]()
     rules = {rule.id for rule in spec.invariants}
     for run in list_runs(runs, spec):
         try:
@@ -39,10 +39,10 @@ def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str
             continue
         newest = newest or run.id
         for task, failed in _find_failed_tasks(run, spec, environ, rules).items():
-            held.setdefault(task, failed)
+            is_failing.setdefault(task, failed)
         if _is_complete(run):
             break
-    return newest, tuple(task for task, failed in held.items() if failed)
+    return newest, tuple(task for task, failed in is_failing.items() if failed)
 
 
 def list_runs(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[RunDir]:

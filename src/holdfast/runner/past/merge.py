@@ -114,9 +114,9 @@ def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
             place.resolve(): RunDir(place) for place in below if RunDir(place).read_manifest().options.select.shard
         }
         if not shards:
-            what = "is not a shard" if below == [path] else "holds no shard"
+            problem = "is not a shard" if below == [path] else "holds no shard"
             hint = "a shard is the run directory of a command with --shard I/N: .holdfast/runs/0001"
-            raise UsageError(f"{path} {what} of a run", code="shards-missing", hint=hint)
+            raise UsageError(f"{path} {problem} of a run", code="shards-missing", hint=hint)
         for place in shards.keys() & runs.keys():
             raise UsageError(f"{place} is named twice", code="shards-differ", hint="name each shard once")
         runs |= shards
@@ -210,8 +210,8 @@ _SAME: dict[str, Callable[[FoundShard], object]] = {
 def _describe_missing(shards: Sequence[FoundShard]) -> Iterator[str]:
     """Describe the missing shards."""
     of = shards[0].shard.of
-    there = {one.shard.number for one in shards}
-    lost = [str(number) for number in range(1, of + 1) if number not in there]
+    present = {one.shard.number for one in shards}
+    lost = [str(number) for number in range(1, of + 1) if number not in present]
     if lost:
         shard, is_ = ("shard", "is") if len(lost) == 1 else ("shards", "are")
         yield f"{shard} {', '.join(lost)} of {of} {is_} missing"

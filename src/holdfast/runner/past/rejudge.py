@@ -103,10 +103,10 @@ def _build_end(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
 
 def _refuse_digests(run: RunDir, spec: Spec) -> None:
     """Reject a rule whose secret is a digest in the copy: it would search for the digest."""
-    lacking = [rule.id for rule in spec.invariants if _DIGEST.search(encode_canonical(rule))]
-    if lacking:
-        what = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(lacking)})"
-        raise UsageError(what, code="run-unusable", hint="pass the file with -c FILE")
+    masked = [rule.id for rule in spec.invariants if _DIGEST.search(encode_canonical(rule))]
+    if masked:
+        problem = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(masked)})"
+        raise UsageError(problem, code="run-unusable", hint="pass the file with -c FILE")
 
 
 def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:

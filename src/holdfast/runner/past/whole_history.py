@@ -30,13 +30,15 @@ def find_baseline(runs: Path, name: str, spec: Spec, but_for: RunDir | None = No
     original = Path(spec.path).resolve()
     if name in NEWEST:
         ended = [run for run in map(RunDir, reversed(list_stored_runs(runs))) if _is_comparable(run, original, but_for)]
-        held = (run for run in ended if (overall := read_overall(run)) and overall.passed)
-        return next(held, ended[0] if ended else None)
+        passing = (run for run in ended if (overall := read_overall(run)) and overall.passed)
+        return next(passing, ended[0] if ended else None)
     baseline = RunDir.find(runs, name)
     manifest = baseline.read_manifest()
     if manifest.original != original and manifest.spec_digest != spec.digest:
-        what = f"--baseline {name}: run {baseline.id} is from another file, {manifest.spec_path}"
-        raise UsageError(what, code="runs-incomparable", hint="name a run of the same file; holdfast runs lists them")
+        problem = f"--baseline {name}: run {baseline.id} is from another file, {manifest.spec_path}"
+        raise UsageError(
+            problem, code="runs-incomparable", hint="name a run of the same file; holdfast runs lists them"
+        )
     if not manifest.parts:
         raise UsageError(
             f"--baseline {name}: run {baseline.id} covers only one part",
@@ -47,7 +49,7 @@ def find_baseline(runs: Path, name: str, spec: Spec, but_for: RunDir | None = No
 
 
 def _is_comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
-    """Whether it is a complete ci run of the file."""
+    """Return whether it is a complete ci run of the file."""
     try:
         overall = read_overall(run) if but_for is None or run.path != but_for.path else None
     except UserError:  # a damaged or forged run is compared with nothing
@@ -84,10 +86,10 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
         notes.append(
             f"undecided rules not listed here: {len(unsure) - SHOWN}; see holdfast compare {baseline.id} {whole.id}"
         )
-    lacking = [*comparison.left_out, *comparison.notes]
-    if not reasons and not notes and not lacking:
+    left_out = [*comparison.left_out, *comparison.notes]
+    if not reasons and not notes and not left_out:
         notes.append(f"no rule differs from run {baseline.id}")
-    notes += [f"compared with run {baseline.id}: {text}" for text in lacking]
+    notes += [f"compared with run {baseline.id}: {text}" for text in left_out]
     alone = comparison.only_before + comparison.only_after
     if alone:
         notes.append(f"{format_count(alone, 'prompt')} decided in one of the runs only: not compared")
