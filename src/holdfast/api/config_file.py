@@ -18,6 +18,6 @@ def find_config(named: Path | None) -> Path:
             return Path(name)
     raise UsageError(
         f"there is no {' or '.join(DEFAULT_FILES)} here",
-        hint="name one: FILE, or -c FILE; or write one: holdfast init",
+        hint="name one with -c FILE, or create one: holdfast init",
         code="spec-missing",
     )

@@ -243,7 +243,7 @@ def _refuse_others(name: str, value: Any, kind: type, made: str) -> None:
     for one in value:
         if not isinstance(one, kind):
             raise add_details(
-                UsageError(f"{name} has {one!r} in it", hint=f"each is made by {made}", code="argument-invalid")
+                UsageError(f"{name} contains {one!r}", hint=f"create each entry with {made}", code="argument-invalid")
             )
 
 
@@ -267,5 +267,5 @@ def _refuse_late(entry: RuleEntry) -> None:
     __tracebackhide__ = True
     made, kind = entry.made, entry.invariant.check
     if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
-        hint = f"name it before: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
+        hint = f"request it in the call: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
         raise add_details(UsageError(f"{kind} must be requested before the run", hint=hint, code="run-over"))

@@ -130,7 +130,7 @@ def ci_command(
     annotations: bool,
     baseline: str | None,
     cached: bool,
-    **given: Any,
+    **raw_options: Any,
 ) -> int:
     """Run every part of the file and decide whether the agent may ship.
 
@@ -148,7 +148,7 @@ def ci_command(
     if cached and resume is not None:
         hint = "--resume runs the trials that are left"
         raise UsageError("--cached and --resume cannot be combined", hint=hint, code="options-conflict")
-    options = shared.build_run_options(part="ci", **given)
+    options = shared.build_run_options(part="ci", **raw_options)
     plan = plan_whole(config, options, resume, force, warn=shared.check_options, baseline=baseline)
     screen, report = Screen(as_json=as_json, quiet=quiet, verbose=verbose), not no_report
     with closing(run_and_show_parts(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
@@ -161,13 +161,15 @@ def ci_command(
 @click.command(name="score", cls=shared.HeadedCommand)
 @shared.add_whole_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
-def score_command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **given: Any) -> int:
+def score_command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **raw_options: Any) -> int:
     """Print only the overall score; the exit codes are those of `ci`.
 
     \b
       test "$(holdfast score)" = 100.00
     """
-    plan = plan_whole(config, shared.build_run_options(part="ci", **given), resume, force, warn=shared.check_options)
+    plan = plan_whole(
+        config, shared.build_run_options(part="ci", **raw_options), resume, force, warn=shared.check_options
+    )
     with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as found:
         pass  # the number is all that is shown
     if found.overall.score is not None:

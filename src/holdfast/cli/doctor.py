@@ -79,14 +79,14 @@ def _build_sheet() -> Sheet:
     return Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))
 
 
-def _load_any_part(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
+def _load_any_part(path: Path, options: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """Load the file's contract; without a contract its scenario, otherwise its mutations."""
     spec = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
     if spec is None or "contract" in spec.declares:
-        return load_part(path, given)
+        return load_part(path, options)
     scenario = any(task.kind == "task" for task in spec.tasks)
     part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in spec.declares else "contract"
-    return load_part(path, replace(given, part=part))
+    return load_part(path, replace(options, part=part))
 
 
 @click.command(name="verify")

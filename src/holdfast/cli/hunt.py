@@ -164,7 +164,7 @@ def hunt_command(
     confirm_live: int,
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **raw_options: Any,
 ) -> int:
     """Find the smallest sets of faults that break a rule, and say what was never tried.
 
@@ -178,7 +178,7 @@ def hunt_command(
       holdfast hunt --resume 0007
     """
     asked = shared.build_run_options(
-        part="hunt", hunt=build_hunt_options(order=order, sweep=sweep, confirm_live=confirm_live), **given
+        part="hunt", hunt=build_hunt_options(order=order, sweep=sweep, confirm_live=confirm_live), **raw_options
     )
     if resume is not None:
         prepared = _prepare_resumed(config, resume, force, asked)
@@ -201,7 +201,7 @@ def shrink_command(
     write: Path | None,
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **raw_options: Any,
 ) -> int:
     """Reduce a failed trial of any run to the faults that make it fail.
 
@@ -209,7 +209,7 @@ def shrink_command(
       holdfast shrink 7f3a2c91
       holdfast shrink 7f3a2c91 --write causes.yaml
     """
-    asked, screen = shared.build_run_options(part="hunt", **given), Screen(as_json=as_json, quiet=quiet)
+    asked, screen = shared.build_run_options(part="hunt", **raw_options), Screen(as_json=as_json, quiet=quiet)
     if resume is not None:
         return _run_and_show(_prepare_resumed(config, resume, force, asked), write, screen)
     place = find_trial(trial)
@@ -224,7 +224,7 @@ def shrink_command(
 @shared.add_config
 @shared.add_map_options
 @shared.as_json
-def map_command(config: Path | None, as_json: bool, **given: Any) -> int:
+def map_command(config: Path | None, as_json: bool, **raw_options: Any) -> int:
     """Show the calls that the agent makes, what feeds what, and which faults were tried there.
 
     Asks every prompt once in calm. The coverage counts the faults of all stored runs of this file.
@@ -233,8 +233,8 @@ def map_command(config: Path | None, as_json: bool, **given: Any) -> int:
       holdfast map
       holdfast map finance.yaml --json
     """
-    given = {"replicas": 1, **{name: value for name, value in given.items() if value is not None}}
-    asked = shared.build_run_options(part="hunt", hunt=build_hunt_options(purpose="map"), **given)
+    raw_options = {"replicas": 1, **{name: value for name, value in raw_options.items() if value is not None}}
+    asked = shared.build_run_options(part="hunt", hunt=build_hunt_options(purpose="map"), **raw_options)
     prepared = prepare_hunt(find_config(config), asked)
     screen = Screen(as_json=as_json, quiet=True)
     hunted = run_hunt(prepared, screen)

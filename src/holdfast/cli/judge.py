@@ -27,7 +27,9 @@ from holdfast.store.rundir import RunDir
 @shared.output_files
 @shared.as_json
 @shared.quiet
-def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **given: Any) -> int:
+def command(
+    run: str, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **raw_options: Any
+) -> int:
     """Judge a stored run again with changed rules. The agent is not called.
 
     \b
@@ -38,7 +40,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
         find_reporter(path)
     rundir = get_single_part(RunDir.find(get_runs_folder(), run))
     with closing(
-        judge_again(rundir, config=config, options=shared.build_run_options(**given), environ=os.environ)
+        judge_again(rundir, config=config, options=shared.build_run_options(**raw_options), environ=os.environ)
     ) as outcome:
         reported = write_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(reported)

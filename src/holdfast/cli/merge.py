@@ -83,7 +83,7 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show every part of the run and the overall result, and return the exit code."""
-    with closing(conclude_merged(merged.run, merged.beside, lambda part: write_reports(part, ()))) as found:
+    with closing(conclude_merged(merged.run, merged.skipped_parts, lambda part: write_reports(part, ()))) as found:
         missing = write_overall(found, outputs, report=True)
         report_whole_step(found, annotations=False)
         show_stored_whole(found, screen, found.page_path)

@@ -101,10 +101,10 @@ def add_config(command: F) -> F:
     """Add the spec as last argument or as -c; the command receives it as `config`."""
 
     @wraps(command)
-    def with_file(*args: Any, file: Path | None = None, config: Path | None = None, **given: Any) -> Any:
+    def with_file(*args: Any, file: Path | None = None, config: Path | None = None, **raw_options: Any) -> Any:
         if file is not None and config is not None and file != config:
             raise UsageError(f"two specs: {file} and -c {config}", hint="name one of them", code="options-conflict")
-        return command(*args, config=file or config, **given)
+        return command(*args, config=file or config, **raw_options)
 
     return cast(F, _CONFIG(_FILE(with_file)))
 
@@ -315,23 +315,23 @@ def build_run_options(
     no_preflight: bool = False,
     replicas: int | str | None = None,
     max_replicas: int | None = None,
-    **given: Any,
+    **raw_options: Any,
 ) -> RunOptions:
-    """Build RunOptions from the command line; `given` are fields of RunOptions."""
+    """Build RunOptions from the command line; `raw_options` are fields of RunOptions."""
     from holdfast.plan import RunOptions, Select
 
     if replicas == AUTO:
         most = max_replicas or MAX_REPLICAS
-        given |= {"replicas": most, "max_replicas": most}
+        raw_options |= {"replicas": most, "max_replicas": most}
     elif max_replicas is not None:
         raise UsageError(
             "--max-replicas requires --replicas auto", hint="give both, or --replicas N", code="option-inapplicable"
         )
     else:
-        given |= {"replicas": replicas}
-    _check_cluster_options(given.get("on"), send_secrets=given.get("send_secrets", False))
+        raw_options |= {"replicas": replicas}
+    _check_cluster_options(raw_options.get("on"), send_secrets=raw_options.get("send_secrets", False))
     select = Select(scenarios, invariants, trials, keywords, shard=shard)
-    return RunOptions(select=select, preflight=not no_preflight, **given)
+    return RunOptions(select=select, preflight=not no_preflight, **raw_options)
 
 
 def _check_cluster_options(on: str | None, *, send_secrets: bool) -> None:
@@ -359,33 +359,33 @@ def show_lines(lines: Iterable[str]) -> None:
         print(line if signs else to_ascii(line))
 
 
-def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
+def check_options(spec: Spec, options: RunOptions) -> list[RunWarning]:
     """Return warnings about options that have no effect or probably mean something else."""
     from holdfast.model.codes import RunWarning
     from holdfast.plan import RunOptions, get_traits
 
     warnings = []
-    if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
+    if spec.part == "scenario" and not spec.matrix and options.min_score is not None:
         raise UsageError(
             "--min-score applies to a contract, but this file has no chaos_matrix",
             hint="set scoring.pass_threshold for composites",
             code="option-inapplicable",
         )
-    options = {
-        "--backend": given.backend != RunOptions().backend,
-        "--keep": given.keep,
-        "--strict-world": given.strict_world,
+    sandbox_options = {
+        "--backend": options.backend != RunOptions().backend,
+        "--keep": options.keep,
+        "--strict-world": options.strict_world,
     }
-    for option in [name for name, there in options.items() if there and spec.world is None]:
+    for option in [name for name, is_set in sandbox_options.items() if is_set and spec.world is None]:
         text = f"{option} has no effect: this file and its agent use no sandbox"
         warnings.append(RunWarning("option-idle", text))
-    if given.min_score is not None and 0 < given.min_score <= 1:
-        text = f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %"
+    if options.min_score is not None and 0 < options.min_score <= 1:
+        text = f"--min-score is 0 to 100: {options.min_score:g} means {options.min_score:g} %"
         warnings.append(RunWarning("option-min-score", text))
     cores = os.cpu_count() or 1
     timed = any(get_traits(rule).reads == "latency" for rule in spec.invariants)
-    if timed and given.concurrency is not None and given.concurrency > cores:
+    if timed and options.concurrency is not None and options.concurrency > cores:
         cost = "trials that wait for a core look slow"
-        text = f"{given.concurrency} trials in parallel on {cores} cores, and a rule measures latency: {cost}"
+        text = f"{options.concurrency} trials in parallel on {cores} cores, and a rule measures latency: {cost}"
         warnings.append(RunWarning("option-concurrency", text))
     return warnings

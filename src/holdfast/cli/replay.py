@@ -58,7 +58,7 @@ def command() -> None:
 @shared.add_output_options
 def run(
     path: Path | None, config: Path | None, outputs: tuple[Path, ...], run_now: bool, live: bool, as_json: bool,
-    **given: Any,
+    **raw_options: Any,
 ) -> int:  # fmt: skip
     """Replay the sessions of a file, of a folder, or of the spec; each is held to its contract.
 
@@ -71,21 +71,21 @@ def run(
       holdfast replay run replays -c finance.yaml --live
       holdfast replay run --from-langsmith-project support --filter-status error -o replays --run
     """
-    source = read_langsmith_options(**{name: given.pop(name) for name in LANGSMITH})
-    if given["resume"] is not None and (path is not None or source is not None):
+    source = read_langsmith_options(**{name: raw_options.pop(name) for name in LANGSMITH})
+    if raw_options["resume"] is not None and (path is not None or source is not None):
         raise UsageError(
             "a resumed run keeps its sessions", hint="remove the sessions from the command", code="options-conflict"
         )
     chosen = ChosenSessions(path, config, live)
     if source is not None:
-        outputs = chosen.fetch(source, outputs, force=given["force"], quiet=as_json and run_now)
+        outputs = chosen.fetch(source, outputs, force=raw_options["force"], quiet=as_json and run_now)
         if not run_now:
             return 0
     place = None if chosen.path is None else chosen.path.absolute()
     try:
         return run_and_show(
             part="replay", config=chosen.spec, outputs=outputs, as_json=as_json, make=chosen.derive_spec,
-            sessions=place, live=live, **given,
+            sessions=place, live=live, **raw_options,
         )  # fmt: skip
     except UnreadableSessions as broken:
         return _show_each(broken, as_json)

@@ -19,7 +19,7 @@ from holdfast.cli import options as shared
 @click.option("--chaos-only", is_flag=True, help="Run the golden prompts under these faults, without mutations.")
 @click.option("--chaos-profile", metavar="NAME", help="Use the faults of a built-in profile instead.")
 @shared.add_output_options
-def run_command(chaos_only: bool, **given: Any) -> int:
+def run_command(chaos_only: bool, **raw_options: Any) -> int:
     """Run the task of the file in its sandbox, or mutations of its golden prompts.
 
     With a chaos_matrix, every case runs in every scenario, and the resilience matrix is printed too.
@@ -33,7 +33,7 @@ def run_command(chaos_only: bool, **given: Any) -> int:
     """
     from holdfast.cli.run_job import run_and_show
 
-    return run_and_show(part="chaos" if chaos_only else "run", **given)
+    return run_and_show(part="chaos" if chaos_only else "run", **raw_options)
 
 
 @click.group(name="contract", cls=shared.CommandGroup)
@@ -50,7 +50,7 @@ def contract_command() -> None:
 @contract_command.command(cls=shared.HeadedCommand)
 @shared.add_run_options
 @shared.add_output_options
-def run(**given: Any) -> int:
+def run(**raw_options: Any) -> int:
     """Run the contract across the chaos matrix; print the score and why each cell failed.
 
     \b
@@ -63,7 +63,7 @@ def run(**given: Any) -> int:
     """
     from holdfast.cli.run_job import run_and_show
 
-    return run_and_show(part="contract", **given)
+    return run_and_show(part="contract", **raw_options)
 
 
 @contract_command.command()
@@ -84,7 +84,7 @@ def validate(config: Path | None, as_json: bool) -> int:
 @shared.add_run_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
 def score(
-    config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **given: Any
+    config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **raw_options: Any
 ) -> int:
     """Print the resilience score alone; exit as `contract run` does.
 
@@ -94,7 +94,7 @@ def score(
     from holdfast.cli.run_job import execute, prepare
     from holdfast.cli.screen_output import Screen
 
-    prepared = prepare(config, resume, force, shared.build_run_options(**given), (), last_failed=last_failed)
+    prepared = prepare(config, resume, force, shared.build_run_options(**raw_options), (), last_failed=last_failed)
     with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:
         pass  # the number is all that is shown
     if outcome.score.value is not None:

@@ -45,7 +45,7 @@ def prepare(
     config: Path | None,
     resume: str | None,
     force: bool,
-    given: RunOptions,
+    options: RunOptions,
     outputs: Sequence[Path],
     *,
     last_failed: bool = False,
@@ -54,39 +54,39 @@ def prepare(
     """Prepare a job. Everything that can be rejected is rejected here, before the agent is started."""
     for path in outputs:
         find_reporter(path)
-    if given.record is not None:
-        _check_recording(given.record)
+    if options.record is not None:
+        _check_recording(options.record)
     if resume is not None and last_failed:
         raise UsageError(
             "--lf and --resume cannot be combined", hint="a resumed run keeps its selection", code="options-conflict"
         )
     if resume is not None:
-        return _prepare_resume(config, resume, force, given)
+        return _prepare_resume(config, resume, force, options)
     path = find_config(config)
-    spec, problems = load_part(path, given)
-    if last_failed and given.seed is None and (seed := _read_last_seed(spec)) is not None:
-        given = replace(given, seed=seed)
-        spec, problems = load_part(path, given)
+    spec, problems = load_part(path, options)
+    if last_failed and options.seed is None and (seed := _read_last_seed(spec)) is not None:
+        options = replace(options, seed=seed)
+        spec, problems = load_part(path, options)
     spec, made = make(spec, os.environ)
     warnings = [
         *format_spec_warnings(spec, problems),
         *made,
-        *check_options(spec, given),
+        *check_options(spec, options),
         *filter(None, map(warn_shadowed, outputs)),
     ]
     if last_failed:
-        given = _select_failed(spec, given, warnings)
-    return prepare_job(spec, given, warnings)
+        options = _select_failed(spec, options, warnings)
+    return prepare_job(spec, options, warnings)
 
 
-def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOptions) -> PreparedJob:
+def _prepare_resume(config: Path | None, resume: str, force: bool, options: RunOptions) -> PreparedJob:
     """Prepare the rest of a stored run; raise UsageError if it has several parts."""
     rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
     if rundir.read_manifest().parts:
         hint = f"continue it: holdfast ci --resume {quote(format_name(rundir.path))}"
         raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
     rundir = rundir.get_single()
-    return PreparedJob(resume_job(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
+    return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
 
 
 def _read_last_seed(spec: Spec) -> int | None:
@@ -95,7 +95,7 @@ def _read_last_seed(spec: Spec) -> int | None:
     return last.read_manifest().options.seed if last else None
 
 
-def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
+def _select_failed(spec: Spec, options: RunOptions, warnings: list[RunWarning]) -> RunOptions:
     """Select what failed in the last run. If there is nothing, select everything and add a warning."""
     run, failed = find_failed(get_runs_folder(spec.file), spec, os.environ)
     if not run:
@@ -105,7 +105,7 @@ def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) ->
     else:
         text = f"--lf: only what failed up to run {run} is run"
     warnings.append(RunWarning("last-failed", text))
-    return replace(given, select=replace(given.select, failed=failed))
+    return replace(options, select=replace(options.select, failed=failed))
 
 
 def _check_recording(path: Path) -> None:
@@ -259,7 +259,7 @@ def run_and_show(
     annotations: bool,
     cached: bool,
     make: MakePart = build_part,
-    **given: Any,
+    **raw_options: Any,
 ) -> int:
     """Run `run` or `contract run` with the given options, and return the exit code."""
     if otlp is not None:
@@ -271,7 +271,7 @@ def run_and_show(
         option = "--lf" if last_failed else "--resume"
         hint = f"{option} runs only the remaining trials"
         raise UsageError(f"--cached and {option} cannot be combined", hint=hint, code="options-conflict")
-    options = build_run_options(part=part, **given)
+    options = build_run_options(part=part, **raw_options)
     prepared = prepare(config, resume, force, options, outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.print_dry_run(prepared.job, prepared.rundir)

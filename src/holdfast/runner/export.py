@@ -57,7 +57,7 @@ def check_writable(option: str, path: Path) -> None:
         raise UsageError(
             f"{option} {path}: no such folder: {path.parent}",
             code="file-unusable",
-            hint="make it first, or name another",
+            hint="create it first, or name another folder",
         )
 
 

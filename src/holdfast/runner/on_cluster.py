@@ -27,7 +27,7 @@ from holdfast.spec.references import PROVIDER_KEYS, find_variables
 from holdfast.store.run_folders import list_stored_files
 from holdfast.version import __version__
 
-_LEFT = "the cluster was not left"
+_LEFT = "the connection to the cluster was not closed"
 EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "reports")
 """Folders next to a spec that no worker needs."""
 
@@ -138,7 +138,7 @@ def check_cluster(spec: Spec, options: RunOptions) -> None:
         "--replay": options.replay is not None,
         "--keep": options.keep,
         "agent.gateway": agent.gateway,
-        "a user that a model plays": any(task.user is not UNSET and task.user.model for task in spec.tasks),
+        "a user simulated by a model": any(task.user is not UNSET and task.user.model for task in spec.tasks),
     }
     for what in (name for name, there in here_only.items() if there):
         raise UsageError(

@@ -109,7 +109,7 @@ def _format_numbers(run: Run) -> Iterator[str]:
 def _format_cases(run: Run) -> Iterator[str]:
     rows = list(run.cases)
     visible = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.is_imperfect(row.case)][:MAX_ROWS]
-    yield "| case | status | composite | reason |"
+    yield "| case | status | composite | why |"
     yield "|---|---|--:|---|"
     for row in visible:
         case = row.case

@@ -51,7 +51,7 @@ class MergedRun(NamedTuple):
     """The run that the shards make together."""
 
     run: RunDir
-    beside: tuple[PartResult, ...] = ()
+    skipped_parts: tuple[PartResult, ...] = ()
     """For a multi-part run: the parts that no shard was to run, and why."""
 
 
@@ -225,7 +225,7 @@ def _describe_unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Se
         if not whole or any(not its.ended.complete or its.ended.unrun for its in own):
             command = "holdfast ci" if by_part else get_run_command(one.manifest.options.part)
             again = f"{command} --resume {one.run.path.name}"
-            yield f"shard {one.shard.number} of {one.shard.of} has not run to its end (there: {again})"
+            yield f"shard {one.shard.number} of {one.shard.of} is unfinished; finish it on its machine: {again}"
 
 
 # -- joining them -------------------------------------------------------------------------------------

@@ -79,7 +79,8 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
     ]
     unsure = comparison.select_rules("cannot tell")
     notes += [
-        f"{_format_rule(one)}: cannot tell from run {baseline.id}, {_format_change(one)}{_format_more(one)}"
+        f"{_format_rule(one)}: cannot tell whether it changed since run {baseline.id}: "
+        f"{_format_change(one)}{_format_more(one)}"
         for one in unsure[:SHOWN]
     ]
     if len(unsure) > SHOWN:
@@ -109,7 +110,7 @@ def _format_change(one: RuleComparison) -> str:
 
 
 def _format_more(one: RuleComparison) -> str:
-    return "" if one.more_prompts is None else f"; about {one.more_prompts} more prompts would"
+    return "" if one.more_prompts is None else f"; about {one.more_prompts} more prompts would show it"
 
 
 def _format_since(one: Regression) -> str:
