@@ -28,7 +28,7 @@ def get_traits(spec: ServiceSpec) -> ServiceTraits:
     return _get_kind(spec.kind).traits
 
 
-def get_spoken_traits(spec: ServiceSpec) -> ServiceTraits:
+def get_protocol_traits(spec: ServiceSpec) -> ServiceTraits:
     """Return the traits of the protocol that a service speaks; for an external service, by its URL."""
     name = find_by_url(get_url(spec)) if spec.kind == EXTERNAL else None
     return _get_kind(name or spec.kind).traits

@@ -36,7 +36,7 @@ def test_the_last_word_of_an_image_says_what_it_is(image: str, kind: str) -> Non
     ],
 )
 def test_what_is_elsewhere_is_known_by_its_url(service: ServiceSpec, wire: str, variable: str) -> None:
-    found = service_kinds.get_spoken_traits(service)
+    found = service_kinds.get_protocol_traits(service)
     assert (found.wire, found.variable) == (wire, variable)
 
 

@@ -1,4 +1,4 @@
-"""A Site: what one worker keeps open between trials. Opened once from a Spec, closed at the end."""
+"""A Site: what one worker keeps open between trials. It is opened once from a Spec, and closed at the end."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class Disturbable(Protocol):
         """Limit the agent's processes to this many bytes of memory and this many cores."""
         ...
 
-    def strained(self, what: Literal["memory", "cpu"]) -> int | None:
+    def count_limit_hits(self, what: Literal["memory", "cpu"]) -> int | None:
         """Return how often the limit held the agent's processes back so far.
 
         None if this machine does not count that.

@@ -18,7 +18,7 @@ from holdfast.reading.file import can_be_workdir, find_path_problem, read_file, 
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import suggest_name
-from holdfast.service_kinds import find_by_url, format_recorders, get_spoken_traits, get_traits, get_url
+from holdfast.service_kinds import find_by_url, format_recorders, get_protocol_traits, get_traits, get_url
 from holdfast.spec.references import REFERENCE, find_names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.rules import RuleEntry
@@ -157,10 +157,10 @@ def can_be_database(service: ServiceEntry) -> bool:
     if spec.kind == EXTERNAL:
         return (
             bool(find_names(get_url(spec)).has_references)
-            or get_spoken_traits(spec).wire in _SQL
+            or get_protocol_traits(spec).wire in _SQL
             or find_by_url(get_url(spec)) not in _OURS
         )
-    return spec.kind not in _OURS or get_spoken_traits(spec).wire in _SQL
+    return spec.kind not in _OURS or get_protocol_traits(spec).wire in _SQL
 
 
 def _check_unaudited_writes(reader: Reader, file: File) -> None:
@@ -253,9 +253,9 @@ def report_database_problems(reader: Reader, file: File, rules: Iterable[RuleEnt
 def _is_without_database(service: ServiceEntry) -> bool:
     spec = service.spec
     if spec.kind != EXTERNAL:
-        return get_spoken_traits(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
+        return get_protocol_traits(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
     url = get_url(spec)
-    if get_spoken_traits(spec).wire != "mysql" or find_names(url).has_references:
+    if get_protocol_traits(spec).wire != "mysql" or find_names(url).has_references:
         return False
     try:
         return not urlsplit(url).path.strip("/")

@@ -27,7 +27,7 @@ from holdfast.model.world import EXTERNAL
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
 from holdfast.secrets.hidden import HiddenValues, mask_dump, mask_files
-from holdfast.service_kinds import get_spoken_traits
+from holdfast.service_kinds import get_protocol_traits
 from holdfast.sqltext.lexer import Dialect, quote_name
 from holdfast.world.sandbox.workspace import copy_tree, remove
 
@@ -125,7 +125,7 @@ async def _dump(service: Service, path: Path, hidden: HiddenValues) -> str:
     path.touch(mode=0o600)
     try:
         missing = await service.dump(path)
-        await asyncio.to_thread(mask_dump, path, hidden, text=bool(get_spoken_traits(service.spec).wire))
+        await asyncio.to_thread(mask_dump, path, hidden, text=bool(get_protocol_traits(service.spec).wire))
         return missing
     except (HoldfastError, OSError, ValueError) as refused:
         path.unlink(missing_ok=True)
@@ -209,7 +209,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
 async def read_tables(database: Database, keep: int) -> dict[str, Rows]:
     """Return the first rows of every table, up to `keep`."""
     tables = {}
-    dialect: Dialect = get_spoken_traits(database.spec).wire or "postgres"
+    dialect: Dialect = get_protocol_traits(database.spec).wire or "postgres"
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:
         name = f"{quote_name(schema, dialect)}.{quote_name(table, dialect)}"
         tables[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608

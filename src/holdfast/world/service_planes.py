@@ -21,7 +21,7 @@ from holdfast.planes.tcp.transactions import TrialService
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, ManyPorts, Mock, Service
 from holdfast.protocols.trial import TrialContext
-from holdfast.service_kinds import get_port, get_spoken_traits, get_traits
+from holdfast.service_kinds import get_port, get_protocol_traits, get_traits
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -92,7 +92,7 @@ def build_variables(
         url = own.pop("URL", f"http://{host}:{port}")
         prefix = service.variable
         environ |= {f"{prefix}_HOST": host, f"{prefix}_PORT": str(port), f"{prefix}_URL": url}
-        if usual := get_spoken_traits(service).variable:
+        if usual := get_protocol_traits(service).variable:
             environ.setdefault(usual, url)
         for key, value in own.items():
             environ.setdefault(key, value)
@@ -237,7 +237,7 @@ class ServicePlanes:
         service = TrialService(
             upstream,
             address.service.name,
-            get_spoken_traits(address.service).wire,
+            get_protocol_traits(address.service).wire,
             self.context,
             latency_ms=self.spec.determinism.network_latency_ms,
             wrote=lambda statement: self.wrote(),

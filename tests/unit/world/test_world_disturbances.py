@@ -28,7 +28,7 @@ class Sandbox:
         self.limits = []
         self.counts = {"memory": 0, "cpu": 0}
 
-    def strained(self, what):
+    def count_limit_hits(self, what):
         return self.counts[what]
 
     async def kill(self):

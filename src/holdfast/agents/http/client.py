@@ -1,4 +1,4 @@
-"""The client that asks an agent: it sends a request and returns whatever arrived, also from an exchange that failed.
+"""The client of an HTTP agent: it sends a request and returns whatever arrived, even if the exchange failed.
 
 Connections and headers are prepared once, not per request.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def make_unreachable_error(
     kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float
 ) -> AgentUnavailable:
-    """Build the error of a trial whose agent accepted no connection, with the system's message."""
+    """Return the error for an agent that accepted no connection, with the system's message."""
     why, hint = _explain_failure(kind, error, url, timeout_s)
     return AgentUnavailable(f"cannot reach the agent at {url.display_text}: {why}", code="agent-unreachable", hint=hint)
 
@@ -88,7 +88,7 @@ class HttpExchange(Struct):
 
 
 class HttpClient:
-    """Asks one agent. Open it inside a running loop; close it after use."""
+    """Sends requests to one agent. Open it inside a running loop; close it after use."""
 
     def __init__(
         self, url: HttpUrl, headers: Mapping[str, str], *, timeout_ms: int, limit: int, keep: bool = True

@@ -95,7 +95,7 @@ class HostedTrial:
 
     @property
     def all_turns_ended(self) -> bool:
-        """Whether no turn is open: the last one sent has ended, or the trial has."""
+        """Whether the last turn that was sent has ended, or the trial has."""
         return self.done is not None or len(self.turns) >= len(self.prompts)
 
     def write_request(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Loads `module:attribute` as something that can be asked: the Python agent in its own process."""
+"""Loads `module:attribute`, the Python agent, in the process that runs it."""
 
 from __future__ import annotations
 

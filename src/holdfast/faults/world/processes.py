@@ -9,20 +9,20 @@ from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import Disturbable
 from holdfast.protocols.world import World
 
-_STRAINED = "strained"
+_LIMIT_HITS = "limit_hits"
 
 
 def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> None:
     """Store how often the limit was hit before the fault."""
-    ctx.memory[_STRAINED] = require_disturbable(world).strained(what) or 0
+    ctx.memory[_LIMIT_HITS] = require_disturbable(world).count_limit_hits(what) or 0
 
 
 def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
     """Return why a limit was not met; empty if the agent's processes hit it."""
-    counted = require_disturbable(world).strained(what)
+    counted = require_disturbable(world).count_limit_hits(what)
     if counted is None:
         return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"
-    return "" if counted > ctx.memory.get(_STRAINED, 0) else f"the agent never ran into its {what} limit"
+    return "" if counted > ctx.memory.get(_LIMIT_HITS, 0) else f"the agent never ran into its {what} limit"
 
 
 def require_disturbable(world: World) -> Disturbable:

@@ -11,7 +11,7 @@ from holdfast.model.world import WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import suggest_name
-from holdfast.service_kinds import get_spoken_traits
+from holdfast.service_kinds import get_protocol_traits
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.sections.agent import AgentSection
 
@@ -62,13 +62,13 @@ def find_world_obstacle(
         return _find_service_obstacle(injection, made, world)
     if read_traits(made).disturbs == "disk" and world.resources.disk is None:
         return _NO_DISK
-    databases = any(get_spoken_traits(service).wire for service in world.services)
+    databases = any(get_protocol_traits(service).wire for service in world.services)
     return _NO_WRITES if injection.settings.get("on_event") == "db_write" and not databases else None
 
 
 def _find_service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
     service = next((one for one in world.services if one.name == injection.target), None)
-    if service is None or not read_traits(made).sql_only or get_spoken_traits(service).wire:
+    if service is None or not read_traits(made).sql_only or get_protocol_traits(service).wire:
         return None
     message = f"this fault can never be met: {service.name} is not a database whose protocol Holdfast reads"
     return Obstacle(message, "use a fault of the network, such as reset_peer, or a postgres or mysql service")

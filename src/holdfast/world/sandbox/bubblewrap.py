@@ -127,7 +127,7 @@ class Bubblewrap:
             )
             sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
             layout = self._build_layout(sandbox_spec, sources, in_group="memory" in wanted)
-            line = self._place_order(layout, sources, group, sandbox)
+            line = self._send_layout(layout, sources, group, sandbox)
         except BaseException:
             await group.close()
             raise
@@ -140,7 +140,7 @@ class Bubblewrap:
             raise
         return sandbox
 
-    def _place_order(
+    def _send_layout(
         self, layout: SandboxLayout, sources: Sources, group: limits.ControlGroup, sandbox: BubblewrapSandbox
     ) -> SupervisorConnection:
         entrances = group.open_entrances()

@@ -112,7 +112,7 @@ class BubblewrapSandbox(OpenSandbox):
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         await self._limits.limit(memory, cpu, self.programs.kill_agents)
 
-    def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
+    def count_limit_hits(self, resource: Literal["memory", "cpu"]) -> int | None:
         return self._limits.count_hits(resource)
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:

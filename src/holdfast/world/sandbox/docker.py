@@ -156,7 +156,7 @@ class DockerSandbox(FolderSandbox):
         if size or share:
             await run_docker("update", *size, *share, self._container.id)
 
-    def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
+    def count_limit_hits(self, resource: Literal["memory", "cpu"]) -> int | None:
         """Return None: Holdfast cannot read the engine's control groups."""
         return None
 

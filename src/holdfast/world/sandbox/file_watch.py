@@ -140,7 +140,7 @@ def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: In
 
 
 def _is_copy_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    """Return whether a full disk prevents the copy that opening an original file for writing needs."""
+    """Return whether opening an original file for writing fails because the disk has no room for its copy."""
     if not use.keeps or not _is_within(_WORKSPACE_BYTES, target):
         return False
     status = view.lstat(target)

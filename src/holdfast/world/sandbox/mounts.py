@@ -90,7 +90,7 @@ class SandboxMounts:
             os.chmod(folder, 0o1777)  # noqa: S103  # as everywhere
             _bind(folder, f"{ROOT}{inside}")
         self._mount_home(layout.home)
-        self._show_again(layout)
+        self._mount_again(layout)
         return self.snapshot()
 
     def _mount_home(self, source: int) -> None:
@@ -109,7 +109,7 @@ class SandboxMounts:
         kernel.seal(HOME_VIEW, links=False)
         return os.open(HOME_VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def _show_again(self, layout: SandboxLayout) -> None:
+    def _mount_again(self, layout: SandboxLayout) -> None:
         """Mount paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
         sources = {_replace_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
         # A Python may be installed below the home or /tmp. The sandbox's own folders there would hide it, so it is

@@ -125,7 +125,7 @@ class ProcessSandbox(FolderSandbox):
         """
         await self._limits.limit(memory, cpu, self._kill)
 
-    def strained(self, resource: Literal["memory", "cpu"]) -> int | None:
+    def count_limit_hits(self, resource: Literal["memory", "cpu"]) -> int | None:
         return self._limits.count_hits(resource)
 
     async def close(self) -> None:

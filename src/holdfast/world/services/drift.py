@@ -13,7 +13,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import DriftKind
 from holdfast.protocols.service import Database
-from holdfast.service_kinds import get_spoken_traits
+from holdfast.service_kinds import get_protocol_traits
 from holdfast.sqltext.lexer import Dialect, quote_name
 
 READ_S = 60.0
@@ -134,7 +134,7 @@ async def damage_table(database: Database, table: str, rate: float, kinds: Seque
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
     a row the value of the one before it · duplicate writes a row again under a new key.
     """
-    content = await read_table(database, table, get_spoken_traits(database.spec).wire or "postgres")
+    content = await read_table(database, table, get_protocol_traits(database.spec).wire or "postgres")
     wanted = min(len(content.rows), max(1, round(len(content.rows) * rate))) if rate > 0 and content.rows else 0
     chosen = sorted(rng.sample(range(len(content.rows)), wanted))
     statements = []

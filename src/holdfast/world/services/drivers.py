@@ -61,9 +61,11 @@ class External:
 class ExternalKeeper:
     """Gives every trial the same service."""
 
-    def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
+    def __init__(self, spec: ServiceSpec) -> None:
+        """Raise UserError for a URL without a host or port; the first trial is the first to connect."""
         self._spec = spec
-        self._url = url
+        self._url = urlsplit(service_kinds.get_url(spec))
+        read_address(spec, self._url)
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
         """Provide the service. Faults act on connections to it, never on the server."""
@@ -75,13 +77,6 @@ class ExternalKeeper:
 
     async def close(self) -> None:
         """Do nothing."""
-
-
-async def open_external(spec: ServiceSpec) -> ServiceKeeper:
-    """Validate the URL, and connect only in a trial."""
-    url = urlsplit(service_kinds.get_url(spec))
-    read_address(spec, url)
-    return ExternalKeeper(spec, url)
 
 
 def read_address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:

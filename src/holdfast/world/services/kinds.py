@@ -27,18 +27,15 @@ class AnyImage:
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
         if not place.docker:
+            kinds = ", ".join(name for name in plugins.list_names("services") if name != CONTAINER)
             raise UserError(
                 f"service {spec.name}: {spec.image or 'its image'} has no local server",
                 code="service-unavailable",
-                hint=f"run it with --backend docker; without it there are {', '.join(_list_other_kinds())}",
+                hint=f"run it with --backend docker; without it there are {kinds}",
             )
         from holdfast.world.services.container.keeper import open_container
 
         return await open_container(spec, place.folder)
-
-
-def _list_other_kinds() -> list[str]:
-    return [name for name in plugins.list_names("services") if name != CONTAINER]
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,9 @@ class ExternalKind:
     traits: ClassVar[ServiceTraits] = ServiceTraits(port=80, holds=False)
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.drivers import open_external
+        from holdfast.world.services.drivers import ExternalKeeper
 
-        return await open_external(spec)
+        return ExternalKeeper(spec)
 
 
 @dataclass(frozen=True)

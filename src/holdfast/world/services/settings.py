@@ -131,7 +131,7 @@ def _reject_own_user(spec: ServiceSpec, user: str) -> None:
 
 
 def make_config_error(spec: ServiceSpec, text: str, hint: str) -> UserError:
-    """Return the error of a service whose section cannot be used."""
+    """Return the error for a service with unusable settings."""
     return UserError(f"service {spec.name}: {text}", code="service-config-invalid", hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""What Holdfast and the supervisors of sandboxes agree on: users, paths and host names inside; messages.
+"""What Holdfast and the supervisors of sandboxes share: users, paths and host names inside, and messages.
 
 Standard library only: supervisors use it.
 """

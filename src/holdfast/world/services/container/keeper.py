@@ -188,7 +188,7 @@ def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> li
 
 
 def write_env_file(env: Mapping[str, str]) -> int:
-    """Return the variables that fit on one line each, as a file in memory; the caller closes it."""
+    """Write the variables that fit on one line to a file in memory; return its descriptor, which the caller closes."""
     lines = "".join(f"{name}={value}\n" for name, value in env.items() if _is_plain_line(name, value))
     return make_memory_file(lines.encode())
 
