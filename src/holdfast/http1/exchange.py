@@ -137,7 +137,7 @@ class Exchange:
                 total += len(data)
             body = b"".join(parts)
         if len(body) > limit:
-            raise BadRequest(413, f"a body of over {limit} bytes")
+            raise BadRequest(413, f"a body of more than {limit} bytes")
         self._body = body
         return body
 
@@ -241,7 +241,7 @@ class Exchange:
     async def take_over(self) -> Tunnel:
         """Return the connection itself, for CONNECT (or `Upgrade`); answer 200 if nothing was answered yet."""
         if not self.upgrade:
-            raise RuntimeError("only CONNECT and Upgrade turn into something else")
+            raise RuntimeError("only a CONNECT or an Upgrade can be taken over")
         if self._phase == _UNSENT:
             await self.respond(200)
         self._flush()

@@ -66,7 +66,7 @@ class ConnectionUpgraded(Exception):
     """The request was answered with a separate connection, which faults do not read."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"{status}: a websocket, into which faults do not look")
+        super().__init__(f"{status}: a websocket, which faults do not read")
         self.status = status
 
 

@@ -204,7 +204,7 @@ class UpstreamReply(Struct, eq=False):
                 parts.append(data)
                 total += len(data)
                 if total > limit:
-                    raise UpstreamFailed("protocol", f"a reply of over {limit} bytes")
+                    raise UpstreamFailed("protocol", f"a reply of more than {limit} bytes")
         finally:
             self.abort()
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -41,7 +41,7 @@ class InstalledHooks:
         if declared.name in names:
             raise ToolUnusable(
                 f"two different {declared.plane} functions are called {declared.name!r}",
-                hint="name one: {name: x, callable: m:f}",
+                hint="rename one: {name: x, callable: m:f}",
             )
         self._declared.append(declared)
         names.append(declared.name)

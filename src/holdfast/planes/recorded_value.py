@@ -224,7 +224,7 @@ def _read(written: Any) -> Any:
     path = written[TAG]
     reader = _READERS.get(path)
     if reader is None:
-        raise ValueError(f"{TAG}: {path!r} is not a kind of value")
+        raise ValueError(f"{TAG}: {path!r} is not a known kind of value")
     return reader(written)
 
 

@@ -48,7 +48,7 @@ def _declare(name: str, function: Callable[..., Any]) -> None:
     if before is not function and _find_home(before) != _find_home(function):
         raise ToolUnusable(
             f"two tools are called {name!r}: {'.'.join(_find_home(before))} and {'.'.join(_find_home(function))}",
-            hint="name one: @holdfast.tool(name=...)",
+            hint="rename one: @holdfast.tool(name=...)",
         )
     declared[name] = function
 

@@ -125,7 +125,7 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
     """Replace every reference to the callable; raise UserError if that is impossible or a reference is left."""
     name, target = declared.name, declared.target
     if isinstance(target, type) or not callable(target):
-        what = f"the class {target.__name__}" if isinstance(target, type) else f"a {type(target).__name__}"
+        what = f"the class {target.__name__}" if isinstance(target, type) else f"of type {type(target).__name__}"
         raise ToolUnusable(
             f"{name!r} is {what}, which cannot be a tool", hint="name a function, a method or an instance"
         )

@@ -393,7 +393,7 @@ def test_a_function_declared_in_two_ways_is_wrapped_once(tools: Fixture) -> None
             "the same function",
         ),
         ("def a(): pass\ndef b(): pass\ntable = {'a': b}", ["a"], "two different tool functions are called 'a'"),
-        ("table = {'a': 5}", [], "'a' is a int, which cannot be a tool"),
+        ("table = {'a': 5}", [], "'a' is of type int, which cannot be a tool"),
         ("class A: pass\ntable = {'a': A}", [], "'a' is the class A, which cannot be a tool"),
         ("table = [print]", [], "is a list, not a mapping of name to callable"),
         ("import types\ntable = {}\n@types.coroutine\ndef a(): yield", ["a"], "a coroutine made of a generator"),

@@ -135,7 +135,7 @@ async def _send_paced(
                 await exchange.write(piece)
         except ConnectionError:
             read = out.body[: pacing.sent].decode("utf-8", "replace")
-            trace.mark_undelivered("the client disconnected before it came", read=read)
+            trace.mark_undelivered("the client disconnected before it arrived", read=read)
             raise
         if pacing.is_cut_off:
             trace.trouble = "connection_lost"

@@ -164,7 +164,7 @@ class ServiceConnection:
                 while await server.read():
                     pass
         except (TimeoutError, OSError):
-            self._service.context.sink.note(f"{self._service.name} kept a connection that its client had lost")
+            self._service.context.sink.note(f"{self._service.name} kept a connection open that its client had lost")
         server.abort()
 
     def _finish(self) -> None:
