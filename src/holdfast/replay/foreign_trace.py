@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
-from holdfast.replay.foreign_json import to_iso, to_json
+from holdfast.replay.foreign_json import to_iso, to_json, unpack_json
 from holdfast.replay.foreign_messages import ForeignMessage, find_question, list_after_question
 from holdfast.replay.session_file import DEEPEST, is_too_deep
 
@@ -22,6 +24,7 @@ _STATUS = re.compile(r"(?<![\d.])([45]\d\d)(?![\d.])")
 _UNREACHED = re.compile(r"(?i)connection|timed? ?out|unreachable|refused|reset by peer|name or service")
 UNNAMED = "trace"
 """The id of a trace without one; formats.py numbers several of them."""
+_WRAPPERS = frozenset(("args", "arguments", "input", "kwargs", "parameters"))
 _FAILURE = 400
 """Characters of an error message that a session keeps."""
 
@@ -44,6 +47,8 @@ class ToolUse(Struct, frozen=True):
     """The recorded status; if None, it is read from the error message."""
     latency_ms: float = 0.0
     began: float = 0.0
+    arguments: Any = None
+    """As the trace has them: a map, JSON, or a map inside a map."""
 
 
 class ForeignTrace(Struct, frozen=True):
@@ -70,7 +75,7 @@ def build_session(trace: ForeignTrace) -> Found:
     if question.attached:
         return LeftOutTrace(trace.id or UNNAMED, f"its question has a part that is not text: {question.attached}")
     uses = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
-    responses = tuple(map(build_response, uses))
+    responses = _build_responses(uses)
     deep = next((one.tool for one in responses if is_too_deep(one)), None)
     if deep is not None:
         return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
@@ -84,6 +89,35 @@ def build_session(trace: ForeignTrace) -> Found:
         responses=responses,
         expected_failure=shorten_error(trace.failure),
     )
+
+
+def _build_responses(uses: Sequence[ToolUse]) -> tuple[RecordedResponse, ...]:
+    """Return the recorded responses, with arguments where these tell several calls of one tool apart: the agent may
+    call them in another order.
+    """
+    arguments = [_read_arguments(use.arguments) for use in uses]
+    variants: defaultdict[str, set[str]] = defaultdict(set)
+    for use, one in zip(uses, arguments, strict=True):
+        variants[use.tool].add(one)
+    return tuple(
+        replace(build_response(use), arguments=one if len(variants[use.tool]) > 1 else "")
+        for use, one in zip(uses, arguments, strict=True)
+    )
+
+
+def _read_arguments(value: Any) -> str:
+    """Return a call's arguments as JSON; empty if they are not a map, or nested too deeply for a session file.
+
+    Some exporters wrap them in a map with one key.
+    """
+    known = unpack_json(value)
+    if isinstance(known, dict) and len(known) == 1:
+        (inner,) = known.values()
+        known = inner if isinstance(inner, dict) and _WRAPPERS.issuperset(known) else known
+    if not isinstance(known, dict) or not known:
+        return ""
+    text = to_json(known)
+    return "" if is_too_deep(RecordedResponse("", text)) else text
 
 
 def build_response(use: ToolUse) -> RecordedResponse:

@@ -75,6 +75,7 @@ def _build_tool_use(event: Any) -> ToolUse:
         error=f"{read_text(event, 'error', 'type')}: {error}".removeprefix(": ") if read_at(event, "error") else "",
         latency_ms=compute_duration_ms(read_at(event, "timestamp"), read_at(event, "completed")),
         began=to_seconds(read_at(event, "timestamp")) or 0.0,
+        arguments=read_at(event, "arguments"),
     )
 
 

@@ -146,6 +146,7 @@ def _build_tool_use(one: Any, name: str, output: Any) -> ToolUse:
         error=(read_text(one, "statusMessage") or "error") if failed else "",
         latency_ms=compute_duration_ms(read_at(one, "startTime"), read_at(one, "endTime")),
         began=to_seconds(read_at(one, "startTime")) or 0.0,
+        arguments=read_at(one, "input"),
     )
 
 

@@ -103,7 +103,7 @@ def _list_outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) 
 
 
 def _build_tool_use(run: LangSmithRun) -> ToolUse:
-    return ToolUse(run.name, _unwrap_output(run.outputs), run.error, None, run.latency_ms, run.began)
+    return ToolUse(run.name, _unwrap_output(run.outputs), run.error, None, run.latency_ms, run.began, run.inputs)
 
 
 def _unwrap_output(outputs: Any) -> Any:

@@ -118,7 +118,13 @@ def _build_tool_use(span: OtlpSpan) -> ToolUse:
     if result is None:
         result = next((body for _, body in span.events if "content" in body), {}).get("content")
     return ToolUse(
-        name, decode_json(result), error, status if isinstance(status, int) else None, span.latency_ms, span.began
+        name,
+        decode_json(result),
+        error,
+        status if isinstance(status, int) else None,
+        span.latency_ms,
+        span.began,
+        known.get("gen_ai.tool.call.arguments"),
     )
 
 

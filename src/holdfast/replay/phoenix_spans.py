@@ -83,6 +83,7 @@ def _build_tool_use(span: Any) -> ToolUse:
         error=_read_failure(span),
         latency_ms=compute_duration_ms(read_at(span, "start_time"), read_at(span, "end_time")),
         began=to_seconds(read_at(span, "start_time")) or 0.0,
+        arguments=_read_attribute(span, "input.value"),
     )
 
 

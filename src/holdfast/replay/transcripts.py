@@ -61,6 +61,7 @@ def _build_tool_use(one: Any) -> ToolUse:
         error=f"status {status}" if failed else "",
         status=status if known else None,
         latency_ms=_to_number(read_at(one, "latency_ms")),
+        arguments=read_at(one, "arguments"),
     )
 
 
