@@ -12,9 +12,9 @@ import fcntl
 import os
 import secrets
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -29,16 +29,10 @@ FORMAT = 1
 MAKE_S = 120.0
 
 
-class RunAsUser(Protocol):
-    """Runs a command as the server's user; raises HarnessError if it fails."""
-
-    def __call__(self, argv: list[str], stdin: str = "") -> None: ...
-
-
-class Make(Protocol):
-    """Fills a folder with data that includes Holdfast's own account with that password."""
-
-    def __call__(self, data: Path, password: str, run: RunAsUser) -> None: ...
+RunAsUser = Callable[[list[str], str], None]
+"""Runs a command with that standard input as the server's user; raises HarnessError if it fails."""
+FillData = Callable[[Path, str, RunAsUser], None]
+"""Fills a folder with data that includes Holdfast's own account with that password."""
 
 
 class PreparedData(Struct, frozen=True):
@@ -49,13 +43,13 @@ class PreparedData(Struct, frozen=True):
 
 
 async def prepare_data(
-    kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: Make
+    kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: FillData
 ) -> PreparedData:
     """Return the data of that kind and settings, and make it if needed; `visible` is its programs' folder."""
     return await asyncio.to_thread(_prepare, kind, made_of, user, visible, make)
 
 
-def _prepare(kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: Make) -> PreparedData:
+def _prepare(kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: FillData) -> PreparedData:
     folder = get_cache_folder("services")
     archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
@@ -74,7 +68,7 @@ def _prepare(kind: str, made_of: Sequence[object], user: User | None, visible: P
         ) from refused
 
 
-def _make(archive: Path, key: Path, user: User | None, visible: Path, make: Make) -> None:
+def _make(archive: Path, key: Path, user: User | None, visible: Path, make: FillData) -> None:
     for torn in archive.parent.glob(f"{archive.stem}.*.half"):
         torn.unlink()
     # The key is written before the archive is renamed into place: whoever finds the archive finds its password too. A
@@ -87,7 +81,7 @@ def _make(archive: Path, key: Path, user: User | None, visible: Path, make: Make
         names.write_text(f"holdfast:x:{owner.uid}:{owner.gid}::/:/bin/sh\n")
         names.chmod(0o644)
 
-        def run_as_user(argv: list[str], stdin: str = "") -> None:
+        def run_as_user(argv: list[str], stdin: str) -> None:
             confinement, _ = find_confinement(user)
             if confinement is not None:
                 argv = confinement.wrap_command(

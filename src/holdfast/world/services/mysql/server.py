@@ -279,10 +279,10 @@ def quote_text(value: str) -> str:
 def fill_data(program: Path, mariadb: bool, data: Path, password: str, run: RunAsUser) -> None:
     """Make the data directory from which all servers start."""
     if not mariadb:
-        run([str(program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
+        run([str(program), *_SHARED, f"--datadir={data}", "--initialize-insecure"], "")
         return
     plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # does not resolve host names
-    run([str(_find_installer(program)), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain])
+    run([str(_find_installer(program)), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain], "")
 
 
 def _find_installer(program: Path) -> Path:

@@ -245,7 +245,7 @@ def fill_data(program: Path, settings: PostgresSettings, data: Path, password: s
     initdb = [str(program.with_name("initdb")), "-D", str(data), "-U", OWN_ACCOUNT, "-A", "trust", "-E", "UTF8"]
     # Otherwise 16 MB of log would be copied for every trial.
     small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]
-    run([*initdb, f"--locale={locale}", *small, *settings.initdb])
+    run([*initdb, f"--locale={locale}", *small, *settings.initdb], "")
     user, database = quote_name(settings.user), quote_name(settings.database)
     # The password is long and random: stretching it would only cost time.
     verifier = hash_scram(password, secrets.token_bytes(16), 1)
