@@ -203,8 +203,8 @@ def test_a_fault_never_changes_the_reply_it_got(plugin):
             value = copy.deepcopy(reply)
             before = look(value)
             for seed in range(3):
-                got = meet(made(plugin), value, seed, n=seed + 1)
-                look(got)  # the ledger prints it
+                received = meet(made(plugin), value, seed, n=seed + 1)
+                look(received)  # the ledger prints it
                 assert look(value) == before
 
 
@@ -224,11 +224,11 @@ def test_a_fault_of_the_model_takes_any_reply_on_the_wire_and_gives_one_that_can
         memory = {}
         for n in (1, 2):
             with shown(kind):
-                got = meet(made(plugin), reply, n, n, arguments={"stream": stream}, memory=memory)
-                if isinstance(got, str):
-                    assert re.match(r"Failed: [45]\d\d |TimedOut: ", got)
+                received = meet(made(plugin), reply, n, n, arguments={"stream": stream}, memory=memory)
+                if isinstance(received, str):
+                    assert re.match(r"Failed: [45]\d\d |TimedOut: ", received)
                 else:
-                    assert msgspec.json.decode(msgspec.json.encode(got), type=Completion) == got
+                    assert msgspec.json.decode(msgspec.json.encode(received), type=Completion) == received
 
 
 @pytest.mark.parametrize("plugin", MODEL)

@@ -42,16 +42,16 @@ def met(fault, reply, stream):
     async def sleep(ms):
         pass
 
-    got, memory = None, {}
+    received, memory = None, {}
     for n in (1, 2):
         call = Call("llm", "gpt-4o", {"stream": stream, "tools": ["find_item"]}, n)
         try:
             fault.apply(call, forward, FaultContext(Random(n), sleep, n, memory)).send(None)
         except StopIteration as done:
-            got = done.value.value
+            received = done.value.value
         except Failed as failed:
-            got = failed
-    return got
+            received = failed
+    return received
 
 
 def codec_of(name):

@@ -54,7 +54,8 @@ def _rename_keys(data: Any, names: Mapping[str, str]) -> Any:
 
 
 def change_format(text: str, severity: str) -> str:
-    """Fence JSON, adds a remark or makes it prose; fences prose, makes it JSON, or fenced JSON with a remark."""
+    """Fence JSON (subtle), also add a remark (moderate), or turn it into prose; fence prose, turn it into JSON, or into
+    fenced JSON with a remark."""
     if not text.strip():
         return text
     _, body, _ = _split_fence(text)

@@ -101,7 +101,7 @@ def _repeat_rows(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
 
 
 def _build_filler(size: int) -> str:
-    """Harmless prose of this many bytes."""
+    """Return harmless prose of this many bytes."""
     prose = " " + " ".join(read_texts("filler"))
     return "".join(islice(cycle([prose]), size // len(prose) + 1))[:size]
 

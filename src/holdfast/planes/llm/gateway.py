@@ -133,7 +133,7 @@ class TrialGateway:
             self._sockets.discard(socket)
 
     def close(self) -> None:
-        """End the trial: reports the calls that are in progress."""
+        """End the trial, and report the calls that are in progress."""
         for socket in self._sockets:
             socket.report_end()
         for model_call in self._under_way:
@@ -215,7 +215,7 @@ class TrialGateway:
             self._results.record_calls(calls, model_call.request, sure=False)
 
     def _record_late_calls(self) -> None:
-        """Wait for calls in progress: an agent may continue while the end of the reply is still being sent."""
+        """Record the tool calls of replies whose end is still being sent: the agent may already have continued."""
         for model_call in self._under_way:
             if model_call.is_over:
                 self._record_calls(model_call)

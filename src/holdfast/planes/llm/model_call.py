@@ -158,7 +158,8 @@ class ModelCall:
         record.report(record.build_event())
 
     async def _apply_faults(self, router: Router, sleep: Sleep) -> None:
-        """Raise ConnectionResetError, with nothing sent, if no client is left to receive the fault's effect."""
+        """Answer as the faults decide; raise ConnectionResetError, with nothing sent, if no client is left to receive
+        the reply."""
 
         async def forward(_: Call) -> Reply:
             return Reply(await self._read_completion(router))

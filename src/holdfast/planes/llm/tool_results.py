@@ -163,7 +163,7 @@ class ToolResults:
         return replace(position, result=replace(position.result, name=name, arguments=call.arguments))
 
     def close(self) -> None:
-        """End the trial: reports the calls that the model requested but Holdfast did not see."""
+        """End the trial, and report the calls that the model requested but Holdfast did not see."""
         while self._open:
             self._report_open(self._open.popleft())
         while self._unmatched:

@@ -364,7 +364,7 @@ def _drain(fd: int) -> None:
 
 
 def _quote_name(name: str) -> str:
-    """URL-encodes a text: everything except letters, digits, dashes, dots and underscores becomes %XX."""
+    """URL-encode a text: everything except letters, digits, dashes, dots and underscores becomes %XX."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
     return "".join([chr(byte) if byte in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "surrogateescape")])
 

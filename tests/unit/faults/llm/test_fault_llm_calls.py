@@ -64,14 +64,14 @@ def test_malformed_arguments_may_be_no_object(meet):
 
 # -- unknown_tool -------------------------------------------------------------------------------
 def test_unknown_tool_replaces_the_call_that_the_model_wanted(meet):
-    got = meet(UnknownTool(), BOTH)
-    assert got.deltas == (replace(CALLED, name="find_item_v2"), Finish("tool_calls"), BILL)
+    received = meet(UnknownTool(), BOTH)
+    assert received.deltas == (replace(CALLED, name="find_item_v2"), Finish("tool_calls"), BILL)
 
 
 def test_unknown_tool_takes_the_place_of_an_answer(meet):
-    got = meet(UnknownTool(), SAID)
-    (call,) = got.tool_calls
-    assert (call.name, call.arguments, got.text, got.finish) == ("lookup_records", "{}", "", "tool_calls")
+    received = meet(UnknownTool(), SAID)
+    (call,) = received.tool_calls
+    assert (call.name, call.arguments, received.text, received.finish) == ("lookup_records", "{}", "", "tool_calls")
     assert call.id
 
 
@@ -98,10 +98,10 @@ def test_unknown_tool_can_be_named(meet, value):
     ],
 )
 def test_wrong_args_are_missing_renamed_or_of_another_type(meet, kind, seen):
-    got = [meet(WrongArgs(kinds=(kind,)), ASKED, seed=seed).tool_calls[0] for seed in range(12)]
-    assert {call.name for call in got} == {"find_item"}
-    assert all(json.loads(call.arguments) in seen for call in got)
-    assert len({call.arguments for call in got}) == 2
+    received = [meet(WrongArgs(kinds=(kind,)), ASKED, seed=seed).tool_calls[0] for seed in range(12)]
+    assert {call.name for call in received} == {"find_item"}
+    assert all(json.loads(call.arguments) in seen for call in received)
+    assert len({call.arguments for call in received}) == 2
 
 
 def test_wrong_args_add_one_to_a_call_without_any(meet):
@@ -130,11 +130,11 @@ def test_repeat_tool_call_asks_again_for_the_first_call_under_another_id(meet):
     fault, memory = RepeatToolCall(), {}
     assert meet(fault, ASKED, memory=memory) is ASKED
     for n, value in enumerate((SAID, Completion((OTHER, Finish("tool_calls"), BILL))), start=2):
-        got = meet(fault, value, memory=memory, n=n, seed=n)
-        (call,) = got.tool_calls
+        received = meet(fault, value, memory=memory, n=n, seed=n)
+        (call,) = received.tool_calls
         assert (call.name, call.arguments) == (CALLED.name, CALLED.arguments)
         assert call.id != CALLED.id
-        assert got.deltas == (call, Finish("tool_calls"), BILL)
+        assert received.deltas == (call, Finish("tool_calls"), BILL)
 
 
 def test_repeat_tool_call_remembers_calls_it_let_through(meet):

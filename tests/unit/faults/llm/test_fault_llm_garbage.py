@@ -12,9 +12,9 @@ def test_garbage_is_about_as_long_as_the_answer(meet, length, expected):
 
 
 def test_garbage_takes_the_place_of_the_text(meet):
-    got = meet(Garbage(), {"content": "hi", "id": 1})
-    assert got["id"] == 1
-    assert len(got["content"]) == 40
+    received = meet(Garbage(), {"content": "hi", "id": 1})
+    assert received["id"] == 1
+    assert len(received["content"]) == 40
 
 
 def test_garbage_depends_on_luck_alone(meet):

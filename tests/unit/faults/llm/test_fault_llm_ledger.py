@@ -72,8 +72,8 @@ def test_repeat_tool_call_is_met_from_the_second_reply_on():
 
 def test_faults_on_the_wire_compose_in_list_order():
     asking = Asking("stream_cut", "unknown_tool")
-    got = asking.ask(SAID)
-    assert (got.tool_calls, len(got.deltas)) == ((), 1)
+    received = asking.ask(SAID)
+    assert (received.tool_calls, len(received.deltas)) == ((), 1)
     assert [mode for mode, _, _ in asking.effects] == ["unknown_tool", "stream_cut"]
 
 

@@ -14,8 +14,8 @@ from holdfast.protocols.fault import Failed
 
 
 def test_truncated_response_keeps_the_chunks_before_the_cut_and_bills_what_came(meet):
-    got = meet(TruncatedResponse(max_tokens=3), SAID)
-    assert got.deltas == (CHUNKS[0], Text(" is"), Finish("length"), Usage(30, 3))
+    received = meet(TruncatedResponse(max_tokens=3), SAID)
+    assert received.deltas == (CHUNKS[0], Text(" is"), Finish("length"), Usage(30, 3))
 
 
 def test_a_silent_truncation_on_the_wire_claims_a_normal_stop(meet):
@@ -30,8 +30,8 @@ def test_a_cut_in_a_number_leaves_another_number(meet, text, cut):
 
 
 def test_tool_calls_after_the_cut_never_come(meet):
-    got = meet(TruncatedResponse(max_tokens=3), BOTH)
-    assert (got.tool_calls, got.finish, got.text) == ((), "length", "The total is")
+    received = meet(TruncatedResponse(max_tokens=3), BOTH)
+    assert (received.tool_calls, received.finish, received.text) == ((), "length", "The total is")
 
 
 @pytest.mark.parametrize("value", [ASKED, SAID], ids=["a call", "a short text"])
@@ -50,29 +50,29 @@ def test_empty_content_leaves_the_end_and_the_bill(meet):
 
 @pytest.mark.parametrize("value", [SAID, ASKED])
 def test_garbage_takes_the_place_of_text_and_calls(meet, value):
-    got = meet(Garbage(), value)
-    assert got.deltas == (Text(got.text), Finish("stop"), BILL)
-    assert len(got.text) == 40
-    assert got.model == value.model
+    received = meet(Garbage(), value)
+    assert received.deltas == (Text(received.text), Finish("stop"), BILL)
+    assert len(received.text) == 40
+    assert received.model == value.model
 
 
 def test_response_drift_changes_the_text_of_a_reply_on_the_wire(meet):
-    got = meet(ResponseDrift(drift_type="format_change"), SAID)
-    assert got.text == f"```\n{SAID.text}\n```"
-    assert (got.finish, got.usage) == ("stop", BILL)
+    received = meet(ResponseDrift(drift_type="format_change"), SAID)
+    assert received.text == f"```\n{SAID.text}\n```"
+    assert (received.finish, received.usage) == ("stop", BILL)
 
 
 def test_model_fallback_names_a_smaller_model_and_says_less(meet):
-    got = meet(ResponseDrift(drift_type="model_fallback", severity="significant"), SAID)
-    assert got.model == "gpt-4o-mini"
-    assert SAID.text.startswith(got.text)
-    assert 0 < len(got.text) < len(SAID.text)
+    received = meet(ResponseDrift(drift_type="model_fallback", severity="significant"), SAID)
+    assert received.model == "gpt-4o-mini"
+    assert SAID.text.startswith(received.text)
+    assert 0 < len(received.text) < len(SAID.text)
 
 
 def test_model_fallback_leaves_json_and_calls_alone_but_not_the_name(meet):
     reply = Completion((Text('{"a": 1}'), CALLED, Finish("stop")), model="gemini-2.5-pro")
-    got = meet(ResponseDrift(drift_type="model_fallback"), reply)
-    assert got == replace(reply, model="gemini-2.5-flash")
+    received = meet(ResponseDrift(drift_type="model_fallback"), reply)
+    assert received == replace(reply, model="gemini-2.5-flash")
 
 
 @pytest.mark.parametrize(

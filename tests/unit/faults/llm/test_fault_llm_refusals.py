@@ -44,11 +44,11 @@ def test_server_error_may_be_a_gateways_page(meeting):
 
 
 def test_overloaded_in_a_stream_begins_well_and_ends_in_an_error(meet):
-    got = meet(Overloaded(shape="stream_error"), SAID)
-    assert got.deltas[:2] == CHUNKS[:2]
-    assert got.deltas[2] == Text(",")
-    assert isinstance(got.deltas[3], ErrorChunk)
-    assert (got.deltas[3].kind, got.finish, len(got.deltas)) == ("overloaded", None, 4)
+    received = meet(Overloaded(shape="stream_error"), SAID)
+    assert received.deltas[:2] == CHUNKS[:2]
+    assert received.deltas[2] == Text(",")
+    assert isinstance(received.deltas[3], ErrorChunk)
+    assert (received.deltas[3].kind, received.finish, len(received.deltas)) == ("overloaded", None, 4)
 
 
 def test_overloaded_in_a_stream_of_calls_is_nothing_but_the_error(meet):

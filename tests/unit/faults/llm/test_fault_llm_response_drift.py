@@ -20,13 +20,13 @@ def names(text):
 
 @pytest.mark.parametrize(("severity", "changed"), [("subtle", 1), ("moderate", 2), ("significant", 4)])
 def test_json_field_rename_changes_more_fields_with_severity(meet, severity, changed):
-    got = meet(drift("json_field_rename", severity), JSON)
-    assert len(names(JSON) - names(got)) == changed
+    received = meet(drift("json_field_rename", severity), JSON)
+    assert len(names(JSON) - names(received)) == changed
 
 
 def test_json_field_rename_reaches_a_fenced_block(meet):
-    got = meet(drift("json_field_rename"), 'Here:\n```json\n{"a": 1}\n```\nDone.')
-    assert got == 'Here:\n```json\n{"a_value": 1}\n```\nDone.'
+    received = meet(drift("json_field_rename"), 'Here:\n```json\n{"a": 1}\n```\nDone.')
+    assert received == 'Here:\n```json\n{"a_value": 1}\n```\nDone.'
 
 
 @pytest.mark.parametrize("text", [PROSE, "[1, 2]", ""])
@@ -36,15 +36,15 @@ def test_json_field_rename_has_no_effect_without_fields(meet, text):
 
 @pytest.mark.parametrize(("severity", "factor"), [("subtle", 1.5), ("moderate", 2), ("significant", 4)])
 def test_verbosity_shift_expands_by_severity(meet, severity, factor):
-    got = meet(drift("verbosity_shift", severity), PROSE)
-    assert got.startswith(PROSE)
-    assert factor <= count_tokens(got) / count_tokens(PROSE) < factor + 1
+    received = meet(drift("verbosity_shift", severity), PROSE)
+    assert received.startswith(PROSE)
+    assert factor <= count_tokens(received) / count_tokens(PROSE) < factor + 1
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.5])
 def test_verbosity_shift_compresses_to_whole_sentences(meet, factor):
-    got = meet(drift("verbosity_shift", direction="compress", factor=factor), PROSE)
-    assert got == PROSE.split(". ")[0] + "."
+    received = meet(drift("verbosity_shift", direction="compress", factor=factor), PROSE)
+    assert received == PROSE.split(". ")[0] + "."
 
 
 def test_verbosity_shift_cuts_a_single_sentence(meet):
@@ -76,9 +76,9 @@ def test_format_change_turns_json_to_prose_and_prose_to_json(meet, text, severit
 
 
 def test_format_change_puts_remarks_around_json(meet):
-    got = meet(drift("format_change", "moderate"), '{"a": 1}')
-    assert '```json\n{"a": 1}\n```' in got
-    assert not got.startswith("```")
+    received = meet(drift("format_change", "moderate"), '{"a": 1}')
+    assert '```json\n{"a": 1}\n```' in received
+    assert not received.startswith("```")
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_refusal_rephrase_says_no_in_other_words(meet, text, severity, changed):
 
 
 def test_refusal_rephrase_may_replace_the_refusal_altogether(meet):
-    got = meet(drift("refusal_rephrase", "significant"), "I'm unable to help.")
-    assert "unable" not in got
-    assert len(got) > 20
+    received = meet(drift("refusal_rephrase", "significant"), "I'm unable to help.")
+    assert "unable" not in received
+    assert len(received) > 20
 
 
 def test_refusal_rephrase_has_no_effect_without_a_refusal(meet):
@@ -118,14 +118,16 @@ def test_tone_shift_grows_with_severity_and_keeps_the_facts(meet):
 
 
 def test_tone_shift_goes_both_ways(meet):
-    got = {meet(drift("tone_shift", "moderate"), "It does not rise, but it can't fall.", seed=s) for s in range(20)}
-    assert any("doesn't" in text for text in got)
-    assert any("however" in text and "cannot" in text for text in got)
+    received = {
+        meet(drift("tone_shift", "moderate"), "It does not rise, but it can't fall.", seed=s) for s in range(20)
+    }
+    assert any("doesn't" in text for text in received)
+    assert any("however" in text and "cannot" in text for text in received)
 
 
 def test_response_drift_works_inside_a_reply(meet):
-    got = meet(drift("format_change"), {"choices": [{"message": {"content": "Hi."}}]})
-    assert got == {"choices": [{"message": {"content": "```\nHi.\n```"}}]}
+    received = meet(drift("format_change"), {"choices": [{"message": {"content": "Hi."}}]})
+    assert received == {"choices": [{"message": {"content": "```\nHi.\n```"}}]}
 
 
 def test_response_drift_refuses_settings_its_kind_does_not_read():

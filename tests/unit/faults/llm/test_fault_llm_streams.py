@@ -36,20 +36,20 @@ def test_stream_cut_comes_before_calls_and_the_end_however_short_the_text(meet):
 # -- slow_tokens --------------------------------------------------------------------------------
 def test_slow_tokens_waits_for_the_first_and_trickles_the_others(meeting):
     m = meeting(SlowTokens(ttft_ms=300, per_token_ms=20), Completion((Text("a b"), Text(" c"), Finish("stop"), BILL)))
-    got = m.run()
+    received = m.run()
     assert m.slept_ms == 300
-    assert got.deltas == (Text("a"), Pause(20), Text(" b"), Pause(20), Text(" c"), Finish("stop"), BILL)
+    assert received.deltas == (Text("a"), Pause(20), Text(" b"), Pause(20), Text(" c"), Finish("stop"), BILL)
 
 
 def test_slow_tokens_takes_as_long_for_a_call_as_its_arguments(meet):
-    got = meet(SlowTokens(ttft_ms=0, per_token_ms=10), Completion((Text("a"), CALLED, Finish("tool_calls"))))
+    received = meet(SlowTokens(ttft_ms=0, per_token_ms=10), Completion((Text("a"), CALLED, Finish("tool_calls"))))
     # The arguments are 15 tokens by our count; the name is one more.
-    assert got.deltas == (Text("a"), Pause(160), CALLED, Finish("tool_calls"))
+    assert received.deltas == (Text("a"), Pause(160), CALLED, Finish("tool_calls"))
 
 
 def test_slow_tokens_says_what_would_have_been_said(meet):
-    got = meet(SlowTokens(), SAID)
-    assert (got.text, got.finish, got.usage) == (SAID.text, "stop", BILL)
+    received = meet(SlowTokens(), SAID)
+    assert (received.text, received.finish, received.usage) == (SAID.text, "stop", BILL)
     assert meet(SlowTokens(per_token_ms=0), SAID).text == SAID.text
 
 

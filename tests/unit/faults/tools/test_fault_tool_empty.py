@@ -39,6 +39,6 @@ class Quote:
     ],
 )
 def test_empty_keeps_the_kind_of_the_reply(meet, value, emptied):
-    got = meet(Empty(), value)
-    assert got == emptied
-    assert type(got) is type(emptied)
+    received = meet(Empty(), value)
+    assert received == emptied
+    assert type(received) is type(emptied)

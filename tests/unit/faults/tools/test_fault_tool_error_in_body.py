@@ -16,6 +16,6 @@ def test_error_in_body_is_a_body_that_says_it_failed(meeting, value):
 
 def test_error_in_body_is_json_text_where_the_reply_is_text(meet):
     assert json.loads(meet(ErrorInBody(message="no stock"), "rows")) == BODY
-    got = meet(ErrorInBody(message="no stock", error_code=17), b"rows")
-    assert isinstance(got, bytes)
-    assert json.loads(got)["error"]["code"] == 17
+    received = meet(ErrorInBody(message="no stock", error_code=17), b"rows")
+    assert isinstance(received, bytes)
+    assert json.loads(received)["error"]["code"] == 17

@@ -45,11 +45,11 @@ def size(value):
     ids=repr,
 )
 def test_oversized_is_the_real_reply_padded_in_its_own_kind(meet, value):
-    got = meet(Oversized(bytes=5_000), value)
-    assert type(got) is type(value)
-    assert 5_000 <= size(got) <= 5_100
+    received = meet(Oversized(bytes=5_000), value)
+    assert type(received) is type(value)
+    assert 5_000 <= size(received) <= 5_100
     if isinstance(value, str | bytes) and value[:1] in ("{", "["):
-        json.loads(got)
+        json.loads(received)
 
 
 def test_oversized_goes_on_where_the_reply_ends(meet):
@@ -69,9 +69,9 @@ def test_oversized_makes_text_of_a_number_that_a_model_reads_as_text_anyway(valu
     async def forward(call):
         return Reply(value)
 
-    got = asyncio.run(context.injector.inject(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
-    assert got.startswith(text)
-    assert len(got) == 500
+    received = asyncio.run(context.injector.inject(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
+    assert received.startswith(text)
+    assert len(received) == 500
     assert [met.effect for met in context.ledger] == ["met"]
 
 

@@ -57,10 +57,10 @@ def test_schema_drift_works_inside_json_text(meet):
 
 @pytest.mark.parametrize("value", [Quote(1.5, "x"), Pair(1.5, "x")])
 def test_schema_drift_of_an_object_is_an_object_without_the_old_name(meet, value):
-    got = meet(SchemaDrift(rename={"price": "cost"}), value)
-    assert (got.cost, got.name) == (1.5, "x")
-    assert not hasattr(got, "price")
-    assert got != value
+    received = meet(SchemaDrift(rename={"price": "cost"}), value)
+    assert (received.cost, received.name) == (1.5, "x")
+    assert not hasattr(received, "price")
+    assert received != value
 
 
 def test_schema_drift_retypes_a_field_of_an_object_in_its_class(meet):

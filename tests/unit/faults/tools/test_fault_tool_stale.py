@@ -39,9 +39,9 @@ def test_stale_gives_what_it_saw_whatever_became_of_it(meet):
     rows = [1]
     meet(Stale(), rows, arguments={"q": "a"}, memory=memory)
     rows.append(2)
-    got = meet(Stale(), [3], arguments={"q": "b"}, memory=memory)
-    assert got == [1]
-    got.append(9)
+    received = meet(Stale(), [3], arguments={"q": "b"}, memory=memory)
+    assert received == [1]
+    received.append(9)
     assert meet(Stale(), [4], arguments={"q": "c"}, memory=memory) == [1]
 
 

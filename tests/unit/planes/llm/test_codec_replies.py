@@ -39,10 +39,12 @@ def test_a_call_is_delivered_exactly_if_the_client_reads_one(codec: Codec, strea
         for frame in codec.write_frames(REPLY, asked):
             assert isinstance(frame, bytes)
             reader.feed(frame)
-        got: Any = reader.build_completion()
+        received: Any = reader.build_completion()
     else:
-        got = codec.read_reply(json.loads(codec.write_body(REPLY, asked)))
-    assert [call.name for call in codec.keep_deliverable(REPLY).tool_calls] == [call.name for call in got.tool_calls]
+        received = codec.read_reply(json.loads(codec.write_body(REPLY, asked)))
+    assert [call.name for call in codec.keep_deliverable(REPLY).tool_calls] == [
+        call.name for call in received.tool_calls
+    ]
 
 
 def test_further_calls_stay() -> None:
@@ -137,9 +139,9 @@ def test_no_text_leaves_the_calls_and_the_thoughts(name: str) -> None:
 @every_format
 def test_another_call_keeps_the_fields_around_it(name: str) -> None:
     codec = CODECS[name]
-    was = codec.read_reply(REPLIES[name])
-    calls = (ToolCall(was.tool_calls[0].id, "v", '{"a":1}'), ToolCall("c9", "x", "{}"))
-    kept = [delta for delta in was.deltas if not isinstance(delta, ToolCall)]
+    before = codec.read_reply(REPLIES[name])
+    calls = (ToolCall(before.tool_calls[0].id, "v", '{"a":1}'), ToolCall("c9", "x", "{}"))
+    kept = [delta for delta in before.deltas if not isinstance(delta, ToolCall)]
     body = codec.write_body(Completion((*kept, *calls), "m"), ASKED, REPLIES[name])
     assert codec.read_reply(json.loads(body)).tool_calls == calls
     beside = {"openai_chat": b'"extra":1', "openai_responses": b'"namespace":"n"', "anthropic": b'"direct"'}

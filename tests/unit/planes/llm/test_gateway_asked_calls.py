@@ -260,9 +260,9 @@ def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_pa
             before, after = turns(ASKED, RESULT, stream=True)
             first = await asyncio.to_thread(sent, url, "/chat/completions", before)
             reply = await asyncio.to_thread(first.getresponse)
-            got = b""
-            while b'"finish_reason"' not in got:
-                got += await asyncio.to_thread(reply.read1, 10_000)
+            received = b""
+            while b'"finish_reason"' not in received:
+                received += await asyncio.to_thread(reply.read1, 10_000)
             await asyncio.to_thread(post, url, "/chat/completions", after)
             done.set()
             await asyncio.to_thread(reply.read)

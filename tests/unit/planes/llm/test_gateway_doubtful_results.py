@@ -219,23 +219,23 @@ def asked_once(*responses: Any, live: bool = False) -> tuple[Trial, list[str]]:
     ],
 )
 def test_a_recorded_failure_is_an_error_that_the_model_reads(status: int, body: Any, read: str) -> None:
-    trial, got = asked_once(answer("search", body, status))
-    assert got == [read]
+    trial, received = asked_once(answer("search", body, status))
+    assert received == [read]
     assert [event.error_type for event in trial.context.trace] == ["tool_error"]
 
 
 def test_an_unknown_tool_reads_as_a_connection_error_unless_it_is_let_through(golden: Golden) -> None:
-    trial, got = asked_once(answer("weather", 1))
-    golden(got)
+    trial, received = asked_once(answer("weather", 1))
+    golden(received)
     assert [(u.is_known, u.call) for u in trial.context.recorded] == [(False, "search(q=kettle)")]
-    trial, got = asked_once(answer("weather", 1), live=True)
-    assert got == ["-"]
+    trial, received = asked_once(answer("weather", 1), live=True)
+    assert received == ["-"]
     assert [(u.is_known, u.passed) for u in trial.context.recorded] == [(False, True)]
 
 
 def test_where_only_urls_were_recorded_results_pass() -> None:
-    trial, got = asked_once(answer("https://api.test/*", 1))
-    assert (got, trial.context.recorded) == (["-"], [])
+    trial, received = asked_once(answer("https://api.test/*", 1))
+    assert (received, trial.context.recorded) == (["-"], [])
 
 
 def test_the_latency_is_waited_less_the_time_that_the_tool_took(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +245,8 @@ def test_the_latency_is_waited_less_the_time_that_the_tool_took(monkeypatch: pyt
         waited.append(seconds)
 
     monkeypatch.setattr(tool_results.asyncio, "sleep", sleep)
-    _, got = asked_once(answer("search", "late", latency_ms=60_000))
-    assert got == ["late"]
+    _, received = asked_once(answer("search", "late", latency_ms=60_000))
+    assert received == ["late"]
     (seconds,) = waited
     assert 50 < seconds < 60
 

@@ -48,10 +48,10 @@ def after(folder: Path, fault: Injection, client: Client, *, stream: bool = Fals
             body = BODY % (b"true" if stream else b"false")
             head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
             assert at.port is not None
-            got = await client(at.port, head + body)
+            received = await client(at.port, head + body)
             while not context.trace:
                 await asyncio.sleep(0.005)
-        return got
+        return received
 
     return context, asyncio.run(asyncio.wait_for(main(), 10))
 
@@ -82,9 +82,9 @@ async def ends_its_direction(port: int, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
     writer.write_eof()
-    got = await reader.read()
+    received = await reader.read()
     writer.close()
-    return got
+    return received
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
@@ -116,10 +116,10 @@ def test_a_client_that_gives_up_after_a_while_has_met_the_wait(tmp_path: Path) -
 def test_a_client_that_has_ended_its_own_direction_is_there(
     tmp_path: Path, mode: str, settings: dict[str, int], expected: bytes
 ) -> None:
-    context, got = after(tmp_path, Injection("llm", "*", mode, settings), ends_its_direction)
+    context, received = after(tmp_path, Injection("llm", "*", mode, settings), ends_its_direction)
     assert [met.effect for met in context.ledger] == ["met"]
-    assert expected in got
-    assert bool(got) is bool(expected)
+    assert expected in received
+    assert bool(received) is bool(expected)
 
 
 # Calls overlap if the agent had several under way: not where it only looks so, and also where a script is fast.

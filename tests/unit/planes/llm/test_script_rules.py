@@ -190,11 +190,13 @@ def test_script_speaks_every_format(tmp_path: Path, path: str, body: dict[str, A
         for frame in codec.write_frames(completion, asked.request):
             assert isinstance(frame, bytes)
             reader.feed(frame)
-        got = reader.build_completion()
+        received = reader.build_completion()
     else:
-        got = codec.read_reply(json.loads(codec.write_body(completion, asked.request)))
-    assert got.text == "one two"
-    assert [(c.name, json.loads(c.arguments)) for c in got.tool_calls] == ([("brew", {"cups": 2})] if calls else [])
+        received = codec.read_reply(json.loads(codec.write_body(completion, asked.request)))
+    assert received.text == "one two"
+    assert [(c.name, json.loads(c.arguments)) for c in received.tool_calls] == (
+        [("brew", {"cups": 2})] if calls else []
+    )
 
 
 @given(st.text(max_size=200), st.integers(1, 5))

@@ -35,43 +35,43 @@ def served(
 
 def test_everything_passes_untouched_in_calm():
     note, odd = line(method="notifications/initialized"), b"not json at all"
-    got, context = served(b"C" + PING, b"C" + note, b"C" + odd, b"S" + odd, b"C" + call(q="a"), b"S" + OK)
-    assert got == [b"S" + PING, b"S" + note, b"S" + odd, b"C" + odd, b"S" + call(q="a"), b"C" + OK]
+    received, context = served(b"C" + PING, b"C" + note, b"C" + odd, b"S" + odd, b"C" + call(q="a"), b"S" + OK)
+    assert received == [b"S" + PING, b"S" + note, b"S" + odd, b"C" + odd, b"S" + call(q="a"), b"C" + OK]
     assert [e.tool for e in context.trace] == ["search"]
 
 
 def test_requests_of_the_server_and_their_answers_pass():
     asked = line(id=1, method="sampling/createMessage", params={})
     answered = line(id=1, result={"role": "assistant"})
-    got, _ = served(b"C" + call(), b"S" + asked, b"C" + answered, b"S" + OK)
-    assert got == [b"S" + call(), b"C" + asked, b"S" + answered, b"C" + OK]
+    received, _ = served(b"C" + call(), b"S" + asked, b"C" + answered, b"S" + OK)
+    assert received == [b"S" + call(), b"C" + asked, b"S" + answered, b"C" + OK]
 
 
 def test_two_calls_with_one_id_are_answered_in_order():
     one, two = call("a"), call("b")
-    got, _ = served(b"C" + one, b"C" + two, b"S" + OK, b"S" + OK.replace(b"hello", b"again"))
-    assert got == [b"S" + one, b"S" + two, b"C" + OK, b"C" + OK.replace(b"hello", b"again")]
+    received, _ = served(b"C" + one, b"C" + two, b"S" + OK, b"S" + OK.replace(b"hello", b"again"))
+    assert received == [b"S" + one, b"S" + two, b"C" + OK, b"C" + OK.replace(b"hello", b"again")]
 
 
 def test_a_cancelled_call_is_given_up_and_the_server_is_reported():
     cancel = line(method="notifications/cancelled", params={"requestId": 1})
-    got, context = served(b"C" + call(), b"C" + cancel, b"S" + OK)
-    assert got == [b"S" + call(), b"S" + cancel, b"C" + OK]  # a late answer is the client's to ignore
+    received, context = served(b"C" + call(), b"C" + cancel, b"S" + OK)
+    assert received == [b"S" + call(), b"S" + cancel, b"C" + OK]  # a late answer is the client's to ignore
     assert context.trace[0].phase == "unfinished"
 
 
 def test_an_answer_in_one_breath_with_its_cancelling_does_not_end_the_line():
     cancel = line(method="notifications/cancelled", params={"requestId": 1})
-    got, context = served(b"C" + call(), b"C" + cancel + b"\nS" + OK, b"C" + PING)
-    assert got == [b"S" + call(), b"S" + cancel, b"C" + OK, b"S" + PING]
-    got, context = served(b"S" + PING, b"C" + call(), b"C" + cancel + b"\nX0")
-    assert (got[1:], context.troubles) == ([b"S" + call(), b"S" + cancel], [])
+    received, context = served(b"C" + call(), b"C" + cancel + b"\nS" + OK, b"C" + PING)
+    assert received == [b"S" + call(), b"S" + cancel, b"C" + OK, b"S" + PING]
+    received, context = served(b"S" + PING, b"C" + call(), b"C" + cancel + b"\nX0")
+    assert (received[1:], context.troubles) == ([b"S" + call(), b"S" + cancel], [])
 
 
 def test_a_delay_ends_when_the_client_leaves():
     slow = Injection("tool", "*", "slow", {"delay_ms": 60_000})
-    got, context = served(b"C" + call(), injections=[slow], wait_s=0.01)
-    assert got == []
+    received, context = served(b"C" + call(), injections=[slow], wait_s=0.01)
+    assert received == []
     assert [(met.mode, met.effect) for met in context.ledger] == [("slow", "met")]
     assert [event.phase for event in context.trace] == ["unfinished"]
 
@@ -85,28 +85,28 @@ def test_a_call_that_is_never_answered_is_met_by_a_client_that_waits():
 def test_a_lost_session_refuses_every_request_until_initialize():
     lost = Injection("mcp", "search", "session_lost", {}, Schedule(times=1))
     begin = line(id=3, method="initialize", params={})
-    got, _ = served(b"C" + call(), b"C" + PING, b"C" + begin, b"C" + PING, injections=[lost])
-    assert [one[:1] for one in got] == [b"C", b"C", b"S", b"S"]
-    assert b"-32001" in got[0]
-    assert b'"id":9' in got[1]
-    assert got[2:] == [b"S" + begin, b"S" + PING]
+    received, _ = served(b"C" + call(), b"C" + PING, b"C" + begin, b"C" + PING, injections=[lost])
+    assert [one[:1] for one in received] == [b"C", b"C", b"S", b"S"]
+    assert b"-32001" in received[0]
+    assert b'"id":9' in received[1]
+    assert received[2:] == [b"S" + begin, b"S" + PING]
 
 
 def test_a_crash_kills_and_a_lost_reply_ends_the_server():
     assert served(b"C" + call(), injections=[Injection("mcp", "*", "crash_mid_call")])[0] == [b"K9"]
-    got, _ = served(b"C" + call(), b"S" + OK, injections=[Injection("tool", "*", "lost_reply")])
-    assert got == [b"S" + call(), b"K15"]
+    received, _ = served(b"C" + call(), b"S" + OK, injections=[Injection("tool", "*", "lost_reply")])
+    assert received == [b"S" + call(), b"K15"]
 
 
 def test_the_end_of_the_clients_input_is_passed_on_after_what_it_said():
-    got, _ = served(b"C" + call(), b"E", b"S" + OK)
-    assert got == [b"S" + call(), b"E", b"C" + OK]
+    received, _ = served(b"C" + call(), b"E", b"S" + OK)
+    assert received == [b"S" + call(), b"E", b"C" + OK]
 
 
 def test_a_batch_passes_and_is_noted(golden: Golden):
     batch = b"[" + PING + b"]"
-    got, context = served(b"C" + batch)
-    assert got == [b"S" + batch]
+    received, context = served(b"C" + batch)
+    assert received == [b"S" + batch]
     golden(context.notes[0])
 
 
@@ -140,8 +140,8 @@ def test_a_server_that_was_asked_to_end_did_not_fail():
 
 
 def test_the_last_answers_go_out_when_the_server_has_ended():
-    got, _ = served(b"C" + call(), b"S" + OK + b"\nX0")
-    assert got == [b"S" + call(), b"C" + OK]
+    received, _ = served(b"C" + call(), b"S" + OK + b"\nX0")
+    assert received == [b"S" + call(), b"C" + OK]
 
 
 @pytest.mark.slow

@@ -166,19 +166,19 @@ def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, 
 
 @pytest.mark.parametrize("end", [b"\r\n\n", b"\n\r\n", b"\r\r", b"\n\r"])
 def test_an_answer_is_found_whatever_its_line_ends(end: bytes) -> None:
-    got, context = asked(b"\xef\xbb\xbfdata: " + EMPTY + end)
-    assert EMPTY in got
+    received, context = asked(b"\xef\xbb\xbfdata: " + EMPTY + end)
+    assert EMPTY in received
     assert (context.troubles, context.trace[0].phase) == ([], "done")
 
 
 def test_an_event_without_end_is_an_error_of_the_trial(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(sse.EventSplitter.__init__, "__defaults__", (100,))
-    got, context = asked(b"data: " + b"x" * 1_000 + b"\n\n")
-    assert got.startswith(b"HTTP/1.1 502")
+    received, context = asked(b"data: " + b"x" * 1_000 + b"\n\n")
+    assert received.startswith(b"HTTP/1.1 502")
     golden(context.troubles[0])
 
 
 def test_a_header_that_cannot_be_sent_is_an_error_of_the_trial(golden: Golden) -> None:
-    got, context = asked(b"", {"x-key": "a\r\nb"})
-    assert got.startswith(b"HTTP/1.1 502")
+    received, context = asked(b"", {"x-key": "a\r\nb"})
+    assert received.startswith(b"HTTP/1.1 502")
     golden(context.troubles[0])

@@ -41,7 +41,7 @@ class OpenAIChat(Codec):
         _read_chunk({**fields, "choices": [_to_stream(n, choice) for n, choice in enumerate(choices)] or None}, reply)
         if fields.get("choices") == [] and not fields.get("error"):
             reply.lacks = "choices"
-        elif choices and as_dict(choices[0]).get("message", ()) is None:
+        elif choices and not fields.get("error") and as_dict(choices[0]).get("message", ()) is None:
             reply.lacks = "message"
         return reply.build_completion()
 

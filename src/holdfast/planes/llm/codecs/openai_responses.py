@@ -184,14 +184,10 @@ class _ResponsesWriter(ReplyWriter):
     def write_text(self, text: str) -> Iterator[bytes]:
         if self._open_text is None:
             self._open_text = []
-            yield self._write_event(
-                "response.output_item.added", item=self._build_message("in_progress", []), **self._write_position()
-            )
-            yield self._write_event(
-                "response.content_part.added", **self._write_part_position(), part=_build_text_part("")
-            )
+            yield self._write_item_event("response.output_item.added", item=self._build_message("in_progress", []))
+            yield self._write_part_event("response.content_part.added", part=_build_text_part(""))
         self._open_text.append(text)
-        yield self._write_event("response.output_text.delta", **self._write_part_position(), delta=text, logprobs=[])
+        yield self._write_part_event("response.output_text.delta", delta=text, logprobs=[])
 
     def write_call(self, call: ToolCall) -> Iterator[bytes]:
         yield from self._end_text()
@@ -199,13 +195,11 @@ class _ResponsesWriter(ReplyWriter):
         called = call.id or f"call_{call.name}"
         item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._take_call_fields()}
         item |= {"status": "in_progress", "arguments": "", "call_id": called, "name": call.name}
-        yield self._write_event("response.output_item.added", item=item, **self._write_position())
+        yield self._write_item_event("response.output_item.added", item=item)
         for piece in split_pieces(call.arguments):
-            yield self._write_event(
-                "response.function_call_arguments.delta", item_id=item["id"], **self._write_position(), delta=piece
-            )
+            yield self._write_item_event("response.function_call_arguments.delta", item_id=item["id"], delta=piece)
         done = {"item_id": item["id"], "arguments": call.arguments}
-        yield self._write_event("response.function_call_arguments.done", **self._write_position(), **done)
+        yield self._write_item_event("response.function_call_arguments.done", **done)
         yield self._finish_item({**item, "status": "completed", "arguments": call.arguments})
 
     def write_empty(self) -> Iterator[bytes]:
@@ -227,10 +221,9 @@ class _ResponsesWriter(ReplyWriter):
                 continue
             if item is None and kind != "response.output_item.added":  # a message without text
                 item = self._build_message("in_progress", [])
-                yield self._write_event("response.output_item.added", item=item, **self._write_position())
+                yield self._write_item_event("response.output_item.added", item=item)
             item = event.get("item", item)
-            fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
-            yield self._write_event(kind, **fields | self._write_position())
+            yield self._write_item_event(kind, **_drop_position(event))
         if item is not None:
             self._output.append(item)
             self._fields = {}
@@ -240,8 +233,7 @@ class _ResponsesWriter(ReplyWriter):
             return
         self._text_details["logprobs"] += as_list(event.get("logprobs"))
         self._text_details["annotations"] += [event["annotation"]] if "annotation" in event else []
-        fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
-        yield self._write_event(kind, **fields | self._write_part_position())
+        yield self._write_part_event(kind, **_drop_position(event))
 
     def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         if not self._opened:
@@ -279,15 +271,13 @@ class _ResponsesWriter(ReplyWriter):
             return
         text, self._open_text = "".join(self._open_text), None
         part, self._text_details = {**_build_text_part(text), **self._text_details}, {"annotations": [], "logprobs": []}
-        yield self._write_event(
-            "response.output_text.done", **self._write_part_position(), text=text, logprobs=part["logprobs"]
-        )
-        yield self._write_event("response.content_part.done", **self._write_part_position(), part=part)
+        yield self._write_part_event("response.output_text.done", text=text, logprobs=part["logprobs"])
+        yield self._write_part_event("response.content_part.done", part=part)
         yield self._finish_item(self._build_message("completed", [part]))
         self._fields = {}
 
     def _finish_item(self, item: dict[str, Any]) -> bytes:
-        event = self._write_event("response.output_item.done", item=item, **self._write_position())
+        event = self._write_item_event("response.output_item.done", item=item)
         self._output.append(item)
         return event
 
@@ -298,15 +288,23 @@ class _ResponsesWriter(ReplyWriter):
     def _choose_message_id(self) -> str:
         return as_text(self._fields.get("id")) or f"msg_{self._stem}_{len(self._output)}"
 
-    def _write_position(self) -> dict[str, Any]:
-        return {"output_index": len(self._output)}
+    def _write_part_event(self, name: str, /, **fields: Any) -> bytes:
+        """Return an event about the text of the open message."""
+        fields |= {"item_id": self._choose_message_id(), "content_index": 0}
+        return self._write_item_event(name, **fields)
 
-    def _write_part_position(self) -> dict[str, Any]:
-        return {"item_id": self._choose_message_id(), "output_index": len(self._output), "content_index": 0}
+    def _write_item_event(self, name: str, /, **fields: Any) -> bytes:
+        """Return an event about the item that is open or comes next."""
+        return self._write_event(name, output_index=len(self._output), **fields)
 
     def _write_event(self, name: str, /, **fields: Any) -> bytes:
         self._sequence += 1
         return sse.format_event({"type": name, "sequence_number": self._sequence, **fields}, name)
+
+
+def _drop_position(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a provider's event, without its position in the stream and in the output."""
+    return {name: value for name, value in event.items() if name not in ("type", "sequence_number", "output_index")}
 
 
 def _build_text_part(text: str) -> dict[str, Any]:
