@@ -45,7 +45,7 @@ def judge_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestE
     if turn.ending == "closed" and turn.status is None and change.malformed:
         return RequestEnding(True, "refused: a malformed request, and the connection was closed without a reply")
     if turn.ending == "no_answer" and 200 <= status < 300 and change.unanswered:
-        return RequestEnding(True, f"answered {status} without a body, and {change.method} asks for none")
+        return RequestEnding(True, f"answered {status} without a body, which {change.method} does not ask for")
     if turn.ending in _BAD or status >= 500:
         return RequestEnding(False, f"{describe_ending(turn, timeout_ms)} (request changed by {change.kind})")
     return None

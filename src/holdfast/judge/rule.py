@@ -164,7 +164,7 @@ class RuleJudge:
     def _to_outcome(self, finding: Finding) -> tuple[Judgement, Finding]:
         passed, score = finding.passed, finding.score
         if not _is_well_typed(finding):
-            return "error", Finding(None, "the check returned a finding of the wrong types", "bad-finding")
+            return "error", Finding(None, "the check returned a finding with a value of the wrong type", "bad-finding")
         if not finding.code:
             finding = replace(finding, code="check-said", key=(compute_fingerprint(finding.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
@@ -248,7 +248,7 @@ def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Findi
 
 def _swap(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
     """Return the reversed finding; `wanted` means that the rule requires what its check forbids."""
-    against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
+    against = "but this rule is negated" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if finding.score is None else finding.score
     why = f"{finding.reason}, {against}" if passed else finding.reason
     return ("fail" if passed else "pass"), replace(finding, passed=not passed, reason=why, score=1.0 - score)

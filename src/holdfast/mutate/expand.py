@@ -127,7 +127,7 @@ def _select_types(
     if settings.listed:
         for type, reason in obstacles.items():
             raise UserError(
-                f"{type} is listed but not possible: {reason}", key="mutations.types", code="mutation-impossible"
+                f"{type} is listed, but cannot be used: {reason}", key="mutations.types", code="mutation-impossible"
             )
     types = tuple(type for type in settings.types if type not in obstacles)
     if not types:

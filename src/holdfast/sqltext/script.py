@@ -160,7 +160,7 @@ class _Script:
         elif command[1] not in _HARMLESS:
             line = self._count_line(cursor.at)
             raise QueryFailed(
-                f"line {line}: \\{command[1]} is a command of psql, not SQL; take it out", code="query-failed"
+                f"line {line}: \\{command[1]} is a command of psql, not SQL; remove it", code="query-failed"
             )
         cursor.at = command.end()
         return True

@@ -45,4 +45,4 @@ class ContainsAny:
         if not self.values:
             yield "values", "needs at least one text to look for"
         if any(not value for value in self.values):
-            yield "values", "holds an empty text: every answer contains it"
+            yield "values", "contains an empty text, which every answer contains"

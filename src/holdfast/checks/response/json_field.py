@@ -61,7 +61,7 @@ class JsonField:
             return Finding(True, f"{shorten(self.path)} is {_describe_value(values[0])}", AS_EXPECTED)
         code, key, why = unfit[0]
         # A rule requires all parts and, negated, none: a condition that some of them meet fails it either way.
-        some = f"; {len(values) - len(unfit)} of {len(values)} parts fit" if len(unfit) < len(values) else ""
+        some = f"; {len(values) - len(unfit)} of {len(values)} parts match" if len(unfit) < len(values) else ""
         return Finding(False, f"{shorten(self.path)} {why}{some}", code, key, either_way=bool(some))
 
     def _find_mismatch(self, value: Any) -> Mismatch | None:

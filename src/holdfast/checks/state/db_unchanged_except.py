@@ -95,7 +95,7 @@ class DbUnchangedExcept:
             if not self._is_allowed(name, marks)
         ]
         if not wrong:
-            return Finding(True, f"no other table changed, of {len(names)}", "tables-unchanged")
+            return Finding(True, f"no other table changed ({len(names)} were compared)", "tables-unchanged")
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         why, details = shorten(", ".join(wrong[:3]), 180) + more, {"tables": wrong[:SHOWN]}
         return Finding(False, why, "tables-changed", tuple(wrong[:SHOWN]), details=details)

@@ -77,7 +77,7 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
     if maybe:
         return AssertionResult(None, f"{one.field} is not known: {_explain_hidden(maybe)}")
     if requests.more and (index < 0 or index >= len(counted)):
-        return AssertionResult(None, f"{one.field} is not known: {requests.more} more requests arrived than are stored")
+        return AssertionResult(None, f"{one.field} is not known: {requests.more} further requests were not stored")
     if not -len(counted) <= index < len(counted):
         of = " that match the filters" if one.filters else ""
         why = f"there is no {one.field}: {format_plural(len(counted), 'request')}{of}, of {len(requests.requests)}"
@@ -107,7 +107,7 @@ def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRe
     if any(limit is not None and count > limit for limit in limits):
         return result
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
-    overflow = f", and {more} more requests arrived than are stored" if more else ""
+    overflow = f", and {more} further requests were not stored" if more else ""
     return AssertionResult(
         True if enough else None, f"{what}{overflow}{f'; {_explain_hidden(maybe)}' if maybe else ''}"
     )

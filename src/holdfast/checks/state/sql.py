@@ -36,7 +36,7 @@ _ACTS = frozenset(
 """First words of statements that do more than read, apart from those that name what they write."""
 _READ_ONLY = ("25006", "1792")
 """The SQLSTATEs of PostgreSQL and MySQL for a write in a read-only transaction."""
-_WRITING = "it would write, but a rule only reads: its transaction is read-only"
+_WRITING = "the query would write, but a rule may only read"
 _NO_ROW = "no-row"
 _EXACT_DIGITS = 15
 """Digits that a floating-point number always preserves; a longer decimal arrives from a database as text."""
