@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -42,27 +42,15 @@ class WrongArgs:
             return arguments
         if not data:
             return dump_json({"unexpected": True})
-        kind = rng.choice(self.kinds or tuple(_WAYS))
-        return dump_json(_WAYS[kind](data, rng.choice(list(data))))
+        kind = rng.choice(self.kinds or get_args(Kind))
+        return dump_json(_spoil_argument(data, rng.choice(list(data)), kind))
 
 
-def _remove_argument(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: part for key, part in data.items() if key != name}
-
-
-def _rename_argument(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {rename_field(key, data) if key == name else key: part for key, part in data.items()}
-
-
-def _retype_argument(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = data[name]
+def _spoil_argument(data: Mapping[str, Any], name: str, kind: Kind) -> dict[str, Any]:
+    if kind == "missing":
+        return {key: part for key, part in data.items() if key != name}
+    if kind == "renamed":
+        return {rename_field(key, data) if key == name else key: part for key, part in data.items()}
     # A record never fits a scalar, and text never fits a record or list: not even a lenient reader accepts it.
-    other = "unknown" if isinstance(part, dict | list) else {"value": part}
-    return {**data, name: other}
-
-
-_WAYS: Mapping[Kind, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
-    "missing": _remove_argument,
-    "renamed": _rename_argument,
-    "retyped": _retype_argument,
-}
+    part = data[name]
+    return {**data, name: "unknown" if isinstance(part, dict | list) else {"value": part}}

@@ -58,9 +58,9 @@ class Websocket:
         except ConnectionUpgraded as passed:
             self._report.status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
-            await self._send_refusal(
-                str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET
-            )
+            status = 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET
+            self._context.sink.add_error(str(failed), "model-unavailable")
+            await send_error(self._exchange, self._report, self._query.codec, str(failed), status)
         except ConnectionError:
             self._report.trouble = "client_gone"
         finally:
@@ -90,7 +90,3 @@ class Websocket:
         except UpstreamFailed as failed:
             raise build_down_error(failed, extract_origin(to.url.partition("?")[0])) from failed
         return RequestHead(self._query.method, endpoint.target, fields), wire
-
-    async def _send_refusal(self, why: str, status: int) -> None:
-        self._context.sink.add_error(why, "model-unavailable")
-        await send_error(self._exchange, self._report, self._query.codec, why, status)

@@ -161,12 +161,10 @@ def _list_unknown_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
 
 
 def _read_literal(value: ast.expr) -> Any:
-    """Return the value of a literal; any other expression as its source text."""
-    return value.value if isinstance(value, ast.Constant) and _is_plain(value.value) else ast.unparse(value)
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+    """Return the value of a literal that JSON can hold; any other expression as its source text."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str | int | float | bool | None):
+        return value.value
+    return ast.unparse(value)
 
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.http1.client import Upstreams
-from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.gemini_request import lower_types
@@ -203,7 +202,9 @@ def to_openai_chat(request: ModelRequest, model: str) -> dict[str, Any]:
     if request.tools:
         body["tools"] = [_write_tool(tool) for tool in request.tools]
         if request.tool_choice is not None:
-            body["tool_choice"] = _write_choice(request.tool_choice)
+            is_mode = request.tool_choice in ("auto", "none", "required")
+            tool = {"type": "function", "function": {"name": request.tool_choice}}
+            body["tool_choice"] = request.tool_choice if is_mode else tool
     if request.max_tokens is not None:
         body["max_tokens"] = request.max_tokens
     if request.temperature is not None:
@@ -220,21 +221,14 @@ def _write_messages(message: ChatMessage) -> list[dict[str, Any]]:
         return [{"role": "tool", "tool_call_id": r.key, "content": r.text} for r in message.results]
     if not message.tool_calls:
         return [{"role": message.role, "content": message.text}]
-    calls = [_write_call(call) for call in message.tool_calls]
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.tool_calls
+    ]
     return [{"role": "assistant", "content": message.text or None, "tool_calls": calls}]
-
-
-def _write_call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _write_tool(tool: ToolDeclaration) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
     schema = lower_types(tool.parameters) if tool.parameters else _OPEN  # Google's types are in upper case
     return {"type": "function", "function": {"name": tool.name, **described, "parameters": schema}}
-
-
-def _write_choice(choice: str) -> Any:
-    if choice in ("auto", "none", "required"):
-        return choice
-    return {"type": "function", "function": {"name": choice}}

@@ -89,10 +89,6 @@ def _embed_openai(data: Mapping[str, Any], path: str) -> Any:
     return {"object": "list", "data": items, "model": model, "usage": usage}
 
 
-def _embed_gemini(data: Mapping[str, Any], path: str) -> Any:
-    return {"embedding": _build_gemini_embedding(data)}
-
-
 def _embed_gemini_batch(data: Mapping[str, Any], path: str) -> Any:
     requests = data.get("requests")
     embedded = requests[:_TEXT_LIMIT] if isinstance(requests, list) else []
@@ -128,7 +124,7 @@ _POSTED: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "/api/embed": _embed_ollama,
     "/api/embeddings": _embed_ollama,
     "/embeddings": _embed_openai,
-    ":embedContent": _embed_gemini,
+    ":embedContent": lambda data, path: {"embedding": _build_gemini_embedding(data)},
     ":batchEmbedContents": _embed_gemini_batch,
     "/messages/count_tokens": _count_tokens("input_tokens"),
     "/responses/input_tokens": _count_tokens("input_tokens"),
@@ -161,29 +157,27 @@ def _list_models(provider: str, path: str, names: tuple[str, ...]) -> Any | None
     return entry(one[1]) if one and (not names or one[1] in names) else None
 
 
-def _build_openai_model(name: str) -> Any:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "script"}
-
-
-def _build_anthropic_model(name: str) -> Any:
-    return {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
-
-
-def _build_gemini_model(name: str) -> Any:
-    methods = ["generateContent", "streamGenerateContent", "embedContent"]
-    return {"name": f"models/{name}", "displayName": name, "version": "1", "supportedGenerationMethods": methods}
-
-
 def _build_ollama_model(name: str) -> Any:
     return {"name": name, "model": name, "modified_at": "1970-01-01T00:00:00Z", "size": 0, "digest": "", "details": {}}
 
 
 _LISTS: Mapping[str, tuple[Callable[[str], Any], Callable[[list[Any]], Any]]] = {
-    "openai": (_build_openai_model, lambda models: {"object": "list", "data": models}),
+    "openai": (
+        lambda name: {"id": name, "object": "model", "created": 0, "owned_by": "script"},
+        lambda models: {"object": "list", "data": models},
+    ),
     "anthropic": (
-        _build_anthropic_model,
+        lambda name: {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"},
         lambda models: {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]},
     ),
-    "google": (_build_gemini_model, lambda models: {"models": models}),
+    "google": (
+        lambda name: {
+            "name": f"models/{name}",
+            "displayName": name,
+            "version": "1",
+            "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "embedContent"],
+        },
+        lambda models: {"models": models},
+    ),
     "ollama": (_build_ollama_model, lambda models: {"models": models}),
 }
