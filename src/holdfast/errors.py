@@ -5,7 +5,7 @@ HoldfastError
 |   |-- SpecError        a file that cannot be used; carries every problem in it
 |   |-- NoServer         no server of this machine can be that service; a container could
 |   |-- UsageError       options that do not fit
-|   `-- NotBuilt         a section whose engine is not in this release
+|   `-- NotBuilt         a section that this release cannot run
 |-- AgentUnavailable     the agent cannot be reached or started: exit 3
 |   `-- AgentMisconfigured  its section cannot be used as it is written: exit 4
 |-- PluginError          a plug-in that breaks its protocol
@@ -14,7 +14,7 @@ HoldfastError
 |   |-- SandboxFailed    a sandbox could not be opened, used or closed
 |   `-- ServiceFailed    the server of a service did not start, answer or end
 |-- NothingProven        there is nothing to run that could be judged: exit 5
-|-- NothingToJudge       the rule has nothing to look at, whatever the agent does: unproven
+|-- NothingToJudge       the rule has nothing to judge, whatever the agent does: unproven
 |-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
 |-- QueryFailed          a database that refuses a statement
 `-- InjectedError        raised inside the agent by a fault (a RuntimeError too; a lost reply also a ConnectionError)

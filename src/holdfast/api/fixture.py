@@ -265,7 +265,7 @@ def _read_rule(entry: dict[str, Any]) -> RuleEntry:
 def _refuse_late(entry: RuleEntry) -> None:
     """Reject a check that must run while the world exists, or needs a calm answer: it cannot be added afterwards."""
     __tracebackhide__ = True
-    made, kind = entry.made, entry.invariant.check
+    made, kind = entry.check, entry.invariant.check
     if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
         hint = f"request it in the call: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
         raise add_details(UsageError(f"{kind} must be requested before the run", hint=hint, code="run-over"))

@@ -32,7 +32,7 @@ from holdfast.spec.references import find_names
 @shared.add_config
 @shared.as_json
 def command(config: Path | None, as_json: bool) -> int:
-    """Check a spec of either spelling; run nothing.
+    """Check a spec file; run nothing.
 
     \b
       holdfast validate
@@ -159,7 +159,7 @@ def _check_parts(path: Path, parts: Sequence[Part]) -> CheckResult:
     """Check every part that the file configures, and collect the problems of all."""
     every = [check(path, environ=os.environ, options=LoadOptions(part=part)) for part in parts]
     if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:
-        # Its matrix is run by `contract run`, which needs less: what `run` would refuse is told, and changes nothing.
+        # Its matrix is run by `contract run`, which needs less: what `run` would refuse is only a warning.
         refused = tuple(replace(problem, severity="warning") for problem in every[0].problems)
         every = [replace(every[1], problems=(*refused, *every[1].problems)), *every[2:]]
     problems = tuple(dict.fromkeys(problem for one in every for problem in one.problems))

@@ -112,10 +112,10 @@ def _has_pattern(line: str) -> bool:
 def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:
     """Return a pattern that matches a path and everything below it, and whether it excludes or re-includes."""
     text = line.strip()
-    left_out = not text.startswith("!")
+    excludes = not text.startswith("!")
     steps = PurePosixPath(text.removeprefix("!").strip().lstrip("/")).parts
-    made = "".join(r"(?:[^/]+/)*" if step == "**" else _compile_component(step) + "/" for step in steps)
-    return re.compile(made.removesuffix("/") + (r".*" if steps[-1] == "**" else r"(?:/.*)?"), re.DOTALL), left_out
+    pattern = "".join(r"(?:[^/]+/)*" if step == "**" else _compile_component(step) + "/" for step in steps)
+    return re.compile(pattern.removesuffix("/") + (r".*" if steps[-1] == "**" else r"(?:/.*)?"), re.DOTALL), excludes
 
 
 def _compile_component(step: str) -> str:

@@ -46,10 +46,10 @@ def read_harbor_task(folder: Path) -> ForeignTask:
     _check_supported(folder, settings, environment)
     package = _get_table(settings, "task")
     left_out = _list_left_out(settings)
-    env, unsaid = _split_literals(_get_table(environment, "env"), "environment.env.")
-    test_env, secret = _split_literals(_get_table(verifier, "env"), "verifier.env.")
+    env, env_left_out = _split_literals(_get_table(environment, "env"), "environment.env.")
+    test_env, test_env_left_out = _split_literals(_get_table(verifier, "env"), "verifier.env.")
     dockerfile = folder / "environment" / "Dockerfile"
-    left_out += [*unsaid, *secret, *_list_compose_files(folder / "environment")]
+    left_out += [*env_left_out, *test_env_left_out, *_list_compose_files(folder / "environment")]
     return ForeignTask(
         name=str(package.get("name") or folder.resolve().name).rpartition("/")[2],
         origin=f"{ORIGIN}, schema {settings.get('schema_version', settings.get('version', '1'))}",
@@ -83,10 +83,10 @@ def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Map
     if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
         raise make_unsupported_error(
-            f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known", hint=hint
+            f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest version that Holdfast knows", hint=hint
         )
     if settings.get("steps"):
-        hint = "import each step as a task of its own"
+        hint = "import each step as its own task"
         raise make_unsupported_error(f"{folder / MARK}: a task with several steps cannot become one spec", hint=hint)
     if str(environment.get("os", "linux")).lower() != "linux":
         raise make_unsupported_error(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
@@ -146,7 +146,7 @@ def _read_egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_
     if mode == "public" or (mode is None and environment.get("allow_internet")):
         return TaskEgress("allow")
     if mode not in (None, "no-network"):
-        left_out.append(f"network_mode {str(mode)[:40]!r}, which is not known here: the network stays closed")
+        left_out.append(f"network_mode {str(mode)[:40]!r}, which Holdfast does not know: the network stays closed")
     if mode is None and environment.get("allow_internet") is None:
         left_out.append("the internet, which a Harbor task may use unless it says otherwise: network.egress opens it")
     return None

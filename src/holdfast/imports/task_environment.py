@@ -226,10 +226,10 @@ class _StepReader:
         if program in _NEEDS_ROOT:
             return "root"
         words = [word for word in part.split() if word.startswith("/")]
-        left = (word for word in words for path in self._outside if word == path or word.startswith(f"{path}/"))
+        uncopied = (word for word in words for path in self._outside if word == path or word.startswith(f"{path}/"))
         written = words if program in _CHANGES_PATHS else ()
-        closed = (word for word in written if self._find_inside(word) is None and not word.startswith("/tmp/"))  # noqa: S108
-        missing = next(left, None) or next(reversed(list(closed)), None)
+        unwritable = (word for word in written if self._find_inside(word) is None and not word.startswith("/tmp/"))  # noqa: S108
+        missing = next(uncopied, None) or next(reversed(list(unwritable)), None)
         return f"{missing}, which is outside {self._place.workdir}" if missing else None
 
 
@@ -274,7 +274,7 @@ def _list_packages(command: str) -> Iterator[str]:
 
 
 def _is_installing(part: str) -> bool:
-    """Whether it installs, updates package lists, or cleans up after that."""
+    """Return whether it installs, updates package lists, or cleans up after that."""
     return _get_program(part) in _INSTALLS or part.startswith(
         ("rm -rf /var/lib/apt", "rm -rf /var/cache", "rm -rf /root/.cache")
     )

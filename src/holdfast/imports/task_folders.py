@@ -20,7 +20,7 @@ _READERS = {harbor.MARK: harbor.read_harbor_task, terminal_bench.MARK: terminal_
 
 
 def is_task_folder(path: Path) -> bool:
-    """Whether the folder has the description file of a task."""
+    """Return whether the folder has the description file of a task."""
     return any((path / mark).is_file() for mark in _READERS)
 
 
@@ -29,9 +29,9 @@ def find_tasks(path: Path) -> Iterator[Path]:
     if is_task_folder(path):
         yield path
         return
-    tasks = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
+    tasks = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and is_task_folder(folder)]
     if not tasks:
-        hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
+        hint = "a Harbor task has a task.toml, a terminal-bench task a task.yaml"
         raise make_invalid_error(
             f"{path}: neither a Harbor or terminal-bench task nor a folder of such tasks", hint=hint
         )
@@ -67,7 +67,7 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     there = next((one for one in targets if one.exists() or one.is_symlink()), None)
     if there is not None and not force:
         hint = "overwrite it with --force, or choose another folder with -o"
-        raise UserError(f"{there} is already there; nothing was written", code="import-refused", hint=hint)
+        raise UserError(f"{there} already exists; nothing was written", code="import-refused", hint=hint)
     foreign = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
     if foreign is not None:
         hint = "choose another folder with -o, or remove it yourself"
@@ -92,12 +92,12 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     return targets
 
 
-def _write_task(made: TaskFiles, folder: Path) -> None:
-    for name, data in made.files.items():
+def _write_task(task: TaskFiles, folder: Path) -> None:
+    for name, data in task.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        path.chmod(0o755 if name in made.executable else 0o644)
+        path.chmod(0o755 if name in task.executable else 0o644)
     _check_spec(folder / SPEC)
 
 
@@ -105,4 +105,4 @@ def _check_spec(path: Path) -> None:
     wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
     if wrong:
         first = wrong[0]
-        raise make_invalid_error(f"the task does not become a spec: {first.path}: {first.message}", hint=first.hint)
+        raise make_invalid_error(f"the task cannot become a spec: {first.path}: {first.message}", hint=first.hint)

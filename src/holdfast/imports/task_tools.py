@@ -99,7 +99,7 @@ def install(args: list[str]) -> int:
     chosen, names = split_options(args)
     files = [value for option, value in chosen if option in ("-r", "--requirement")]
     wanted = [*names, *(line for file in files for line in read_requirements(file))]
-    lacking = [one for one in wanted if not is_installed(one)]
+    lacking = [requirement for requirement in wanted if not is_installed(requirement)]
     if lacking:
         report_missing(*lacking)
         print(f"not installed here: {', '.join(lacking)}", file=sys.stderr)
@@ -140,7 +140,7 @@ def read_requirements(file: str) -> list[str]:
 
 
 def is_installed(requirement: str) -> bool:
-    """Whether a package is installed, in any version."""
+    """Return whether a package is installed, in any version."""
     match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
     name = match[0] if match and not re.search(r"[/\\]|^\.", requirement) else ""
     if name.lower().replace("_", "-") in NEVER_NEEDED:
@@ -171,7 +171,7 @@ def build_pytest_arguments(args: list[str]) -> list[str]:
 def run_real(name: str, args: list[str]) -> int:
     """Replace this process with the real program of that name, the first on PATH that is not a stand-in."""
     own = os.path.dirname(os.path.abspath(__file__))
-    path = os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one != own)
+    path = os.pathsep.join(folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != own)
     program = shutil.which(name, path=path)
     if program is None and name in ("python", "python3"):
         program = sys.executable

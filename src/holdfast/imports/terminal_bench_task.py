@@ -69,14 +69,14 @@ def _read_solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
     if script.is_file():
         return {"solve.sh": script.read_bytes()}
     steps = _read_yaml(typed) if typed.is_file() else []
-    if not isinstance(steps, list) or not all(isinstance(one, dict) and _is_line(one) for one in steps):
-        left_out.append("solution.yaml: it types into a program, so it is not a script")
+    if not isinstance(steps, list) or not all(isinstance(step, dict) and _is_line(step) for step in steps):
+        left_out.append("solution.yaml: it types into a program, so it cannot become a script")
         return {}
-    return {"solve.sh": "".join(f"{one['command']}\n" for one in steps).encode()} if steps else {}
+    return {"solve.sh": "".join(f"{step['command']}\n" for step in steps).encode()} if steps else {}
 
 
 def _is_line(step: dict[str, Any]) -> bool:
-    """Whether a step is a command with Enter after it, and not keys for a running program."""
+    """Return whether a step is a command with Enter after it, and not keys for a running program."""
     return isinstance(step.get("command"), str) and step.get("append_enter", True) is True
 
 

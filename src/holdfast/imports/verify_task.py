@@ -142,8 +142,8 @@ def rewrite_paths(text: str, paths: dict[str, str]) -> str:
     """Replace the paths that differ between this machine and the task's own container."""
     if not paths:
         return text
-    known = "|".join(re.escape(old) for old in sorted(paths, key=len, reverse=True))
-    return re.sub(rf"(?<![\w.~/-])(?:{known})(?![\w-]|\.\w)", lambda match: paths[match[0]], text)
+    alternatives = "|".join(re.escape(old) for old in sorted(paths, key=len, reverse=True))
+    return re.sub(rf"(?<![\w.~/-])(?:{alternatives})(?![\w-]|\.\w)", lambda match: paths[match[0]], text)
 
 
 def refuse_missing(place: str, output: str) -> None:
@@ -192,16 +192,16 @@ def read_pytest_summary(output: str) -> dict[str, Any] | None:
     """Read the summary of `pytest -rA`, as terminal-bench does: every test has to pass. None without one."""
     parts = SUMMARY.split(output, maxsplit=1)
     lines = [line.split(None, 1) for line in parts[1].splitlines()] if len(parts) == 2 else []
-    known = ("PASSED", *UNDECIDED, "FAILED", "XPASS", "ERROR")
-    results = [words[0].strip(":") for words in lines if len(words) == 2 and words[0].strip(":") in known]
+    outcomes = ("PASSED", *UNDECIDED, "FAILED", "XPASS", "ERROR")
+    results = [words[0].strip(":") for words in lines if len(words) == 2 and words[0].strip(":") in outcomes]
     if not results:
         return None
     if all(word in UNDECIDED for word in results):  # else an agent that does nothing would pass
         fail("no test passed or failed, all were skipped", output)
-    good = results.count("PASSED")
+    passed = results.count("PASSED")
     rest = [f"{results.count(word)} {name}" for word, name in UNDECIDED.items() if word in results]
-    reason = ", ".join([f"{good} of {len(results)} tests passed", *rest])
-    return {"passed": good + sum(map(results.count, UNDECIDED)) == len(results), "reason": reason}
+    reason = ", ".join([f"{passed} of {len(results)} tests passed", *rest])
+    return {"passed": passed + sum(map(results.count, UNDECIDED)) == len(results), "reason": reason}
 
 
 if __name__ == "__main__":

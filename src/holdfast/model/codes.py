@@ -45,7 +45,7 @@ class RunWarning(Struct, frozen=True, omit_defaults=True):
 
 def mark_ignored(warnings: Iterable[RunWarning], ignored: Collection[str]) -> tuple[RunWarning, ...]:
     """Return the warnings, with those that have one of these codes marked as ignored."""
-    return tuple(replace(one, ignored=one.code in ignored) for one in warnings)
+    return tuple(replace(warning, ignored=warning.code in ignored) for warning in warnings)
 
 
 class RunNote(Struct, frozen=True, omit_defaults=True):

@@ -78,7 +78,7 @@ _VISIBLE = re.compile(rf"(?!{_INVISIBLE.pattern})\S")
 
 
 def is_blank(text: str) -> bool:
-    """Whether a person would see nothing."""
+    """Return whether a person would see nothing."""
     if "(" <= text[:1] <= "~":  # nearly every answer
         return False
     first = _VISIBLE.search(text)
@@ -137,7 +137,7 @@ def _iter_blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _is_continuation(line: str, following: str) -> bool:
-    """Whether the next line belongs to the same sentence; a column of numbers is not a sentence."""
+    """Return whether the next line belongs to the same sentence; a column of numbers is not a sentence."""
     column = _ONE_NUMBER.fullmatch(line) and _ONE_NUMBER.fullmatch(following)
     return bool(line.strip()) and not column and not _NEW_BLOCK.match(following)
 
@@ -200,7 +200,7 @@ def _strip_block_marks(block: str) -> str:
 
 
 def _classify_marks(sign: str, before: str, after: str) -> tuple[bool, bool]:
-    """Whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the
+    """Return whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the
     word.
 
     As in CommonMark, a run between a word and a punctuation mark faces the word only: `j***@x.org` is masked, not bold.
@@ -230,12 +230,12 @@ def iter_readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterato
     lines stay as they are.
     """
     yield text
-    known = [text]
+    readings = [text]
     for written in _iter_unescaped(text, urls=forbids):
         plain = to_canonical_text(written)
         for reading in (plain, _strip_marks(plain, by_line=by_line)) if forbids else (plain,):
-            if reading not in known:
-                known.append(reading)
+            if reading not in readings:
+                readings.append(reading)
                 yield reading
 
 

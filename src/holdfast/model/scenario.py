@@ -115,7 +115,7 @@ def find_needed_injections(when: When, scenario: Scenario) -> frozenset[int]:
 
 
 def is_applicable(when: When, scenario: Scenario) -> bool:
-    """Whether a rule with this `when` is judged in the scenario."""
+    """Return whether a rule with this `when` is judged in the scenario."""
     if when == "always":
         return True
     if when == "no_chaos":

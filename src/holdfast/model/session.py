@@ -41,7 +41,7 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
     @property
     def has_failures(self) -> bool:
         """Whether a tool failed in it."""
-        return any(one.failed for one in self.responses)
+        return any(response.failed for response in self.responses)
 
 
 class SessionSource(Struct, frozen=True, omit_defaults=True):

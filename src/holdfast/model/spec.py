@@ -90,7 +90,7 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
         return self.attacks_only or bool(self.sessions or self.asked_only)
 
     def is_judging(self, task: Task) -> bool:
-        """Whether the rule judges this task."""
+        """Return whether the rule judges this task."""
         if self.asked_only or task.kind == "probe":
             return task.kind == "probe" and task.prompt in self.asked_only
         if self.attacks_only and not task.attack:

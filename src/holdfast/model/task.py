@@ -243,9 +243,9 @@ class Task(Struct, frozen=True, gc=False):
         if self.variation is UNSET:
             return self
         source, further = self.variation.source, self.turns[1:]
-        behind = "".join(f"\n{turn}" for turn in further)
-        whole = bool(further) and source.endswith(behind)
-        return Task((source.removesuffix(behind), *further) if whole else (source,), user=self.user)
+        suffix = "".join(f"\n{turn}" for turn in further)
+        whole = bool(further) and source.endswith(suffix)
+        return Task((source.removesuffix(suffix), *further) if whole else (source,), user=self.user)
 
     @property
     def changes_request(self) -> bool:
@@ -253,7 +253,7 @@ class Task(Struct, frozen=True, gc=False):
         return self.variation is not UNSET and self.variation.request is not None
 
     def is_asked_in(self, scenario: str) -> bool:
-        """Whether trials in the scenario ask it: a session runs only in its own scenario."""
+        """Return whether trials in the scenario ask it: a session runs only in its own scenario."""
         return self.recording is UNSET or self.recording.scenario in ("", scenario)
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def has_params(invariant: Invariant) -> bool:
-    """Whether a setting of the rule contains a parameter."""
+    """Return whether a setting of the rule contains a parameter."""
     return _has_params(invariant.settings)
 
 
@@ -74,7 +74,7 @@ def make_check(invariant: Invariant) -> Check:
 
 
 def is_usable(check: Check) -> bool:
-    """Whether the check accepts its settings."""
+    """Return whether the check accepts its settings."""
     return not (isinstance(check, FastidiousPlugin) and any(check.problems()))
 
 

@@ -83,7 +83,7 @@ class Plan:
         return CellKey(self.invariants[invariant].id, self.scenarios[scenario].name, params)
 
     def is_applicable(self, key: CellKey) -> bool:
-        """Whether the scenario meets the rule's `when`; if not, the cell is n/a."""
+        """Return whether the scenario meets the rule's `when`; if not, the cell is n/a."""
         return is_applicable(
             self.invariants[self._columns[key.invariant]].when, self.scenarios[self._rows[key.scenario]]
         )
@@ -99,7 +99,7 @@ class Plan:
         return tuple(self.spec.replicas if applies and task.is_asked_in(key.scenario) else 0 for task in tasks)
 
     def has_trial(self, scenario: str, params: Mapping[str, Any], task: Task) -> bool:
-        """Whether a trial of the plan asks the task there, for any rule."""
+        """Return whether a trial of the plan asks the task there, for any rule."""
         number = self._params.get(encode_canonical(params))
         if number is None or scenario not in self._rows:
             return False
@@ -118,8 +118,8 @@ class Plan:
     @property
     def decides_cases(self) -> bool:
         """Whether it contains every rule of its cases; not if single rules were selected."""
-        left = [rule for rule in select_case_rules(self.spec) if rule.id not in self._columns]
-        return not any(is_applicable(rule.when, scenario) for rule in left for scenario in self.scenarios)
+        unselected = [rule for rule in select_case_rules(self.spec) if rule.id not in self._columns]
+        return not any(is_applicable(rule.when, scenario) for rule in unselected for scenario in self.scenarios)
 
     def get_control(self, trial: Trial) -> Trial | None:
         """Return the calm trial of the same task and params, if the trial is compared with one."""

@@ -132,7 +132,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
         return replace(now, **stays)
 
     def has_option(self, name: str) -> bool:
-        """Whether an option was given."""
+        """Return whether an option was given."""
         return bool(getattr(self, name) != getattr(DEFAULT, name))
 
     def find_changed_option(self, now: RunOptions) -> str:

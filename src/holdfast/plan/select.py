@@ -200,8 +200,8 @@ EVERYTHING = Select()
 
 def _get_names(task: Task) -> tuple[str, ...]:
     """Return the names of a mutation or a session."""
-    made = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
-    return made if task.recording is UNSET else (*made, task.recording.session, task.recording.name)
+    names = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
+    return names if task.recording is UNSET else (*names, task.recording.session, task.recording.name)
 
 
 def select_names(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:

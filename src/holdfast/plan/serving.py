@@ -35,7 +35,7 @@ def select_places(spec: Spec, select: Select, layout: Layout, serving: Serving) 
 
 
 def _is_selected(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:
-    """Whether the trial at the position asks a wanted task for a rule that it serves."""
+    """Return whether the trial at the position asks a wanted task for a rule that it serves."""
     spot = layout.find_spot(place)
     rules = serving.get_rules(spot.scenario, spot.invariant, spot.task)
     return any(wanted.is_selected(rule.id, spot.scenario.name, spot.task, spec.params[spot.params]) for rule in rules)
@@ -84,8 +84,8 @@ def _explain_nothing_left(spec: Spec, select: Select) -> str:
     if select.failed and besides == EVERYTHING:
         return "the failed trials of the last run are no longer in this file"
     if select.failed and _has_cells(spec, besides):
-        fits = f"what matches -k {select.keywords!r}" if select.keywords else "what is selected"
-        return f"{fits} did not fail in its last run: leave out --lf to run it"
+        selection = f"what matches -k {select.keywords!r}" if select.keywords else "what is selected"
+        return f"{selection} did not fail in its last run: leave out --lf to run it"
     if select.keywords:
         return f"no scenario, rule, prompt or type of mutation matches -k {select.keywords!r}"
     return "no selected rule's `when` is met by a selected scenario"
@@ -135,7 +135,7 @@ class Serving:
         # the spec that the selection leaves out is judged by none.
         served = self._shared.get(scenario.name)
         if served is None:  # a planner invented it, or the selection leaves it out
-            left_out = any(scenario.name == one.name for one in self._spec.scenarios)
+            left_out = any(scenario.name == known_scenario.name for known_scenario in self._spec.scenarios)
             served = self._shared[scenario.name] = () if left_out else self._find_sharing_rules(scenario)
         return served
 

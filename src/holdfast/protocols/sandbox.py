@@ -63,7 +63,7 @@ class Started(Protocol):
         ...
 
     async def wait_for_end(self, limit_s: float) -> bool:
-        """Whether it ends within the limit."""
+        """Return whether it ends within the limit."""
         ...
 
     async def end(self, grace_s: float | None = None) -> None:

@@ -95,7 +95,7 @@ class Injector(Protocol):
         ...
 
     def can_affect(self, plane: str, target: str) -> bool:
-        """Whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
+        """Return whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
         ...
 
     async def inject(

@@ -48,7 +48,7 @@ class ReachablePort(Protocol):
     port: int
 
     async def is_accepting(self, port: int) -> bool:
-        """Whether something there accepts connections at one of its ports."""
+        """Return whether something there accepts connections at one of its ports."""
         ...
 
     async def close(self) -> None: ...

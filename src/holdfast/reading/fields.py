@@ -116,17 +116,17 @@ def _list_struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool
     names, keys, defaults = kind.__struct_fields__, kind.__struct_encode_fields__, kind.__struct_defaults__
     rows = []
     for name, key, default in zip(names, keys, (*[NODEFAULT] * (len(names) - len(defaults)), *defaults), strict=True):
-        made = default.factory() if isinstance(default, Factory) else default
-        rows.append((name, key, made is NODEFAULT, None if made is NODEFAULT else made))
+        value = default.factory() if isinstance(default, Factory) else default
+        rows.append((name, key, value is NODEFAULT, None if value is NODEFAULT else value))
     return rows
 
 
 def _list_dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
     rows = []
     for f in dataclasses.fields(kind):
-        made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
-        required = made is dataclasses.MISSING
-        rows.append((f.name, f.name, required, None if required else made))
+        value = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
+        required = value is dataclasses.MISSING
+        rows.append((f.name, f.name, required, None if required else value))
     return rows
 
 

@@ -24,7 +24,7 @@ class Source(Struct, frozen=True):
 
 
 def is_openable(path: Path) -> bool:
-    """Whether the path is a file or a folder; opening anything else may block forever."""
+    """Return whether the path is a file or a folder; opening anything else may block forever."""
     return os.path.isfile(path) or os.path.isdir(path)
 
 
@@ -86,7 +86,7 @@ def to_workspace_path(path: str) -> str:
 
 
 def can_be_workdir(path: str) -> bool:
-    """Whether a sandbox can mount the workspace at that path too."""
+    """Return whether a sandbox can mount the workspace at that path too."""
     pure = PurePosixPath(path)
     top = pure.parts[1:2]
     if not pure.is_absolute() or ".." in pure.parts or not top or top[0] in _TAKEN:
@@ -102,6 +102,6 @@ def find_path_problem(path: str, folder: str = "the workspace") -> Iterable[tupl
 
 
 def is_covered(allowed: Iterable[str], path: str) -> bool:
-    """Whether an entry of `allowed` is the path, a folder above it or a glob that matches it."""
+    """Return whether an entry of `allowed` is the path, a folder above it or a glob that matches it."""
     pure = PurePosixPath(path)
-    return any(pure.is_relative_to(PurePosixPath(one)) or fnmatchcase(path, one) for one in allowed)
+    return any(pure.is_relative_to(PurePosixPath(pattern)) or fnmatchcase(path, pattern) for pattern in allowed)

@@ -98,7 +98,7 @@ AS_WRITTEN = ("version", "type", "mode")
 
 
 def is_reference_only(hint: Hint) -> bool:
-    """Whether text here can only be a reference, or the value's own syntax: a number, a duration, an option."""
+    """Return whether text here can only be a reference, or the value's own syntax: a number, a duration, an option."""
     if hint.form is not None:
         return bool(hint.form.example)
     if get_origin(hint.base) in (Union, types.UnionType):

@@ -65,7 +65,7 @@ _AWAY = 0xE000 - 0xD800
 
 
 def has_pairs(text: str) -> bool:
-    """Whether it contains an escaped surrogate pair."""
+    """Return whether it contains an escaped surrogate pair."""
     return re.search(_PAIR, text) is not None
 
 
@@ -196,9 +196,9 @@ def build_node(value: Any, at: Node, path: str | None = None) -> Node:
     node = Node("null", at.line, at.column, at.length, path=path)
     if isinstance(value, dict):
         node.kind = "map"
-        for name, held in value.items():
+        for name, inner in value.items():
             where = join_path(path, str(name))
-            node.pairs[str(name)] = (build_node(str(name), at, where), build_node(held, at, where))
+            node.pairs[str(name)] = (build_node(str(name), at, where), build_node(inner, at, where))
     elif isinstance(value, list | tuple):
         node.kind = "list"
         node.items = [build_node(item, at, f"{path}[{index}]") for index, item in enumerate(value)]

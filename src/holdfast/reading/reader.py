@@ -82,7 +82,7 @@ class Reader:
                 self.report(node, message, hint=f"give it another {what}", code="duplicate-id")
 
     def has_error(self, *prefixes: str) -> bool:
-        """Whether there already is an error at or below one of these paths."""
+        """Return whether there already is an error at or below one of these paths."""
         return any(p.severity == "error" and p.path.startswith(prefixes) for p in self.problems)
 
     # -- values -------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ class Reader:
         if value is BAD or value is None:
             return value
         # Limits count what was written: unreadable entries are missing from the value, and have problems of their own.
-        held = node.items if node.kind == "list" else node.pairs if node.kind == "map" else value
+        measured = node.items if node.kind == "list" else node.pairs if node.kind == "map" else value
         for limit in hint.limits:
-            if message := find_limit_error(limit, held):
+            if message := find_limit_error(limit, measured):
                 return self.report(node, f"{message}, found {describe(node)}", code="out-of-range")
         return value
 
@@ -164,12 +164,12 @@ class Reader:
             return None
         # If the kind of node leaves one member, that member is read: its own message is better than "a or b".
         members = tuple(m for m in members if m is not type(None))
-        fits = [m for m in members if node.kind in get_node_kinds(m)] or list(members)
-        if len(fits) == 1 and (len(members) == 1 or node.kind in get_node_kinds(fits[0])):
-            return self.read(fits[0], node)
+        candidates = [m for m in members if node.kind in get_node_kinds(m)] or list(members)
+        if len(candidates) == 1 and (len(members) == 1 or node.kind in get_node_kinds(candidates[0])):
+            return self.read(candidates[0], node)
         # Each member is tried by a reader of its own, whose problems are discarded: the user is told about one union,
         # not about every way in which it does not fit.
-        for member in fits:
+        for member in candidates:
             attempt = Reader(self.value_of)
             value = attempt.read(member, node)
             if value is not BAD and not attempt.has_error(""):
@@ -183,8 +183,8 @@ class Reader:
         if node.kind != "list":
             return self.report_type(node, "a list", hint=suggest_list(element, node))
         values = [value for item in node.items if (value := self.read(element, item)) is not BAD]
-        made: type = get_origin(base)
-        return values if made in (list, Sequence) else made(values)
+        collection: type = get_origin(base)
+        return values if collection in (list, Sequence) else collection(values)
 
     def _read_map(self, base: Any, node: Node) -> Any:
         if node.kind != "map":

@@ -49,7 +49,7 @@ def find_near_name(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_part(part: str, name: str) -> bool:
-    """Whether the part consists of words of the name, like `timeout` of `timeout_ms`, or is its prefix, like `stop`."""
+    """Return whether the part is words of the name, like `timeout` of `timeout_ms`, or its prefix, like `stop`."""
     return len(part) > 2 and (set(part.split("_")) < set(name.split("_")) or (len(part) > 3 and name.startswith(part)))
 
 
@@ -107,7 +107,7 @@ def undouble_backslashes(pattern: str) -> str:
 
 
 def is_doubled(pattern: str) -> bool:
-    """Whether the pattern certainly looks for backslashes that were meant as escapes."""
+    """Return whether the pattern certainly looks for backslashes that were meant as escapes."""
     # In a set, `[\\$]` still has the `$`, and `[\\]` is how a backslash itself is written. `[\\d]` has lost its digits.
     sets = _SET.findall(pattern)
     return any(map(_LOST_IN_SET.search, sets)) or _SURELY_TWICE.search(_SET.sub("x", pattern)) is not None

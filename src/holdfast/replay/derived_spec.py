@@ -24,7 +24,7 @@ from holdfast.spec.rules.replays import find_contract_file, read_contract, sugge
 
 def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
     """Return the derived spec with its warnings; raise NothingProven if no rule judges any session."""
-    warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
+    warnings = [RunWarning("session-left-out", f"{trace.name} was left out: {trace.why}") for trace in listed.left_out]
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
         raise NothingProven(f"no session to replay: nothing is proven{more}", code="sessions-missing")
@@ -45,13 +45,13 @@ def _format_ids(ids: Sequence[str]) -> str:
 
 
 def _warn_unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[RunWarning]:
-    """Warnings for recorded tools that the agent does not declare; none if the tools are not all declared."""
+    """Yield warnings for recorded tools that the agent does not declare; none if not all of its tools are declared."""
     agent = spec.agent
     if not agent.tools or agent.tool_registry or agent.mcp_config is not None:
         return
     known = [ref.name or ref.path.rpartition(":")[2].rpartition(".")[2] for ref in agent.tools]
     for session in sessions:
-        for tool in dict.fromkeys(one.tool for one in session.responses):
+        for tool in dict.fromkeys(response.tool for response in session.responses):
             if tool in known or any(sign in tool for sign in "*?[/"):
                 continue
             close = find_near_name(tool, known)
@@ -72,14 +72,14 @@ def build_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -
     groups = group_by_contract(spec, sessions)
     _check_failed_rules(spec, groups)
     rules = tuple(_build_rules(groups))
-    tasks = (build_task(one, live=live) for one in sessions)
+    tasks = (build_task(session, live=live) for session in sessions)
     return replace(
         spec,
         part="replay",
         tasks=tuple(task for task in tasks if any(rule.is_judging(task) for rule in rules)),
         invariants=rules,
         cell_rules=(),
-        scenarios=tuple({one.name: one for one in map(_build_scenario, sessions)}.values()),
+        scenarios=tuple({scenario.name: scenario for scenario in map(_build_scenario, sessions)}.values()),
         matrix=False,
     )
 
@@ -114,7 +114,7 @@ def check_distinct(sessions: Iterable[RecordedSession]) -> None:
             places = f"{_format_place(first)} and {_format_place(session)}"
             raise UserError(
                 f"two sessions have the id {session.id!r}: {places}",
-                hint="give each an id of its own",
+                hint="give each its own id",
                 code="session-unusable",
             )
 
@@ -148,7 +148,7 @@ def _build_rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
     used: set[str] = set()
     for group in groups:
         for rule in group.rules:
-            judged = [one.id for one in group.sessions if _applies(rule, one)]
+            judged = [session.id for session in group.sessions if _applies(rule, session)]
             if rule.probes or not judged:
                 continue
             unique = _make_unique(rule.id, group.label, used)
@@ -156,7 +156,7 @@ def _build_rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
 
 
 def _applies(rule: Invariant, session: RecordedSession) -> bool:
-    """Whether a rule's `when` applies to a session; a recorded tool failure counts as a tool fault.
+    """Return whether a rule's `when` applies to a session; a recorded tool failure counts as a tool fault.
 
     A session made from a trial records its faults, so its other failures do not count.
     """

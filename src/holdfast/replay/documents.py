@@ -41,8 +41,8 @@ def read_documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
     except OSError as refused:
         raise UserError(f"cannot read {path}: {refused.strerror}", code="file-unusable") from refused
     if packed:
-        for one in read_archive(path):
-            yield one if isinstance(one, LeftOutTrace) else ForeignDocument(*one)
+        for document in read_archive(path):
+            yield document if isinstance(document, LeftOutTrace) else ForeignDocument(*document)
         return
     if not head.strip():
         raise UserError(f"{path} is empty", hint="name a file of traces", code="trace-unreadable")

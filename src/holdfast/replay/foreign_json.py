@@ -85,7 +85,7 @@ def to_json(value: Any) -> str:
 
 
 def to_seconds(value: Any) -> float | None:
-    """Seconds since 1970: from an ISO date, or a number of nanoseconds, milliseconds or seconds."""
+    """Return the seconds since 1970: from an ISO date, or a number of nanoseconds, milliseconds or seconds."""
     if isinstance(value, bool) or value in (None, ""):
         return None
     if isinstance(value, datetime):
@@ -116,6 +116,6 @@ def to_iso(value: float | None) -> str:
 
 
 def compute_duration_ms(began: Any, ended: Any) -> float:
-    """Milliseconds between two times; 0 if one is unknown."""
+    """Return the milliseconds between two times; 0 if one is unknown."""
     start, end = to_seconds(began), to_seconds(ended)
     return 0.0 if start is None or end is None else max(0.0, round((end - start) * 1000, 3))

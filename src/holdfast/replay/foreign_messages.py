@@ -61,16 +61,16 @@ def read_messages(value: Any) -> list[ForeignMessage]:
         value = value[0]  # LangChain wraps a batch of one
     if not isinstance(value, list) or not value:
         return []
-    read = [_read_message(one) for one in value]
-    return [one for one in read if one is not None] if all(one is not None for one in read) else []
+    read = [_read_message(entry) for entry in value]
+    return [message for message in read if message is not None] if all(message is not None for message in read) else []
 
 
 def find_question(value: Any) -> AskedQuestion | None:
     """Return the question in a trace's input of any shape; None if there is none."""
     value = decode_json(value)
     if isinstance(value, str):
-        spoken = _parse_transcript(value)
-        return _find_last_question(spoken) if spoken else AskedQuestion((value,)) if value.strip() else None
+        messages = _parse_transcript(value)
+        return _find_last_question(messages) if messages else AskedQuestion((value,)) if value.strip() else None
     if isinstance(value, list):
         return _find_last_question(read_messages(value))
     if not isinstance(value, dict):
@@ -104,23 +104,27 @@ def find_messages(value: Any) -> list[ForeignMessage]:
 
 def list_after_question(messages: Sequence[ForeignMessage]) -> list[ForeignMessage]:
     """Return the messages after the user's last one."""
-    last = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=-1)
+    last = max(
+        (n for n, message in enumerate(messages) if message.role == "user" and message.content.strip()), default=-1
+    )
     return list(messages[last + 1 :])
 
 
 def _find_last_question(messages: Sequence[ForeignMessage]) -> AskedQuestion | None:
     """The user's last consecutive messages are the question; the rest is context."""
-    end = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=None)
+    end = max(
+        (n for n, message in enumerate(messages) if message.role == "user" and message.content.strip()), default=None
+    )
     if end is None:
         return None
     start = end
     while start > 0 and messages[start - 1].role == "user" and messages[start - 1].content.strip():
         start -= 1
-    before = [DialogueMessage(one.role, one.content) for one in messages[:start] if one.content.strip()]
+    before = [DialogueMessage(message.role, message.content) for message in messages[:start] if message.content.strip()]
     # A picture may stand in a message of its own, before or after the question.
-    user_messages = [one for one in messages[start : end + 2] if one.role == "user"]
-    attached = next((one.attached for one in user_messages if one.attached), "")
-    return AskedQuestion(tuple(one.content for one in messages[start : end + 1]), tuple(before), attached)
+    user_messages = [message for message in messages[start : end + 2] if message.role == "user"]
+    attached = next((message.attached for message in user_messages if message.attached), "")
+    return AskedQuestion(tuple(message.content for message in messages[start : end + 1]), tuple(before), attached)
 
 
 def _parse_transcript(value: str) -> list[ForeignMessage]:
@@ -128,8 +132,8 @@ def _parse_transcript(value: str) -> list[ForeignMessage]:
     if _SPEAKER.match(value) is None:
         return []
     parts = _SPEAKER.split(value)[1:]
-    spoken = [ForeignMessage(ROLES[role], words.strip()) for role, words in zip(parts[::2], parts[1::2], strict=True)]
-    return spoken if len(spoken) > 1 and any(one.role == "user" for one in spoken) else []
+    messages = [ForeignMessage(ROLES[role], words.strip()) for role, words in zip(parts[::2], parts[1::2], strict=True)]
+    return messages if len(messages) > 1 and any(message.role == "user" for message in messages) else []
 
 
 def _read_message(value: Any) -> ForeignMessage | None:
@@ -138,8 +142,8 @@ def _read_message(value: Any) -> ForeignMessage | None:
     if not isinstance(value, dict):
         return None
     if isinstance(read_at(value, "kwargs"), dict):  # LangChain's constructor
-        made = read_list(value, "id")
-        return _read(str(made[-1]) if made else read_text(value, "kwargs", "type"), value["kwargs"])
+        class_path = read_list(value, "id")
+        return _read(str(class_path[-1]) if class_path else read_text(value, "kwargs", "type"), value["kwargs"])
     if isinstance(read_at(value, "message"), dict) and "role" not in value:  # OpenInference
         value = value["message"]
     if isinstance(read_at(value, "data"), dict) and "content" in value["data"]:  # LangChain's message dict
@@ -199,8 +203,8 @@ def _list_calls(value: dict[str, Any], parts: Any) -> Iterator[tuple[str, str]]:
 
 
 def _list_results(content_parts: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    parts = [one for one in content_parts if isinstance(one, dict)] if isinstance(content_parts, list) else []
-    results = [one for one in parts if read_text(one, "type") in ("tool_call_response", "tool_result")]
+    parts = [part for part in content_parts if isinstance(part, dict)] if isinstance(content_parts, list) else []
+    results = [part for part in parts if read_text(part, "type") in ("tool_call_response", "tool_result")]
     for part in results:
         result = next((part[key] for key in ("response", "result", "content") if key in part), None)
         yield (
@@ -216,5 +220,5 @@ def _list_results(content_parts: Any, role: _Role, value: dict[str, Any]) -> Ite
 
 def _flatten(value: Any) -> Any:
     """Return a list of text parts as its text."""
-    plain = isinstance(value, list) and value and all(read_text(one, "type") == "text" for one in value)
+    plain = isinstance(value, list) and value and all(read_text(part, "type") == "text" for part in value)
     return join_content(value) if plain else value

@@ -74,9 +74,9 @@ def build_session(trace: ForeignTrace) -> Found:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
     if question.attached:
         return LeftOutTrace(trace.id or UNNAMED, f"its question has a part that is not text: {question.attached}")
-    uses = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
+    uses = sorted((use for use in trace.tools if use.tool), key=lambda use: use.began)
     responses = _build_responses(uses)
-    deep = next((one.tool for one in responses if is_too_deep(one)), None)
+    deep = next((response.tool for response in responses if is_too_deep(response)), None)
     if deep is not None:
         return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
     return RecordedSession(
@@ -150,14 +150,14 @@ def shorten_error(error: str) -> str:
 
 def list_tool_uses(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
     """Return the tool results found in the messages of a conversation."""
-    names = {id: name for one in messages for id, name in one.calls}
+    names = {id: name for message in messages for id, name in message.calls}
     uses = [
         ToolUse(name or names.get(id, ""), msgspec.json.decode(answer), began=float(n))
-        for n, (id, name, answer) in enumerate(result for one in messages for result in one.results)
+        for n, (id, name, answer) in enumerate(result for message in messages for result in message.results)
     ]
     return tuple(use for use in uses if use.tool)
 
 
 def find_last_tool_uses(conversations: Iterable[Sequence[ForeignMessage]]) -> tuple[ToolUse, ...]:
     """Return the tool results after the question of the first conversation that has any."""
-    return next((uses for one in conversations if (uses := list_tool_uses(list_after_question(one)))), ())
+    return next((uses for messages in conversations if (uses := list_tool_uses(list_after_question(messages)))), ())

@@ -55,36 +55,36 @@ def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
 def import_files(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
     """Return the sessions of several files; of two sessions with one id, the later gets a number."""
     files = [import_file(path, format) for path in paths]
-    left_out = [one for each in files for one in each.left_out]
-    return _number_sessions((one for each in files for one in each.sessions), left_out)
+    left_out = [trace for each in files for trace in each.left_out]
+    return _number_sessions((session for each in files for session in each.sessions), left_out)
 
 
 _HINT = f"name the format: --format {'|'.join(FORMATS)}"
 
 
 def _number_sessions(files: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
-    """Sessions and left-out traces; a second session with the same id gets a number."""
+    """Return the sessions and the left-out traces; a second session with the same id gets a number."""
     sessions: list[RecordedSession] = []
     times: Counter[str] = Counter()
-    for one in files:
-        if isinstance(one, LeftOutTrace):
-            left_out.append(one)
+    for found in files:
+        if isinstance(found, LeftOutTrace):
+            left_out.append(found)
             continue
-        times[one.id] += 1
-        sessions.append(one if times[one.id] == 1 else replace(one, id=f"{one.id}-{times[one.id]}"))
+        times[found.id] += 1
+        sessions.append(found if times[found.id] == 1 else replace(found, id=f"{found.id}-{times[found.id]}"))
     return SessionsFound(tuple(sessions), tuple(left_out))
 
 
 def _filter_readable(
     stream: Iterable[ForeignDocument | LeftOutTrace], reader: TraceReader, format: str, left_out: list[LeftOutTrace]
 ) -> Iterator[ForeignDocument]:
-    for one in stream:
-        if isinstance(one, LeftOutTrace):
-            left_out.append(one)
-        elif reader.matches(one.value):
-            yield one
+    for document in stream:
+        if isinstance(document, LeftOutTrace):
+            left_out.append(document)
+        elif reader.matches(document.value):
+            yield document
         else:
-            left_out.append(LeftOutTrace(one.name, _explain_mismatch(one.value, format)))
+            left_out.append(LeftOutTrace(document.name, _explain_mismatch(document.value, format)))
 
 
 def _explain_mismatch(value: Any, format: str) -> str:
@@ -102,16 +102,16 @@ def _choose_format(path: Path, format: TraceFormat | None) -> str:
     counts: Counter[str] = Counter()
     unreadable = ""
     count = 0
-    for one in read_documents(path):
-        if isinstance(one, LeftOutTrace):
-            unreadable = unreadable or one.why
+    for document in read_documents(path):
+        if isinstance(document, LeftOutTrace):
+            unreadable = unreadable or document.why
             continue
         count += 1
-        if format in (None, "holdfast") and _is_ours(path, one):
+        if format in (None, "holdfast") and _is_ours(path, document):
             return "holdfast"
         # Each record votes for the first format that fits it, from the most to the least specific: nearly every object
         # could be a transcript.
-        counts.update(islice((name for name, reader in readers.items() if reader.matches(one.value)), 1))
+        counts.update(islice((name for name, reader in readers.items() if reader.matches(document.value)), 1))
     if not count:
         raise UserError(f"{path}: none of its lines is valid JSON: {unreadable}", hint=_HINT, code="trace-unreadable")
     if format == "holdfast":
@@ -122,12 +122,12 @@ def _choose_format(path: Path, format: TraceFormat | None) -> str:
     return max(_MODULES, key=lambda name: counts[name])
 
 
-def _is_ours(path: Path, one: ForeignDocument) -> bool:
-    """Whether this is a complete file of sessions in Holdfast's own format."""
-    if not isinstance(one.value, dict) or one.name != path.name:
+def _is_ours(path: Path, document: ForeignDocument) -> bool:
+    """Return whether this is a complete file of sessions in Holdfast's own format."""
+    if not isinstance(document.value, dict) or document.name != path.name:
         return False
-    listed = one.value.get("sessions")
-    first = listed[0] if isinstance(listed, list) and listed else one.value
+    listed = document.value.get("sessions")
+    first = listed[0] if isinstance(listed, list) and listed else document.value
     return isinstance(first, dict) and "id" in first and "input" in first and bool(_OURS & set(first))
 
 
@@ -143,13 +143,13 @@ def _get_reader(name: str) -> TraceReader:
 
 
 def _read_each(read: Callable[[Any, str], Iterator[Found]], documents: Iterable[ForeignDocument]) -> Iterator[Found]:
-    for one in documents:
-        yield from read(one.value, one.name.replace(".jsonl:", "-").replace(".json", "").replace(":", "-"))
+    for document in documents:
+        yield from read(document.value, document.name.replace(".jsonl:", "-").replace(".json", "").replace(":", "-"))
 
 
 def _join_documents(documents: Iterable[ForeignDocument]) -> Any:
     """Return the lines of one file as one list: the spans of a trace may be in several of them."""
-    values = [one.value for one in documents]
+    values = [document.value for document in documents]
     if len(values) == 1:
         return values[0]
     return [inner for value in values for inner in (value if isinstance(value, list) else [value])]

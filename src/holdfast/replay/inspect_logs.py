@@ -20,7 +20,7 @@ _WRONG = ("I", "N", 0, 0.0, False)
 
 
 def matches(document: Any) -> bool:
-    """Whether this is an evaluation log."""
+    """Return whether this is an evaluation log."""
     version = read_at(document, "version")
     return (
         isinstance(read_at(document, "eval"), dict)
@@ -33,7 +33,7 @@ def read(document: Any, name: str) -> Iterator[Found]:
     """Yield a session for every sample; raise UserError for a log of a later format, or without samples."""
     if document["version"] > VERSION:
         raise UserError(
-            f"{name}: a log of format {document['version']}, and {VERSION} is the latest that is known",
+            f"{name}: a log of format {document['version']}, and {VERSION} is the latest version that Holdfast knows",
             hint="update Holdfast, or write the log with an earlier Inspect",
             code="trace-unreadable",
         )
@@ -53,10 +53,10 @@ def _build_trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
     attached = read_at(sample, "attachments")
     whole = _resolve_attachments({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
     epoch = read_at(sample, "epoch")
-    again = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
+    suffix = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
     called = [_build_tool_use(event) for event in read_list(whole, "events") if read_text(event, "event") == "tool"]
     return ForeignTrace(
-        id=f"{task.rpartition('/')[2]}-{read_text(sample, 'id')}{again}",
+        id=f"{task.rpartition('/')[2]}-{read_text(sample, 'id')}{suffix}",
         asked=(read_at(whole, "input"), read_at(whole, "messages")),
         tools=tuple(called) or list_tool_uses(read_messages(read_at(whole, "messages"))),
         name=task,
@@ -95,5 +95,5 @@ def _resolve_attachments(value: Any, attached: Any, depth: int = 0) -> Any:
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attached.get(value.removeprefix(_ATTACHED), value)
     if isinstance(value, dict):
-        return {key: _resolve_attachments(one, attached, depth + 1) for key, one in value.items()}
-    return [_resolve_attachments(one, attached, depth + 1) for one in value] if isinstance(value, list) else value
+        return {key: _resolve_attachments(inner, attached, depth + 1) for key, inner in value.items()}
+    return [_resolve_attachments(inner, attached, depth + 1) for inner in value] if isinstance(value, list) else value

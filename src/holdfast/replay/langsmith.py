@@ -47,24 +47,24 @@ class LangSmithRun(Struct, frozen=True):
 
 
 def matches(document: Any) -> bool:
-    """Whether this is a run, or a list of runs."""
-    one = document[0] if isinstance(document, list) and document else document
-    one = read_list(one, "runs")[0] if read_list(one, "runs") else one
-    return isinstance(read_at(one, "run_type"), str)
+    """Return whether this is a run, or a list of runs."""
+    first = document[0] if isinstance(document, list) and document else document
+    first = read_list(first, "runs")[0] if read_list(first, "runs") else first
+    return isinstance(read_at(first, "run_type"), str)
 
 
 def read(document: Any) -> Iterator[Found]:
     """Return a session for every trace among the runs."""
     listed = document if isinstance(document, list) else read_list(document, "runs") or [document]
-    return build_sessions(run for one in listed for run in _flatten_runs(one, ""))
+    return build_sessions(run for entry in listed for run in _flatten_runs(entry, ""))
 
 
 def build_sessions(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
     """Yield a session for every root among the runs: one whose parent is missing."""
-    known = {run.id: run for run in runs}
+    by_id = {run.id: run for run in runs}
     below: defaultdict[str, list[LangSmithRun]] = defaultdict(list)
-    for run in known.values():
-        below[run.parent if run.parent in known else ""].append(run)
+    for run in by_id.values():
+        below[run.parent if run.parent in by_id else ""].append(run)
     for root in below[""]:
         yield build_session(_build_trace(root, below))
 
@@ -119,23 +119,23 @@ def _flatten_runs(value: Any, parent: str) -> Iterator[LangSmithRun]:
     """Yield a run and its children, which an export may nest."""
     waiting = [(value, parent)]
     while waiting:
-        one, above = waiting.pop()
-        id = read_text(one, "id")
+        run, above = waiting.pop()
+        id = read_text(run, "id")
         if not id:
             continue
         yield LangSmithRun(
             id=id,
-            kind=read_text(one, "run_type"),
-            name=read_text(one, "name"),
-            parent=read_text(one, "parent_run_id") or above,
-            trace=read_text(one, "trace_id"),
-            inputs=read_first(one, "inputs"),
-            outputs=read_at(one, "outputs"),
-            error=read_text(one, "error"),
-            began=to_seconds(read_at(one, "start_time")) or 0.0,
-            latency_ms=compute_duration_ms(read_at(one, "start_time"), read_at(one, "end_time")),
+            kind=read_text(run, "run_type"),
+            name=read_text(run, "name"),
+            parent=read_text(run, "parent_run_id") or above,
+            trace=read_text(run, "trace_id"),
+            inputs=read_first(run, "inputs"),
+            outputs=read_at(run, "outputs"),
+            error=read_text(run, "error"),
+            began=to_seconds(read_at(run, "start_time")) or 0.0,
+            latency_ms=compute_duration_ms(read_at(run, "start_time"), read_at(run, "end_time")),
         )
-        waiting += [(child, id) for child in read_list(one, "child_runs")]
+        waiting += [(child, id) for child in read_list(run, "child_runs")]
 
 
 KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
@@ -152,8 +152,8 @@ def fetch_sessions(source: SessionSource, environ: Mapping[str, str], now: datet
         warnings.simplefilter("ignore")  # the client's own deprecations
         runs = list(_fetch_run(client, source.run) if source.run else _fetch_project(client, source, now))
     return SessionsFound(
-        tuple(one for one in runs if not isinstance(one, LeftOutTrace)),
-        tuple(one for one in runs if isinstance(one, LeftOutTrace)),
+        tuple(run for run in runs if not isinstance(run, LeftOutTrace)),
+        tuple(run for run in runs if isinstance(run, LeftOutTrace)),
     )
 
 
@@ -189,7 +189,7 @@ def _translate_errors(source: SessionSource, environ: Mapping[str, str]) -> Iter
     except utils.LangSmithNotFoundError as absent:
         raise UserError(
             f"{source.words}: there is none at {where}",
-            hint="check the name, and whose key it is",
+            hint="check the name and the key's account",
             code="langsmith-failed",
         ) from absent
     except utils.LangSmithAuthError as refused:
@@ -199,9 +199,9 @@ def _translate_errors(source: SessionSource, environ: Mapping[str, str]) -> Iter
     except utils.LangSmithUserError as wrong:
         raise UserError(f"{source.words}: {_shorten_error(wrong)}", code="langsmith-failed") from wrong
     except (utils.LangSmithError, RequestException, OSError, ValueError) as broken:
-        way_out = "check LANGSMITH_ENDPOINT and the network, or replay the sessions that were imported before"
+        remedy = "check LANGSMITH_ENDPOINT and the network, or replay the sessions that were imported before"
         raise HarnessError(
-            f"{source.words} cannot be fetched from {where}: {_shorten_error(broken)}; {way_out}",
+            f"{source.words} cannot be fetched from {where}: {_shorten_error(broken)}; {remedy}",
             code="langsmith-failed",
         ) from broken
 
@@ -224,7 +224,7 @@ def _fetch_run(client: Any, id: str) -> Iterator[Found]:
 
 
 def _fetch_project(client: Any, source: SessionSource, now: datetime) -> Iterator[Found]:
-    """Roots that fit the filter, each with its children."""
+    """Yield the roots that match the filter, each with its children."""
     count = 0
     for root in client.list_runs(**_query(source, now)):
         if compute_duration_ms(root.start_time, root.end_time) < source.min_latency_ms:
@@ -257,7 +257,7 @@ def _fetch_tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
     below: Iterable[Any] = client.list_runs(project_id=root.session_id, trace_id=root.trace_id, is_root=False)
     own = str(root.id)
     ids = {own}
-    waiting = [_read_run(one) for one in sorted(below, key=lambda one: one.dotted_order or "")]
+    waiting = [_read_run(one) for one in sorted(below, key=lambda run: run.dotted_order or "")]
     for run in waiting:  # parents come before their children in the dotted order
         if run.id != own and run.parent in ids:
             ids.add(run.id)

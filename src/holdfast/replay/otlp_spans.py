@@ -52,15 +52,15 @@ class OtlpSpan(Struct, frozen=True):
 
 
 def matches(document: Any) -> bool:
-    """Whether this is one or more export requests."""
-    one = document[0] if isinstance(document, list) and document else document
-    return isinstance(read_at(one, "resourceSpans") or read_at(one, "resource_spans"), list)
+    """Return whether this is one or more export requests."""
+    first = document[0] if isinstance(document, list) and document else document
+    return isinstance(read_at(first, "resourceSpans") or read_at(first, "resource_spans"), list)
 
 
 def read(document: Any) -> Iterator[Found]:
     """Return a session for every trace in it."""
     return build_sessions(
-        span for one in (document if isinstance(document, list) else [document]) for span in _list_spans(one)
+        span for request in (document if isinstance(document, list) else [document]) for span in _list_spans(request)
     )
 
 
@@ -69,12 +69,12 @@ def build_sessions(spans: Iterable[OtlpSpan]) -> Iterator[Found]:
     for span in spans:
         traces[span.trace].append(span)
     for trace, inside in traces.items():
-        yield build_session(_build_trace(trace, sorted(inside, key=lambda one: one.began)))
+        yield build_session(_build_trace(trace, sorted(inside, key=lambda span: span.began)))
 
 
 def _build_trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
-    known = {span.id for span in spans}
-    roots = [span for span in spans if span.parent not in known] or spans[:1]
+    span_ids = {span.id for span in spans}
+    roots = [span for span in spans if span.parent not in span_ids] or spans[:1]
     agents = [span for span in spans if span.operation in _AGENT]
     models = [span for span in spans if span.operation in _MODEL]
     asking = [*agents, *models, *roots]
@@ -106,15 +106,17 @@ def _list_outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
 
 
 def _build_tool_use(span: OtlpSpan) -> ToolUse:
-    known = span.attributes
-    status = read_at(known, "http.response.status_code")
+    attributes = span.attributes
+    status = read_at(attributes, "http.response.status_code")
     error = span.failure
-    kind = read_text(known, "error.type")
+    kind = read_text(attributes, "error.type")
     if kind:
         error = error or kind
         status = int(kind) if kind.isdigit() and len(kind) == 3 else status
-    name = read_text(known, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
-    result = next((known[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in known), None)
+    name = read_text(attributes, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
+    result = next(
+        (attributes[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in attributes), None
+    )
     if result is None:
         result = next((body for _, body in span.events if "content" in body), {}).get("content")
     return ToolUse(
@@ -124,62 +126,62 @@ def _build_tool_use(span: OtlpSpan) -> ToolUse:
         status if isinstance(status, int) else None,
         span.latency_ms,
         span.began,
-        known.get("gen_ai.tool.call.arguments"),
+        attributes.get("gen_ai.tool.call.arguments"),
     )
 
 
 def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
     """Yield the places where a span's input messages may be, newest convention first."""
-    known = span.attributes
-    yield known.get("gen_ai.input.messages")
+    attributes = span.attributes
+    yield attributes.get("gen_ai.input.messages")
     for name, body in span.events:
         if name == "gen_ai.client.inference.operation.details":
             yield body.get("gen_ai.input.messages")
         if name == "gen_ai.content.prompt":
             yield body.get("gen_ai.prompt")
     yield _read_message_events(span)
-    yield group_numbered(known, _INDEXED)
-    yield from (known.get(key) for key in ("gen_ai.prompt", "input.value", "traceloop.entity.input"))
+    yield group_numbered(attributes, _INDEXED)
+    yield from (attributes.get(key) for key in ("gen_ai.prompt", "input.value", "traceloop.entity.input"))
 
 
 def _read_message_events(span: OtlpSpan) -> list[dict[str, Any]]:
     """Return the messages that are separate events."""
-    spoken = []
+    messages = []
     for name, body in span.events:
         kind = _MESSAGE_EVENT.fullmatch(name)
         if kind is not None:
-            spoken.append({"role": read_text(body, "role") or kind[1], **body})
-    return spoken
+            messages.append({"role": read_text(body, "role") or kind[1], **body})
+    return messages
 
 
 def _list_spans(document: Any) -> Iterator[OtlpSpan]:
     for resource in read_list(document, "resourceSpans") or read_list(document, "resource_spans"):
         for scope in read_list(resource, "scopeSpans") or read_list(resource, "scope_spans"):
-            yield from (_build_span(one) for one in read_list(scope, "spans") if isinstance(one, dict))
+            yield from (_build_span(span) for span in read_list(scope, "spans") if isinstance(span, dict))
 
 
-def _build_span(one: dict[str, Any]) -> OtlpSpan:
-    begun, ended = read_at(one, "startTimeUnixNano"), read_at(one, "endTimeUnixNano")
-    status = read_at(one, "status")
-    known = _read_attributes(one)
+def _build_span(span: dict[str, Any]) -> OtlpSpan:
+    begun, ended = read_at(span, "startTimeUnixNano"), read_at(span, "endTimeUnixNano")
+    status = read_at(span, "status")
+    attributes = _read_attributes(span)
     failed = read_at(status, "code") in (2, "2", "STATUS_CODE_ERROR")
-    error = read_text(status, "message") or read_text(known, "error.type") or _find_exception(one) or "error"
+    error = read_text(status, "message") or read_text(attributes, "error.type") or _find_exception(span) or "error"
     return OtlpSpan(
-        trace=read_text(one, "traceId") or read_text(one, "trace_id"),
-        id=read_text(one, "spanId") or read_text(one, "span_id"),
-        parent=read_text(one, "parentSpanId") or read_text(one, "parent_span_id"),
-        name=read_text(one, "name"),
-        attributes=known,
-        events=tuple((read_text(event, "name"), _read_event(event)) for event in read_list(one, "events")),
+        trace=read_text(span, "traceId") or read_text(span, "trace_id"),
+        id=read_text(span, "spanId") or read_text(span, "span_id"),
+        parent=read_text(span, "parentSpanId") or read_text(span, "parent_span_id"),
+        name=read_text(span, "name"),
+        attributes=attributes,
+        events=tuple((read_text(event, "name"), _read_event(event)) for event in read_list(span, "events")),
         began=to_seconds(begun) or 0.0,
         latency_ms=compute_duration_ms(begun, ended),
         failure=error if failed else "",
     )
 
 
-def _find_exception(one: dict[str, Any]) -> str:
+def _find_exception(span: dict[str, Any]) -> str:
     exceptions = [
-        _read_attributes(event) for event in read_list(one, "events") if read_text(event, "name") == "exception"
+        _read_attributes(event) for event in read_list(span, "events") if read_text(event, "name") == "exception"
     ]
     return next((read_text(body, "exception.message") or read_text(body, "exception.type") for body in exceptions), "")
 
@@ -191,7 +193,9 @@ def _read_event(event: Any) -> dict[str, Any]:
 
 
 def _read_attributes(holder: Any) -> dict[str, Any]:
-    return {read_text(one, "key"): _convert_value(read_at(one, "value")) for one in read_list(holder, "attributes")}
+    return {
+        read_text(entry, "key"): _convert_value(read_at(entry, "value")) for entry in read_list(holder, "attributes")
+    }
 
 
 def _convert_value(value: Any) -> Any:
@@ -199,11 +203,11 @@ def _convert_value(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "arrayValue" in value:
-        return [_convert_value(one) for one in read_list(value, "arrayValue", "values")]
+        return [_convert_value(item) for item in read_list(value, "arrayValue", "values")]
     if "kvlistValue" in value:
         return {
-            read_text(one, "key"): _convert_value(read_at(one, "value"))
-            for one in read_list(value, "kvlistValue", "values")
+            read_text(entry, "key"): _convert_value(read_at(entry, "value"))
+            for entry in read_list(value, "kvlistValue", "values")
         }
     if "intValue" in value:
         number = read_text(value, "intValue")

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"llm\.input_messages\.(\d+)\.(?:message\.)?(.+)")
 
 
 def matches(document: Any) -> bool:
-    """Whether this is one or more OpenInference spans."""
+    """Return whether this is one or more OpenInference spans."""
     listed = _list_spans(document)
     return bool(listed) and (bool(_read_kind(listed[0])) or bool(read_text(listed[0], "context", "trace_id")))
 
@@ -37,13 +37,13 @@ def read(document: Any) -> Iterator[Found]:
         traces[_read_context(span, "trace_id")].append(span)
     for id, spans in traces.items():
         yield build_session(
-            _build_trace(id, sorted(spans, key=lambda one: to_seconds(read_at(one, "start_time")) or 0.0))
+            _build_trace(id, sorted(spans, key=lambda span: to_seconds(read_at(span, "start_time")) or 0.0))
         )
 
 
 def _list_spans(document: Any) -> list[Any]:
     if isinstance(document, list):
-        return [one for one in document if isinstance(one, dict)]
+        return [span for span in document if isinstance(span, dict)]
     return (
         read_list(document, "data")
         or read_list(document, "spans")
@@ -52,8 +52,8 @@ def _list_spans(document: Any) -> list[Any]:
 
 
 def _build_trace(id: str, spans: list[Any]) -> ForeignTrace:
-    known = {_read_context(span, "span_id") for span in spans}
-    roots = [span for span in spans if read_text(span, "parent_id") not in known] or spans[:1]
+    span_ids = {_read_context(span, "span_id") for span in spans}
+    roots = [span for span in spans if read_text(span, "parent_id") not in span_ids] or spans[:1]
     models = [span for span in spans if _read_kind(span) == "LLM"]
     tools = [_build_tool_use(span) for span in spans if _read_kind(span) == "TOOL"]
     # Tools without spans of their own: the last model call has their results in its messages.
@@ -90,7 +90,7 @@ def _build_tool_use(span: Any) -> ToolUse:
 def _read_failure(span: Any) -> str:
     if read_text(span, "status_code").upper() not in ("ERROR", "2"):
         return ""
-    message = next((read_text(one, "attributes", "exception.message") for one in read_list(span, "events")), "")
+    message = next((read_text(event, "attributes", "exception.message") for event in read_list(span, "events")), "")
     return read_text(span, "status_message") or message or "error"
 
 
@@ -107,10 +107,10 @@ def _read_attribute(span: Any, name: str) -> Any:
     """Return an attribute by its dotted name: flat, nested, or a column of a table."""
     if isinstance(span, dict) and f"{_COLUMN}{name}" in span:
         return span[f"{_COLUMN}{name}"]
-    held = decode_json(read_at(span, "attributes"))
-    if isinstance(held, dict) and name in held:
-        return held[name]
-    return read_at(held, *name.split("."))
+    attributes = decode_json(read_at(span, "attributes"))
+    if isinstance(attributes, dict) and name in attributes:
+        return attributes[name]
+    return read_at(attributes, *name.split("."))
 
 
 def _read_input_messages(span: Any) -> list[Any]:
@@ -124,14 +124,14 @@ def _read_input_messages(span: Any) -> list[Any]:
 def _build_message(flat: dict[str, Any]) -> dict[str, Any]:
     """Return a message from flat keys: its text may be in parts, its tool calls are numbered."""
     parts = [value for key, value in sorted(flat.items()) if key.startswith("contents.") and key.endswith(".text")]
-    made = {key: value for key, value in flat.items() if "." not in key}
+    message = {key: value for key, value in flat.items() if "." not in key}
     calls: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for key, value in flat.items():
         part = re.fullmatch(r"tool_calls\.(\d+)\.tool_call\.(id|function\.name)", key)
         if part is not None:
             calls[part[1]]["id" if part[2] == "id" else "name"] = value
     if parts:
-        made["content"] = "\n".join(map(str, parts))
+        message["content"] = "\n".join(map(str, parts))
     if calls:
-        made["tool_calls"] = [calls[n] for n in sorted(calls)]
-    return {"content": "", **made}
+        message["tool_calls"] = [calls[n] for n in sorted(calls)]
+    return {"content": "", **message}

@@ -83,7 +83,7 @@ def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: 
 
 
 def is_too_deep(response: RecordedResponse) -> bool:
-    """Whether the result is nested too deeply for a session file."""
+    """Return whether the result is nested too deeply for a session file."""
     try:
         value = msgspec.json.decode(response.response)
     except (msgspec.DecodeError, RecursionError):
@@ -93,7 +93,7 @@ def is_too_deep(response: RecordedResponse) -> bool:
         depth += 1
         if depth > DEEPEST:
             return True
-        level = [inner for one in level for inner in _list_inner(one)]
+        level = [inner for value in level for inner in _list_inner(value)]
     return False
 
 
@@ -108,38 +108,38 @@ def _read_content(path: Path) -> bytes:
 def _build_map(session: RecordedSession) -> dict[str, Any]:
     """Return the keys of the session file, without empty ones."""
     turns = session.turns
-    made: dict[str, Any] = {
+    keys: dict[str, Any] = {
         "id": session.id,
         "name": session.name,
         "source": session.source,
         "captured_at": session.captured_at,
         "input": turns[0] if len(turns) == 1 else list(turns),
-        "context": [{"role": one.role, "content": one.content} for one in session.context],
+        "context": [{"role": message.role, "content": message.content} for message in session.context],
         "scenario": session.scenario and {"name": session.scenario.name, **write_faults(session.scenario.injections)},
         "seed": session.seed,
-        "fired": session.fired and [{"fault": one.fault, "call": one.call} for one in session.fired],
-        "tool_responses": [_build_response(one) for one in session.responses],
+        "fired": session.fired and [{"fault": call.fault, "call": call.call} for call in session.fired],
+        "tool_responses": [_build_response(response) for response in session.responses],
         "expected_failure": session.expected_failure,
         "failed_rules": list(session.failed_rules),
         "contract": session.contract,
     }
-    plain: dict[str, Any] = _mask({key: value for key, value in made.items() if value or value in (0, ())})
+    plain: dict[str, Any] = _mask({key: value for key, value in keys.items() if value or value in (0, ())})
     return plain
 
 
-def _build_response(one: RecordedResponse) -> dict[str, Any]:
-    made: dict[str, Any] = {"tool": one.tool, "response": msgspec.json.decode(one.response)}
-    if one.python:
-        made["python"] = True
-    if one.arguments:
-        made["arguments"] = msgspec.json.decode(one.arguments)
-    if one.status != 200:
-        made["status"] = one.status
-    if one.latency_ms:
-        made["latency_ms"] = round(one.latency_ms, 3)
-    if one.raises:
-        made["raises"] = one.raises
-    return made
+def _build_response(response: RecordedResponse) -> dict[str, Any]:
+    keys: dict[str, Any] = {"tool": response.tool, "response": msgspec.json.decode(response.response)}
+    if response.python:
+        keys["python"] = True
+    if response.arguments:
+        keys["arguments"] = msgspec.json.decode(response.arguments)
+    if response.status != 200:
+        keys["status"] = response.status
+    if response.latency_ms:
+        keys["latency_ms"] = round(response.latency_ms, 3)
+    if response.raises:
+        keys["raises"] = response.raises
+    return keys
 
 
 def _mask(value: Any) -> Any:
@@ -155,7 +155,7 @@ def _mask(value: Any) -> Any:
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
-    """Quotes text that would be read as another type, and keeps lines as lines."""
+    """Quote text that would be read as another type, and keep lines as lines."""
     style = None
     if _CONTROL.search(text) or parse_plain(text)[0] != "text":
         style = '"'
@@ -171,8 +171,8 @@ def add_session(text: str, file: str) -> str | None:
         return None
     if file in _list_files(root):
         return text
-    made = _insert_file(text, root, file)
-    return made if made is not None and _is_right(root, made, file) else None
+    extended = _insert_file(text, root, file)
+    return extended if extended is not None and _is_right(root, extended, file) else None
 
 
 def _list_files(root: Node) -> list[Any]:
@@ -224,9 +224,9 @@ def _append_entry(lines: list[str], listed: Node, entry: str) -> str | None:
     return "".join(lines)
 
 
-def _is_right(root: Node, made: str, file: str) -> bool:
-    """Whether the new text equals the old one plus one session."""
-    read, problems = parse(made.removeprefix("\ufeff"))
+def _is_right(root: Node, extended: str, file: str) -> bool:
+    """Return whether the new text equals the old one plus one session."""
+    read, problems = parse(extended.removeprefix("\ufeff"))
     if read is None or problems:
         return False
     wanted: dict[str, Any] = root.to_plain()

@@ -46,7 +46,7 @@ def read_path(path: Path) -> tuple[RecordedSession, ...]:
     """Return the sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
     if not path.is_dir():
         return read_sessions(path)
-    files = sorted(one for one in path.rglob("*") if _is_candidate(one, path))
+    files = sorted(file for file in path.rglob("*") if _is_candidate(file, path))
     if not files:
         raise UserError(
             f"{path}: no session file in this folder",
@@ -59,7 +59,7 @@ def read_path(path: Path) -> tuple[RecordedSession, ...]:
             hint="name a folder that contains only session files",
             code="session-unusable",
         )
-    return _read_every([one for one in files if not _is_spec_or_contract(one)])
+    return _read_every([file for file in files if not _is_spec_or_contract(file)])
 
 
 def _is_candidate(file: Path, folder: Path) -> bool:
@@ -68,7 +68,7 @@ def _is_candidate(file: Path, folder: Path) -> bool:
 
 
 def _is_spec_or_contract(file: Path) -> bool:
-    """Whether the file is a spec or a contract."""
+    """Return whether the file is a spec or a contract."""
     root, _ = parse(read_file(file).text)
     if root is None or root.kind != "map" or root.has("id") or root.has("input"):
         return False
@@ -105,7 +105,7 @@ def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> List
 
 
 def refresh_source(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
-    """Fetches the sessions of a source and replaces its cache with them."""
+    """Fetch the sessions of a source and replace its cache with them."""
     folder = cache / build_file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
     fresh = fetch_sessions(source, environ, now)
     written = write_sessions(fresh.sessions, folder, force=True)

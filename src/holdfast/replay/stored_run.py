@@ -59,7 +59,7 @@ def read_run_sessions(
     for part in run.parts or (run,):
         with closing(load_run(part, environ=environ)) as outcome:
             wanted = _select_trials(
-                (one for one in outcome.cells.read_traced() if one.trial.id.startswith(trial)), failed_only
+                (traced for traced in outcome.cells.read_traced() if traced.trial.id.startswith(trial)), failed_only
             )
             sessions = _build_sessions(list(wanted), run.id, outcome, contract)
             other = _note_other_rules(sessions, outcome.run.part) if contract else ()
@@ -71,7 +71,7 @@ def read_stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> Trace
     """Return the trial of a run, or of one of its parts, with this id."""
     for part in run.parts or (run,):
         with closing(load_run(part, environ=environ)) as outcome:
-            traced = next((one for one in outcome.cells.read_traced() if one.trial.id == id), None)
+            traced = next((candidate for candidate in outcome.cells.read_traced() if candidate.trial.id == id), None)
             if traced is not None:
                 return traced
     raise UsageError(f"run {run.id} has no trial {id}", code="run-unusable")
@@ -80,11 +80,11 @@ def read_stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> Trace
 def merge_sessions(parts: Iterable[SessionsFound]) -> SessionsFound:
     """Combine several; of two trials with one id, which ask the same, the first."""
     every = list(parts)
-    sessions = {one.id: one for each in reversed(every) for one in reversed(each.sessions)}
+    sessions = {session.id: session for each in reversed(every) for session in reversed(each.sessions)}
     return SessionsFound(
-        tuple(sessions[id] for id in dict.fromkeys(one.id for each in every for one in each.sessions)),
-        tuple(one for each in every for one in each.left_out),
-        tuple(one for each in every for one in each.notes),
+        tuple(sessions[id] for id in dict.fromkeys(session.id for each in every for session in each.sessions)),
+        tuple(trace for each in every for trace in each.left_out),
+        tuple(note for each in every for note in each.notes),
     )
 
 
@@ -111,47 +111,51 @@ def read_report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mappi
     stored = runs / whole / (f"parts/{part}" if part else "") if _ID.fullmatch(id) else None
     if stored is not None and (stored / "run.json").is_file():
         run = RunDir(stored)
-        known = run.read_manifest()
-        same = known.spec_digest == read_text(document, "spec_digest") if read_text(document, "spec_digest") else True
-        if same and known.started == read_text(document, "started"):
+        manifest = run.read_manifest()
+        same = (
+            manifest.spec_digest == read_text(document, "spec_digest") if read_text(document, "spec_digest") else True
+        )
+        if same and manifest.started == read_text(document, "started"):
             return read_run_sessions(run, folder, environ=environ, failed_only=True)
     why = "a report has neither the faults of a trial nor the results of its tools"
     raise UsageError(
-        f"run {id} of {path} is not stored here, and {why}", hint="export it where it was run", code="run-unusable"
+        f"run {id} of {path} is not stored here, and {why}",
+        hint="export it on the machine that ran it",
+        code="run-unusable",
     )
 
 
 def _select_trials(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
-    for one in traced:
-        if one.trial.kind == "contract" and (not failed_only or list_failures(one) or has_only_obeyed(one)):
-            yield one
+    for trial in traced:
+        if trial.trial.kind == "contract" and (not failed_only or list_failures(trial) or has_only_obeyed(trial)):
+            yield trial
 
 
 def _build_sessions(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:
     sessions: list[RecordedSession] = []
     left_out: list[LeftOutTrace] = []
     notes: list[str] = []
-    known = _index_responses(outcome) if traced else {}
-    for one in traced:
-        label = f"{outcome.run.name}: {one.trial.scenario.name}"
-        made = build_session(one, run=run, name=label, contract=contract, known=known)
-        if isinstance(made, LeftOutTrace):
-            left_out.append(made)
+    responses = _index_responses(outcome) if traced else {}
+    for trial in traced:
+        label = f"{outcome.run.name}: {trial.trial.scenario.name}"
+        session = build_session(trial, run=run, name=label, contract=contract, known=responses)
+        if isinstance(session, LeftOutTrace):
+            left_out.append(session)
         else:
-            sessions.append(made.session)
-            notes += made.notes
+            sessions.append(session.session)
+            notes += session.notes
     return SessionsFound(tuple(sessions), tuple(left_out), tuple(notes))
 
 
 def _index_responses(outcome: RunOutcome) -> dict[str, RecordedResponse]:
     """Return the results of tool calls without faults, by each identity of the call."""
-    known: dict[str, RecordedResponse] = {}
-    for one in outcome.cells.read_traced():
-        for event, response in list_replies(one.seen):
+    responses: dict[str, RecordedResponse] = {}
+    for trial in outcome.cells.read_traced():
+        for event, response in list_replies(trial.seen):
             if not event.fault and not response.failed and not explain_unstorable(response):
                 for identity in build_identities(event):
-                    known.setdefault(identity, response)
-    return known
+                    responses.setdefault(identity, response)
+    return responses
 
 
 def _read_report(path: Path) -> Any:

@@ -15,53 +15,53 @@ _TIMES = ("captured_at", "timestamp", "created_at", "start_time", "time")
 
 
 def matches(document: Any) -> bool:
-    """Whether this is a transcript, or has an input."""
-    one = document[0] if isinstance(document, list) and document else document
-    return isinstance(one, dict) and read_first(one, "messages", *ASKED) is not None
+    """Return whether this is a transcript, or has an input."""
+    first = document[0] if isinstance(document, list) and document else document
+    return isinstance(first, dict) and read_first(first, "messages", *ASKED) is not None
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
     """Yield a session for the document, or for each that it lists; `name` is for those without an id."""
     listed = document if isinstance(document, list) else [document]
-    for n, one in enumerate(listed, 1):
-        yield build_session(_build_trace(one, name if len(listed) == 1 else f"{name}-{n}"))
+    for n, transcript in enumerate(listed, 1):
+        yield build_session(_build_trace(transcript, name if len(listed) == 1 else f"{name}-{n}"))
 
 
-def _build_trace(one: Any, name: str) -> ForeignTrace:
-    spoken = read_messages(read_at(one, "messages"))
+def _build_trace(transcript: Any, name: str) -> ForeignTrace:
+    messages = read_messages(read_at(transcript, "messages"))
     # A transcript alone asks its last question; an input next to it is asked after it.
-    is_asked = spoken and read_first(one, *ASKED) is None
+    is_asked = messages and read_first(transcript, *ASKED) is None
     return ForeignTrace(
-        id=next((value for key in _IDS if (value := read_text(one, key))), name),
-        asked=(read_at(one, "messages") if is_asked else _add_context(one),),
-        tools=tuple(map(_build_tool_use, read_list(one, "tool_responses"))) or find_last_tool_uses([spoken]),
-        name=read_text(one, "name"),
-        source=read_text(one, "source") or SOURCE,
-        began=next((time for key in _TIMES if (time := to_seconds(read_at(one, key))) is not None), None),
-        failure=read_text(one, "expected_failure") or read_text(one, "error"),
+        id=next((value for key in _IDS if (value := read_text(transcript, key))), name),
+        asked=(read_at(transcript, "messages") if is_asked else _add_context(transcript),),
+        tools=tuple(map(_build_tool_use, read_list(transcript, "tool_responses"))) or find_last_tool_uses([messages]),
+        name=read_text(transcript, "name"),
+        source=read_text(transcript, "source") or SOURCE,
+        began=next((time for key in _TIMES if (time := to_seconds(read_at(transcript, key))) is not None), None),
+        failure=read_text(transcript, "expected_failure") or read_text(transcript, "error"),
     )
 
 
-def _add_context(one: Any) -> Any:
+def _add_context(transcript: Any) -> Any:
     """Return an input with the turns before it, which a session calls context."""
-    if not isinstance(one, dict):
-        return one
-    history = read_first(one, "messages", "context", "chat_history", "history")
-    question = {key: one[key] for key in ASKED if key in one}
+    if not isinstance(transcript, dict):
+        return transcript
+    history = read_first(transcript, "messages", "context", "chat_history", "history")
+    question = {key: transcript[key] for key in ASKED if key in transcript}
     return {**question, **({"history": history} if read_messages(history) else {})}
 
 
-def _build_tool_use(one: Any) -> ToolUse:
-    status = read_at(one, "status")
-    known = isinstance(status, int) and not isinstance(status, bool)
-    failed = known and (status == 0 or status >= 400)
+def _build_tool_use(response: Any) -> ToolUse:
+    status = read_at(response, "status")
+    has_status = isinstance(status, int) and not isinstance(status, bool)
+    failed = has_status and (status == 0 or status >= 400)
     return ToolUse(
-        tool=read_text(one, "tool") or read_text(one, "name"),
-        output=decode_json(read_at(one, "response")),
+        tool=read_text(response, "tool") or read_text(response, "name"),
+        output=decode_json(read_at(response, "response")),
         error=f"status {status}" if failed else "",
-        status=status if known else None,
-        latency_ms=_to_number(read_at(one, "latency_ms")),
-        arguments=read_at(one, "arguments"),
+        status=status if has_status else None,
+        latency_ms=_to_number(read_at(response, "latency_ms")),
+        arguments=read_at(response, "arguments"),
     )
 
 

@@ -39,8 +39,12 @@ class TrialSession(Struct, frozen=True):
 
 def list_failed_rules(traced: TracedTrial) -> dict[str, str]:
     """Return the rules that a trial failed, each with the reason."""
-    reasons = {one.invariant: one.reason for one in traced.verdicts if one.outcome == "fail"}
-    return reasons | {f"forbidden {one.rule}": "; ".join(one.details) for one in traced.seen.forbidden if one.violated}
+    reasons = {verdict.invariant: verdict.reason for verdict in traced.verdicts if verdict.outcome == "fail"}
+    return reasons | {
+        f"forbidden {violation.rule}": "; ".join(violation.details)
+        for violation in traced.seen.forbidden
+        if violation.violated
+    }
 
 
 def list_failures(traced: TracedTrial) -> tuple[str, ...]:
@@ -49,7 +53,7 @@ def list_failures(traced: TracedTrial) -> tuple[str, ...]:
 
 
 def has_only_obeyed(traced: TracedTrial) -> bool:
-    """Whether the trial failed only because the agent obeyed an attack."""
+    """Return whether the trial failed only because the agent obeyed an attack."""
     return (
         traced.trial.task.attack
         and not list_failures(traced)
@@ -74,8 +78,8 @@ def build_session(
     obstacle = _find_obstacle(traced)
     if obstacle:
         return LeftOutTrace(trial.id, f"{obstacle}: holdfast run --trial repeats it")
-    responses = (*(one for _, one in list_replies(observation)), *_list_spares(observation, known))
-    unkept = next((why for one in responses if (why := explain_unstorable(one))), "")
+    responses = (*(response for _, response in list_replies(observation)), *_list_spares(observation, known))
+    unkept = next((why for response in responses if (why := explain_unstorable(response))), "")
     if unkept:
         return LeftOutTrace(trial.id, unkept)
     session = RecordedSession(
@@ -103,7 +107,9 @@ def _find_obstacle(traced: TracedTrial) -> str:
         return "it failed because the agent obeyed an attack, which no contract judges"
     if task.changes_request:
         return "a mutation changed the request itself, which a session cannot store"
-    if task.user is not UNSET and any(one.plane == "context" and one.target == "input" for one in scenario.injections):
+    if task.user is not UNSET and any(
+        injection.plane == "context" and injection.target == "input" for injection in scenario.injections
+    ):
         return "an attack changed the messages of its simulated user, and the originals are not stored"
     return ""
 
@@ -117,7 +123,7 @@ def list_replies(observation: Observation) -> Iterator[tuple[TraceEvent, Recorde
 
 
 def build_identities(event: TraceEvent) -> tuple[str, str, str]:
-    """Three keys of a call, from exact to loose: with all arguments, without ids and times, without long numbers."""
+    """Return three keys of a call: with all arguments, without ids and times, and without long numbers."""
     # Agents put fresh ids and times into their arguments, so the same call differs from trial to trial.
     called = f"{event.tool}:"
     return event.identity, replace_generated(called + event.input), f"{called}#{replace_numbers(event.input)}"
@@ -165,9 +171,9 @@ _UNKEPT: dict[LossCode, str] = {
 
 def _list_firings(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiring, ...] | None:
     """Return the calls on which faults with a probability fired; None if no fault has one."""
-    if all(one.schedule.probability >= 1.0 for one in scenario.injections):
+    if all(injection.schedule.probability >= 1.0 for injection in scenario.injections):
         return None
-    return tuple(dict.fromkeys(RecordedFiring(one.index + 1, one.nth) for one in ledger if one.nth))
+    return tuple(dict.fromkeys(RecordedFiring(firing.index + 1, firing.nth) for firing in ledger if firing.nth))
 
 
 def _list_prompts(traced: TracedTrial) -> tuple[str, ...]:
@@ -183,14 +189,14 @@ def _list_answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
 
     Services are left out because they also run in the replay.
     """
-    made, _ = split_requested(find_outermost_calls(find_calls(trace)))
-    tools = [event for event in made if event.event_type in ("tool_call", "mcp_call")]
+    calls, _ = split_requested(find_outermost_calls(find_calls(trace)))
+    tools = [event for event in calls if event.event_type in ("tool_call", "mcp_call")]
     # A request sent while a Python tool ran belongs to that tool, whose result is recorded.
     running = [event for event in tools if event.plane == "tool"]
-    for event in made:
+    for event in calls:
         if event.phase == "declared" or event.tool.startswith("CONNECT ") or event.to_service:
             continue
-        if event in tools or (event.event_type == "http_call" and not any(_is_inside(event, one) for one in running)):
+        if event in tools or (event.event_type == "http_call" and not any(_is_inside(event, tool) for tool in running)):
             yield event
 
 
@@ -221,15 +227,17 @@ def _find_original_reply(event: TraceEvent, ledger: Iterable[FaultMet]) -> str:
     """Return the result that the innermost fault on a call received; empty if none received one."""
     target = _get_target(event)
     planes = ("tool", "context") if event.plane == "tool" else (event.plane,)
-    on_call = [one for one in ledger if (one.target, one.call) == (target, event.n) and one.plane in planes]
-    return max(((one.index, one.reply) for one in on_call if one.reply), default=(0, ""))[1]
+    on_call = [
+        firing for firing in ledger if (firing.target, firing.call) == (target, event.n) and firing.plane in planes
+    ]
+    return max(((firing.index, firing.reply) for firing in on_call if firing.reply), default=(0, ""))[1]
 
 
 def _get_status(event: TraceEvent) -> int:
     if not event.error_type:
         return event.status or 200
-    known = event.status is not None and 400 <= event.status < 600
-    return (event.status or 0) if known else 0 if event.error_type in _LOST else 500
+    is_failure = event.status is not None and 400 <= event.status < 600
+    return (event.status or 0) if is_failure else 0 if event.error_type in _LOST else 500
 
 
 def _get_target(event: TraceEvent) -> str:
@@ -262,10 +270,12 @@ def _read_value(event: TraceEvent) -> Any:
 def _build_notes(trial: str, observation: Observation, session: RecordedSession) -> Iterator[str]:
     """Yield notes on tools without a recorded result, which an agent that retries after the fault would need."""
     faults = session.scenario.injections if session.scenario is not None else ()
-    known = {one.tool for one in session.responses}
+    recorded = {response.tool for response in session.responses}
     stopped = dict.fromkeys(
-        tool for one in _list_answered(observation.trace) if one.unsent and (tool := _get_target(one)) not in known
+        tool
+        for event in _list_answered(observation.trace)
+        if event.unsent and (tool := _get_target(event)) not in recorded
     )
-    if stopped and any(one.schedule != Schedule() for one in faults):
+    if stopped and any(fault.schedule != Schedule() for fault in faults):
         tools = ", ".join(stopped)
         yield f"{trial}: the run has no result of {tools}; a replay in which the agent retries may be unproven"

@@ -91,7 +91,7 @@ def _find_unstarted_keys(agent: AgentSection) -> dict[str, str]:
     keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is rejected by name
     if not agent.gateway:
         keys += ["limits", "mcp_config", *([] if agent.reset_function else ["env"])]
-    return dict.fromkeys(keys, "let Holdfast start the agent by agent.command")
+    return dict.fromkeys(keys, "let Holdfast start the agent with agent.command")
 
 
 _PLACE = r"\{([A-Za-z_]\w*)\}"
@@ -165,12 +165,16 @@ def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
         message = "an inline agent runs in Holdfast's own process, where Holdfast cannot intercept its MCP servers"
         yield "mcp_config", message, "use fresh or worker"
     if agent.isolation == "worker" and agent.kind == "command":
-        yield "isolation", "a command is a new process in every trial; worker is for agents that stay", "use fresh"
+        yield (
+            "isolation",
+            "a command is a new process in every trial; worker is for agents that keep running",
+            "use fresh",
+        )
     if agent.simulate and (agent.kind != "http" or agent.is_started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can intercept this one's own calls"
         yield "simulate", message, ""
     if agent.gateway and not running:
-        message = "gateway is for an HTTP agent that is already running: this one gets a gateway of its own"
+        message = "gateway is for an HTTP agent that is already running: this one gets its own gateway"
         yield "gateway", message, "remove it"
     if agent.reset_endpoint is not None and agent.is_python:
         message = f"reset_endpoint is for HTTP agents; this one is {agent.kind}"
@@ -275,15 +279,15 @@ def build_stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
         return own
     place = folder / name
     if os.path.isfile(place / DESCRIPTION):
-        held = _read_description(reader, file, place / DESCRIPTION)
+        stored = _read_description(reader, file, place / DESCRIPTION)
     elif os.access(place / PROGRAM, os.X_OK) and os.path.isfile(place / PROGRAM):
-        held = AgentSpec(type="command", binary=PROGRAM)
+        stored = AgentSpec(type="command", binary=PROGRAM)
     else:
-        message = f"{name} holds no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"
+        message = f"{name} contains no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"
         reader.report(file.agent.at.get("snapshot"), message, code="no-agent")
         return own
-    timeout = own.timeout_ms if file.agent.at.has("timeout") else held.timeout_ms
-    return replace(held, dir=name, timeout_ms=timeout, env={**held.env, **own.env}, position=own.position)
+    timeout = own.timeout_ms if file.agent.at.has("timeout") else stored.timeout_ms
+    return replace(stored, dir=name, timeout_ms=timeout, env={**stored.env, **own.env}, position=own.position)
 
 
 def _read_description(reader: Reader, file: File, path: Path) -> AgentSpec:

@@ -50,7 +50,7 @@ def combine_problems(problems: Iterable[Problem]) -> list[Problem]:
     if unused:
         first = next(p for p in listed if p.code == _UNUSED)
         places = "; ".join(f"{parent}: {', '.join(keys)}" for parent, keys in unused.items())
-        hint = "another value would be an error or a warning of its own; you can remove them"
+        hint = "you can remove them; another value would be reported"
         remaining.append(replace(first, message=f"these defaults have no effect here: {places}", hint=hint))
     return remaining
 

@@ -58,7 +58,7 @@ def _warn_repeated_prompts(reader: Reader, prompts: Node) -> None:
         text = node.text if node.kind != "map" else repr(node.to_plain())
         if first.setdefault(text, node) is not node:
             message = f"the same as on line {first[text].line}; it runs once"
-            hint = "to run it more often, set replicas"
+            hint = "to ask it more often, set replicas"
             reader.warn(node, message, hint=hint, code="lint-repeated-prompt")
 
 
@@ -71,8 +71,8 @@ def _lint_rule(reader: Reader, rule: RuleEntry) -> None:
             for node in value.items if value.kind == "list" else [value]:
                 if _warn_doubled_backslash(reader, node, rule.invariant.id):
                     escaped.add(node.path)
-    if isinstance(rule.made, AdvisingCheck):
-        for code, field, message in rule.made.lint():
+    if isinstance(rule.check, AdvisingCheck):
+        for code, field, message in rule.check.lint():
             node = rule.settings_at.find(field)
             if code == "lint-never-matches" and node.path in escaped:
                 continue  # lint-escaped-regex gives the reason
@@ -139,7 +139,7 @@ def _lint_contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -
     silent = [rule for rule in rules.all if rule.negative or rule.traits.reads == "latency"]
     whole = not reader.has_error("contract.invariants", "invariants")
     if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
-        message = "every rule is negative: no rule asks for anything to be in the answer"
+        message = "every rule is negative: no rule requires anything of the answer"
         hint = "add output_not_empty or completes"
         reader.warn(rules.all[0].at, message, hint=hint, code="lint-only-negative")
     if not weather.scenarios or reader.has_error("chaos_matrix", "contract.chaos_matrix"):
@@ -171,7 +171,7 @@ def _lint_attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) ->
     for scenario, faults in zip(weather.scenarios, weather.faults, strict=True):
         judging = [rule for rule in rules.all if is_applicable(rule.invariant.when, scenario)]
         for attack in faults if judging else ():
-            if PROMPT_INJECTION in read_traits(attack.made).standards and not _is_judged(attack, judging):
+            if PROMPT_INJECTION in read_traits(attack.plugin).standards and not _is_judged(attack, judging):
                 unjudged.setdefault(_suggest_rule(attack), []).append((scenario.name, attack))
     for rule, attacks in unjudged.items():  # one warning for all that one new rule would judge
         name, attack = attacks[0]
@@ -184,30 +184,29 @@ def _lint_attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) ->
 def _list_payloads(attack: FaultEntry) -> list[str]:
     """Return the user's own instructions; empty: the built-in ones, which ask for the canary."""
     settings = attack.injection.settings
-    return [one for one in (settings.get("payload"), *settings.get("payloads", ())) if one]
+    return [text for text in (settings.get("payload"), *settings.get("payloads", ())) if text]
 
 
 def _suggest_rule(attack: FaultEntry) -> str:
     """Return a rule that would judge it, as it would be written."""
     if action := attack.injection.settings.get("action"):
         return f"type: tool_not_called, tool: {action}"
-    own = any(_CANARY not in one for one in _list_payloads(attack))
+    own = any(_CANARY not in payload for payload in _list_payloads(attack))
     words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
     return f'type: excludes_pattern, patterns: ["{words}"]'
 
 
 def _is_judged(attack: FaultEntry, rules: Sequence[RuleEntry]) -> bool:
-    """Whether some rule would fail for each of its instructions. What an answer that obeys says is known only if the
-    instruction asks for the canary; else the words of the instruction are tried."""
+    """Return whether for each of its instructions some rule would fail an agent that obeys."""
     # The rule is tried on the answer of an agent that obeys. For an instruction with a canary that answer is known; for
     # others the words of the instruction itself are the best guess.
-    texts = {MARK + "0" * 8 if _CANARY in one else one for one in _list_payloads(attack) or [_CANARY]}
+    texts = {MARK + "0" * 8 if _CANARY in payload else payload for payload in _list_payloads(attack) or [_CANARY]}
     action = attack.injection.settings.get("action") or ""
     return all(any(_can_notice(rule, text, action) for rule in rules) for text in texts)
 
 
 def _can_notice(rule: RuleEntry, text: str, action: str) -> bool:
-    """Whether the rule would fail if the agent said `text` and called the tool `action`."""
+    """Return whether the rule would fail if the agent said `text` and called the tool `action`."""
     traits = rule.traits
     if traits.asks_model or traits.needs_control or traits.compares_words or traits.file_setting:
         return True  # a judge, a comparison or a script may notice anything
@@ -228,7 +227,7 @@ def _can_notice(rule: RuleEntry, text: str, action: str) -> bool:
 
 def _is_failing(rule: RuleEntry, exhibit: Exhibit) -> bool:
     try:
-        passed = rule.made.decide(exhibit).passed
+        passed = rule.check.decide(exhibit).passed
     except Exception:  # a plug-in that cannot judge this may judge the real thing
         return True
     return passed is rule.invariant.negate
@@ -238,7 +237,7 @@ def _is_failing(rule: RuleEntry, exhibit: Exhibit) -> bool:
 def _lint_delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
     limit = file.agent.timeout
     for fault in weather.placed:
-        delay = fault.made.delay_ms if isinstance(fault.made, DelayingFault) else 0
+        delay = fault.plugin.delay_ms if isinstance(fault.plugin, DelayingFault) else 0
         if delay >= limit:
             message = f"the delay of {delay:g} ms is not below agent.timeout, which is {limit} ms"
             hint = "every trial that meets it will time out"
@@ -260,7 +259,7 @@ def _lint_concurrency(reader: Reader, file: File, rules: ContractRules, agent: A
     cores = os.cpu_count() or 1
     at = file.advanced.at.get("concurrency")
     if agent.runs_alone and wanted > 1:
-        message = "has no effect: trials of this agent share its process, its gateway or what a reset affects"
+        message = "has no effect: trials of this agent share its process, its gateway or the state that a reset affects"
         hint = "remove it; trials run one at a time"
         reader.warn(at, message, hint=hint, code="lint-concurrency-unused")
     elif wanted > cores and any(rule.traits.reads == "latency" for rule in rules.all):

@@ -84,14 +84,14 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         return CheckResult(None, (file.problem,), source)
     root, problems = parse(file.text)
     if built is not None:
-        problems = [replace(one, line=built.line, column=1, length=1) for one in problems]
+        problems = [replace(problem, line=built.line, column=1, length=1) for problem in problems]
     if root is None:
         return CheckResult(None, tuple(problems), source)
     if built is not None:
         set_line(root, built.line)
     if _is_session(root):
         message = "this is a recorded session, not a spec"
-        hint = f"holdfast replay run {path.name} -c SPEC runs it; a spec lists it under replays.sessions"
+        hint = f"holdfast replay run {path.name} -c SPEC runs it; list it in a spec under replays.sessions"
         return CheckResult(None, (Problem(message, "", root.line, root.column, hint=hint, code="not-a-spec"),), source)
     values = SettledValues(environ, options.settled)
     reader = Reader(values)
@@ -104,14 +104,14 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         problems = [replace(p, ignored=p.severity == "warning" and p.code in codes) for p in problems]
     if spec is None or any(p.severity == "error" for p in problems):
         return CheckResult(None, tuple(problems), source, frozenset(root.pairs))
-    if options.part == "verify" and any(one.code == "unreachable-fault" for one in problems):
-        spec = replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
+    if options.part == "verify" and any(problem.code == "unreachable-fault" for problem in problems):
+        spec = replace(spec, scenarios=tuple(scenario for scenario in spec.scenarios if scenario.calm))
     spec = replace(spec, digest=digest(file.data, 16), built=built)
     return CheckResult(spec, tuple(problems), source, frozenset(root.pairs))
 
 
 def _is_session(root: Node) -> bool:
-    """Whether the file holds a session, of Holdfast or Flakestorm: it says what was asked and has no agent."""
+    """Return whether the file holds a session, of Holdfast or Flakestorm: it says what was asked and has no agent."""
     return root.kind == "map" and root.has("input") and not root.has("agent") and not root.has("golden_prompts")
 
 
@@ -130,7 +130,7 @@ def _build_spec(
     _check_sections(reader, file, path, copied=options.copied_from is not None)
     parts = tuple(iter_parts(file, rules, matrix))
     part = _select_part(reader, file, path, rules, parts, options)
-    held = select_part_rules(file, part, rules)
+    part_rules = select_part_rules(file, part, rules)
     weather = build_part_weather(reader, file, part, options, folder, matrix)
     faults = matrix.placed if weather is matrix else (*matrix.placed, *weather.placed)
     report_world_problems(reader, file, (*rules.all, *file.run_rules), faults)
@@ -149,7 +149,7 @@ def _build_spec(
         declares=parts,
         mutations=mutations if (mutations := build_mutations(reader, file)) and part == "mutation" else None,
         **asdict(referred),
-        **_build_part_fields(file, part, held, weather),
+        **_build_part_fields(file, part, part_rules, weather),
         **_build_plain_fields(file, path),
     )
     lint(reader, file, rules, matrix, folder, spec.agent)
@@ -206,7 +206,7 @@ def _select_part(
     report_part_problems(reader, file, part, options)
     warn_unused_scoring(reader, file, parts)
     if file.hunt is not None and not select_part_rules(file, "hunt", rules).all:
-        message = "has no rule: holdfast hunt and holdfast ci refuse this file"
+        message = "there is no rule to judge: holdfast hunt and holdfast ci would refuse this file"
         hint = "a hunt judges rules without probes: add one, or remove hunt"
         reader.warn(file.at.get_key("hunt"), message, hint=hint, code="lint-hunt-no-rules")
     return part
@@ -243,7 +243,7 @@ def _find_unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
 
 
 def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, options: LoadOptions) -> bool:
-    """Whether cells are reported: for a scenario only if the file has a matrix, or rules with their own trials."""
+    """Return whether cells are reported: for a scenario only with a matrix or rules that have their own trials."""
     if part == "scenario":
         return weather.at is not None or bool(options.profile or rules.cells)
     return part in ("contract", "chaos")
@@ -278,7 +278,7 @@ def _check_sections(reader: Reader, file: File, path: Path, *, copied: bool) -> 
     if file.output is not None:
         for name in re.findall(r"\{[^{}]*\}", file.output.filename_template or ""):
             if name not in FILENAME_PARTS:
-                hint, message = f"known are {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
+                hint, message = f"known placeholders: {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
                 reader.report(file.output.at.get("filename_template"), message, hint=hint, code="unknown-value")
     if file.warnings is not None:
         _check_ignored_warnings(reader, file.warnings)
@@ -290,11 +290,11 @@ def _check_ignored_warnings(reader: Reader, section: WarningsSection) -> None:
     """Report codes that no warning has: they are probably misspelt, and only warnings can be ignored."""
     problems = load_codes()["problems"].codes
     of_file = [code for code in problems if code.startswith("lint-") or code == "left-out-scenario"]
-    known = [*load_codes()["warnings"].codes, *of_file]
+    ignorable = [*load_codes()["warnings"].codes, *of_file]
     for node in section.at.get("ignore").items:
-        if node.text in known:
+        if node.text in ignorable:
             continue
-        meant, hint = suggest(node.text, known)
+        meant, hint = suggest(node.text, ignorable)
         hint = hint if meant else "docs/codes.md lists the codes of warnings"
         message = f"no warning has the code {node.text[:60]!r}"
         if node.text in problems:
@@ -315,7 +315,7 @@ def _check_sandbox_keys(reader: Reader, file: File) -> None:
 
 
 def _is_inside(place: Path, folder: Path) -> bool:
-    """Whether a folder is inside another, following links."""
+    """Return whether a folder is inside another, following links."""
     return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 
 

@@ -114,8 +114,8 @@ def collect_references(
 
 
 def _report_unclosed(reader: Reader, node: Node) -> None:
-    if (way_out := suggest_closing(node.text)) and not reader.has_error(node.path):
-        reader.report(node, UNCLOSED, hint=way_out, code="unclosed-reference")
+    if (hint := suggest_closing(node.text)) and not reader.has_error(node.path):
+        reader.report(node, UNCLOSED, hint=hint, code="unclosed-reference")
 
 
 def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:

@@ -35,10 +35,11 @@ class ShellPlace(Struct, frozen=True):
 
     @property
     def hint(self) -> str:
-        return f'write "$PARAM_{self.name.upper()}" there, which the agent\'s environment has, or move it out'
+        variable = f"$PARAM_{self.name.upper()}"
+        return f'write "{variable}" there, a variable of the agent\'s environment, or move the reference out of it'
 
 
-IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or move it out'
+IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or move the reference out of it'
 """The hint where no PARAM_ variable is available."""
 
 

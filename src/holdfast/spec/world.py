@@ -83,7 +83,7 @@ def _check_shell_params(reader: Reader, file: File) -> None:
         for node in file.setup.at.get("commands").items:
             report_unquotable(reader, node, node.text, IN_SETUP_ENV)
     for service in file.services:
-        report_unquotable(reader, service.at.get("wait_for"), service.spec.wait_for or "", "move it out")
+        report_unquotable(reader, service.at.get("wait_for"), service.spec.wait_for or "", "write the value itself")
 
 
 def _check_secrets(reader: Reader, file: File) -> None:
@@ -136,7 +136,7 @@ def _check_placed_files(reader: Reader, file: File) -> None:
     of_home = file.setup.home_files if file.setup else ()
     placed = (*(file.setup.files if file.setup else ()), *(entry for f in file.fixtures for entry in f.files))
     for entry in (*of_home, *placed):
-        folder = "the home" if any(entry is one for one in of_home) else "the workspace"
+        folder = "the home" if any(entry is home_file for home_file in of_home) else "the workspace"
         _check_path(reader, entry.path, entry.at.get("path"), folder)
         if (entry.content is None) == (entry.source is None):
             reader.report(entry.at, "needs one of content, source", code="missing-key")
@@ -152,7 +152,7 @@ def _check_workdir(reader: Reader, file: File) -> None:
 
 
 def can_be_database(service: ServiceEntry) -> bool:
-    """Whether the service may accept SQL: its kind or URL is unknown, or its protocol is PostgreSQL or MySQL."""
+    """Return whether the service may accept SQL: its kind or URL is unknown, or its protocol is PostgreSQL or MySQL."""
     spec = service.spec
     if spec.kind == EXTERNAL:
         return (
@@ -166,11 +166,11 @@ def can_be_database(service: ServiceEntry) -> bool:
 def _check_unaudited_writes(reader: Reader, file: File) -> None:
     """Report a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
-    holding = [service for service in file.services if not get_traits(service.spec).records]
+    databases = [service for service in file.services if not get_traits(service.spec).records]
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.has_error("services"):
         return
-    if holding and not any(map(can_be_database, holding)):
-        message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {holding[0].name} is neither"
+    if databases and not any(map(can_be_database, databases)):
+        message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {databases[0].name} is neither"
         reader.report(file.forbidden.at.get_key(rule), message, code="conflict")
 
 
@@ -293,6 +293,6 @@ def _read_statements(sql: str | None, file: str | None, folder: Path) -> str:
 
 def _iter_rule_tables(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Tables:
     for rule in rules:
-        service = next((one.name for one in rule.traits.services if one.name in bare), "")
-        for setting, table in rule.made.tables_read() if service and isinstance(rule.made, TableCheck) else ():
+        service = next((read.name for read in rule.traits.services if read.name in bare), "")
+        for setting, table in rule.check.tables_read() if service and isinstance(rule.check, TableCheck) else ():
             yield rule.settings_at.find(setting), service, table

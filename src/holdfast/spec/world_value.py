@@ -15,12 +15,12 @@ def build_world(file: File) -> world.WorldSpec | None:
 
     None if it has none of its keys, wants no sandbox and judges no state.
     """
-    held = file.determinism is not None and any(
+    is_deterministic = file.determinism is not None and any(
         file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
     )
     rules = (*file.invariants, *(file.contract.invariants if file.contract else ()))
-    boxed = file.agent.sandbox or file.agent.kind == "snapshot"
-    wanted = held or boxed or any(rule.traits.reads_state for rule in rules)
+    in_sandbox = file.agent.sandbox or file.agent.kind == "snapshot"
+    wanted = is_deterministic or in_sandbox or any(rule.traits.reads_state for rule in rules)
     if not wanted and not any(file.at.has(key) for key in WORLD_KEYS):
         return None
     return world.WorldSpec(

@@ -228,7 +228,7 @@ def test_a_sample_without_input_is_left_out_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        ({**HEAD, "version": 3}, "a log of format 3, and 2 is the latest that is known"),
+        ({**HEAD, "version": 3}, "a log of format 3, and 2 is the latest version that Holdfast knows"),
         ({"version": 2}, "its format is unknown"),
         ([], "not a JSON object"),
     ],

@@ -103,7 +103,7 @@ def build_contract_weather(reader: Reader, file: File, options: LoadOptions, roo
     """Return the scenarios of the one matrix, and that of `--profile`."""
     inner = file.contract is not None and file.contract.at.has("chaos_matrix")
     if inner and file.at.has("chaos_matrix"):
-        message = "a second chaos_matrix: the contract has one already"
+        message = "this is a second chaos_matrix: the contract already has one"
         reader.report(file.at.get_key("chaos_matrix"), message, code="conflict")
     owner = file.contract.at if inner and file.contract else file.at
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
@@ -120,16 +120,16 @@ def build_scenario_set(
 ) -> ScenarioSet:
     """Return the scenarios of these entries; reports faults that the agent cannot meet."""
     reach = None if reader.has_error("agent") else Reach(file.agent, root, build_world(file))
-    made: list[tuple[Scenario, tuple[FaultEntry, ...]]] = []
+    built: list[tuple[Scenario, tuple[FaultEntry, ...]]] = []
     names = {entry.name for entry in entries}
     for entry in entries:
         new = build_scenarios(reader, reach, entry)
         for name in (scenario.name for scenario, _ in new if scenario.name != entry.name and scenario.name in names):
-            message = f"profile {entry.profile} has a scenario of the name {name!r} too"
+            message = f"profile {entry.profile} also has a scenario called {name!r} too"
             reader.report(entry.at.get("name"), message, code="duplicate-id")
-        made += new
+        built += new
     on_wire = reach is not None and reach.tools_on_wire
-    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), at, on_wire)
+    return ScenarioSet(tuple(s for s, _ in built), tuple(f for _, f in built), at, on_wire)
 
 
 def _build_profile_entry(
@@ -143,7 +143,7 @@ def _build_profile_entry(
     same = next((entry for entry in entries if entry.name == profile), None)
     if same is not None:
         if same.profile != profile:
-            message = f"--profile {profile}: the matrix has another scenario of this name"
+            message = f"--profile {profile}: the matrix has another scenario with this name"
             reader.report(same.at.get("name"), message, code="duplicate-id")
         return ()
     added = build_added_entry(file, profile, "--profile", profile)
@@ -151,7 +151,7 @@ def _build_profile_entry(
 
 
 def is_profile(reader: Reader, name: str, option: str) -> bool:
-    """Whether the profile that an option names exists; otherwise reports it."""
+    """Return whether the profile that an option names exists; otherwise reports it."""
     if name in profiles.list_profiles():
         return True
     hint = suggest_name(name, profiles.list_profiles(), label="profiles")
@@ -198,7 +198,7 @@ def get_replicas(reader: Reader, file: File, override: int | None) -> int:
     """Return the number of trials per prompt."""
     own = file.parallelism.replicas if file.parallelism else None
     if own is not None and file.at.has("replicas"):
-        message = "written twice: replicas and parallelism.replicas are the same"
+        message = "replicas and parallelism.replicas mean the same: write one of them"
         reader.report(file.at.get_key("replicas"), message, code="conflict")
     return override or own or file.replicas
 
@@ -233,7 +233,7 @@ def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: Sce
 def _check_weights(reader: Reader, section: ScoringSection) -> None:
     flat = [key for key in ("mutation", "chaos", "contract", "replay") if section.at.has(key)]
     if flat and section.weights is not None:
-        message = "written twice: the weights are already under weights"
+        message = "the weights are already under weights: write them once"
         reader.report(section.at.get_key(flat[0]), message, code="conflict")
         return
     weights = section.weights or section

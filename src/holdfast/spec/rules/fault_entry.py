@@ -37,11 +37,11 @@ def report_glob_problems(reader: Reader, node: Node) -> None:
     """Report names that no tool or host can have. A tool behind a URL may have any name."""
     url, tool = _get_text(node, "match_url"), _get_text(node, "tool")
     if _is_open((url.partition("://")[2] or url).partition("/")[0]):
-        message = "the [ in its host is never closed, so no URL is meant"
+        message = "the [ in its host is never closed, so it matches no URL"
         hint = "close it: an IPv6 address is written [::1], a class of characters [ab]"
         reader.report(node.get("match_url"), message, hint=hint, code="bad-value")
     elif not url and _is_open(tool):
-        message = "the [ is never closed, so no tool is meant"
+        message = "the [ is never closed, so it matches no tool"
         hint = "close it, as in [ab]*; a [ itself is written [[]"
         reader.report(node.get("tool"), message, hint=hint, code="bad-value")
 
@@ -103,19 +103,21 @@ class FaultEntry(Struct, frozen=True):
 
     family: Family
     injection: Injection
-    made: Any
+    plugin: Any
     at: Node
 
 
 def write_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
     """Return the YAML lists of a scenario that would be read as these faults."""
     lists: dict[str, list[dict[str, Any]]] = {}
-    for one in injections:
-        family = next(known for known in FAMILIES.values() if known.plane == one.plane)
-        entry = {family.selector: one.mode, **one.settings, **to_builtins(one.schedule)}
-        if family.target is not None and one.target not in (INPUT, _get_default_target(family)):
-            entry = {family.target: one.target, **entry}
-        entry |= {key: value for key, value in (("match_url", one.match_url), ("raises", one.raises)) if value}
+    for injection in injections:
+        family = next(known for known in FAMILIES.values() if known.plane == injection.plane)
+        entry = {family.selector: injection.mode, **injection.settings, **to_builtins(injection.schedule)}
+        if family.target is not None and injection.target not in (INPUT, _get_default_target(family)):
+            entry = {family.target: injection.target, **entry}
+        entry |= {
+            key: value for key, value in (("match_url", injection.match_url), ("raises", injection.raises)) if value
+        }
         lists.setdefault(family.name, []).append(entry)
     return lists
 
@@ -191,7 +193,7 @@ NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
 
 
 def is_on_input(plugin: type) -> bool:
-    """Whether it attacks the agent's input: it rewrites a text and has no call to act on."""
+    """Return whether it attacks the agent's input: it rewrites a text and has no call to act on."""
     return issubclass(plugin, TaskFault) and not issubclass(plugin, WireFault)
 
 
@@ -238,4 +240,4 @@ def _build_entry(
         raises=common.get("raises"),
         position=node.position,
     )
-    return FaultEntry(family, injection, chosen.made, node)
+    return FaultEntry(family, injection, chosen.plugin, node)

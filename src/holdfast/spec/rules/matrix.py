@@ -105,7 +105,9 @@ def read_profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet,
     written = profiles.load_profile(profile)
     if "scenarios" not in written:
         return (FaultSet("", _read_profile_faults(reader, written, at)),)
-    return tuple(FaultSet(one["name"], _read_profile_faults(reader, one, at)) for one in written["scenarios"])
+    return tuple(
+        FaultSet(scenario["name"], _read_profile_faults(reader, scenario, at)) for scenario in written["scenarios"]
+    )
 
 
 def _read_profile_faults(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[FaultEntry, ...]:
@@ -131,10 +133,10 @@ def build_faults_schema(name: FamilyName) -> Schema:
     common = {k: v for k, v in build_shared_refs(family.keys, family.keys.__name__).items() if k != "type"}
     named: dict[str, Schema] = {}
     for mode, kind in list_modes(name):
-        one = build_variant(
+        variant = build_variant(
             {**common, **build_shared_refs(kind, f"{name}.{mode}")}, list_required(kind), get_first_line(kind)
         )
-        named[mode] = one if list_required(kind) else {"anyOf": [one, {"type": "null"}]}
+        named[mode] = variant if list_required(kind) else {"anyOf": [variant, {"type": "null"}]}
     return {"anyOf": [listed, build_variant(named, [], "Type to settings.")]}
 
 

@@ -22,8 +22,8 @@ from holdfast.spec.references import find_url_error
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import DEFAULT_MODEL, MutationsSection
 
-_NO_MODEL = "write model: {provider: ollama, name: NAME}, or take the type out"
-_NO_HTTP = "such types change the HTTP request: take them out, or test the agent by its endpoint"
+_NO_MODEL = "write model: {provider: ollama, name: NAME}, or remove the type"
+_NO_HTTP = "such types change the HTTP request: remove them, or test the agent through its endpoint"
 
 
 def build_mutations(reader: Reader, file: File) -> MutationSpec:
@@ -35,7 +35,7 @@ def build_mutations(reader: Reader, file: File) -> MutationSpec:
         return MutationSpec(model=model)
     listed = section.at.has("types")
     types = tuple(dict.fromkeys(section.types))
-    made = MutationSpec(
+    mutations = MutationSpec(
         count=section.count,
         types=types,
         listed=listed,
@@ -44,10 +44,10 @@ def build_mutations(reader: Reader, file: File) -> MutationSpec:
         model=model,
     )
     if listed:
-        _check_types(reader, file, section.at.get("types"), made)
-    _check_weights(reader, section, made)
-    _check_templates(reader, section, made)
-    return made
+        _check_types(reader, file, section.at.get("types"), mutations)
+    _check_weights(reader, section, mutations)
+    _check_templates(reader, section, mutations)
+    return mutations
 
 
 def _warn_attacks_only(reader: Reader, file: File) -> None:
@@ -77,9 +77,9 @@ def _build_model(reader: Reader, file: File) -> ModelSpec | None:
     models = {name: entry.spec for name, entry in file.models.items()}
     from holdfast.planes.llm.sources.provider_hosts import find_entry
 
-    known = find_entry(models, name)
-    if known is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
-        entry = models[known]
+    entry_name = find_entry(models, name)
+    if entry_name is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
+        entry = models[entry_name]
         own = entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature
         return replace(entry, name=entry.name or name, temperature=own)
     return convert(ModelSpec, section, name=name)
@@ -97,7 +97,7 @@ def _report_nameless_model(reader: Reader, file: File, at: Node) -> None:
         reader.warn(at, "has no name, so it writes no mutations", hint=hint, code="lint-nameless-model")
 
 
-def _check_types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
+def _check_types(reader: Reader, file: File, at: Node, mutations: MutationSpec) -> None:
     """Report listed types that cannot be made here."""
     listed: set[str] = set()
     for item in at.items:
@@ -110,25 +110,25 @@ def _check_types(reader: Reader, file: File, at: Node, made: MutationSpec) -> No
         if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.has_error("agent"):
             message = f"{name} needs an HTTP agent, but this one is {file.agent.type}"
             reader.report(item, message, hint=_NO_HTTP, code="conflict")
-        if name == "custom" and not made.custom_templates and not reader.has_error("mutations.custom_templates"):
+        if name == "custom" and not mutations.custom_templates and not reader.has_error("mutations.custom_templates"):
             hint = 'custom_templates: {polite: "Please help: {prompt}"}'
             reader.report(item, "custom needs custom_templates", hint=hint, code="missing-key")
 
 
-def _check_weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
+def _check_weights(reader: Reader, section: MutationsSection, mutations: MutationSpec) -> None:
     at = section.at.get("weights")
     for name in section.weights:
-        if name not in made.types and section.weights[name] == MUTATION_WEIGHTS[name]:
+        if name not in mutations.types and section.weights[name] == MUTATION_WEIGHTS[name]:
             warn_unused_default(reader, at.get_key(name))
-        elif name not in made.types:
+        elif name not in mutations.types:
             message = f"{name} is not one of the types, so its weight has no effect"
             reader.warn(at.get_key(name), message, code="lint-unused-weight")
-    if made.types and not any(made.weights[name] for name in made.types):
+    if mutations.types and not any(mutations.weights[name] for name in mutations.types):
         hint = "give one type a weight above 0"
         reader.report(at, "every weight is 0", hint=hint, code="bad-weights")
 
 
-def _check_templates(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
+def _check_templates(reader: Reader, section: MutationsSection, mutations: MutationSpec) -> None:
     at = section.at.get("custom_templates")
     for name, text in section.custom_templates.items():
         if "{prompt}" not in text:
@@ -137,6 +137,6 @@ def _check_templates(reader: Reader, section: MutationsSection, made: MutationSp
         elif text.strip() == "{prompt}":
             reader.report(at.get(name), "does not change the prompt")
     custom: MutationType = "custom"
-    if section.custom_templates and custom not in made.types:
+    if section.custom_templates and custom not in mutations.types:
         hint = "add custom to mutations.types"
         reader.warn(section.at.get_key("custom_templates"), "are not used", hint=hint, code="lint-unused-templates")

@@ -46,7 +46,7 @@ _NO_WRITES = Obstacle(
 
 
 def find_world_obstacle(
-    injection: Injection, made: Any, agent: AgentSection, world: WorldSpec | None
+    injection: Injection, plugin: Any, agent: AgentSection, world: WorldSpec | None
 ) -> Obstacle | None:
     """Return why nothing can meet a fault of a service or of the machine.
 
@@ -59,16 +59,16 @@ def find_world_obstacle(
     if world is None:  # a missing service is a separate error
         return None if injection.plane == "service" else _OUTSIDE
     if injection.plane == "service":
-        return _find_service_obstacle(injection, made, world)
-    if read_traits(made).disturbs == "disk" and world.resources.disk is None:
+        return _find_service_obstacle(injection, plugin, world)
+    if read_traits(plugin).disturbs == "disk" and world.resources.disk is None:
         return _NO_DISK
     databases = any(get_protocol_traits(service).wire for service in world.services)
     return _NO_WRITES if injection.settings.get("on_event") == "db_write" and not databases else None
 
 
-def _find_service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
-    service = next((one for one in world.services if one.name == injection.target), None)
-    if service is None or not read_traits(made).sql_only or get_protocol_traits(service).wire:
+def _find_service_obstacle(injection: Injection, plugin: Any, world: WorldSpec) -> Obstacle | None:
+    service = next((service for service in world.services if service.name == injection.target), None)
+    if service is None or not read_traits(plugin).sql_only or get_protocol_traits(service).wire:
         return None
     message = f"this fault can never be met: {service.name} is not a database whose protocol Holdfast reads"
     return Obstacle(message, "use a fault of the network, such as reset_peer, or a postgres or mysql service")
@@ -125,10 +125,10 @@ def _get_arguments(agent: AgentSection, fault: FaultEntry, functions: bool) -> C
         return CallArguments("the function has")
     if injection.plane == "llm":
         return CallArguments("a model's call has", _MODEL)
-    if not read_traits(fault.made).on_calls:
+    if not read_traits(fault.plugin).on_calls:
         return CallArguments("a list of tools has no arguments", ())
     if injection.plane == "service":
-        step = read_traits(fault.made).step
+        step = read_traits(fault.plugin).step
         if step in ("tls", "name"):
             return CallArguments("the agent has not answered by then", ())
         return (
@@ -136,13 +136,13 @@ def _get_arguments(agent: AgentSection, fault: FaultEntry, functions: bool) -> C
             if step == "connect"
             else CallArguments("a statement has", _STATEMENT)
         )
-    if injection.plane == "http" and _is_before_request(read_traits(fault.made).step, injection.target):
+    if injection.plane == "http" and _is_before_request(read_traits(fault.plugin).step, injection.target):
         return CallArguments("a connection has", _CONNECTION)
     return CallArguments("the call has")
 
 
 def _is_before_request(step: str, url: str) -> bool:
-    """Whether it acts while a connection is made. For plain HTTP, names are looked up at the request itself."""
+    """Return whether it acts while a connection is made. For plain HTTP, names are looked up at the request itself."""
     return step == "tls" or (step == "name" and url.startswith("https://"))
 
 

@@ -90,14 +90,16 @@ def excuse_other_parts(reader: Reader, wanted: PartAsked, part: Part) -> None:
         return
     # `contract run` should not refuse a file because its replays name a missing file: an error that concerns only other
     # parts becomes a warning.
-    for index, one in enumerate(reader.problems):
-        users = next((by for below, codes, by in _USERS if one.code in codes and _is_below(one.path, below)), None)
+    for index, problem in enumerate(reader.problems):
+        users = next(
+            (by for below, codes, by in _USERS if problem.code in codes and _is_below(problem.path, below)), None
+        )
         if users is not None and (wanted == "verify" or part not in users):
-            reader.problems[index] = replace(one, severity="warning")
+            reader.problems[index] = replace(problem, severity="warning")
 
 
 def _is_below(path: str, below: tuple[str, ...]) -> bool:
-    """Whether it is one of these keys or below one: `models` is not below `model`."""
+    """Return whether it is one of these keys or below one: `models` is not below `model`."""
     return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in below)
 
 
@@ -117,7 +119,9 @@ def select_part_rules(file: File, part: Part, rules: ContractRules) -> ContractR
     of_run = part in ("mutation", "chaos") or (part in ("replay", "hunt") and not rules.all)
     selected = ContractRules(file.run_rules) if of_run else rules
     # One trial of a hunt serves every rule, so a rule that asks something else has no part in it.
-    return ContractRules(tuple(one for one in selected.all if not one.invariant.probes)) if part == "hunt" else selected
+    return (
+        ContractRules(tuple(rule for rule in selected.all if not rule.invariant.probes)) if part == "hunt" else selected
+    )
 
 
 def build_part_weather(
@@ -131,11 +135,11 @@ def build_part_weather(
     if part not in ("mutation", "chaos"):
         return contract
     stormy = part == "chaos" or options.chaos or options.chaos_profile is not None
-    made = build_chaos_weather(reader, file, root, options.chaos_profile) if stormy else ScenarioSet()
+    weather = build_chaos_weather(reader, file, root, options.chaos_profile) if stormy else ScenarioSet()
     if part == "mutation" and stormy:
-        return made
+        return weather
     calm = Scenario(CALM, position=file.agent.at.position)
-    return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.tools_on_wire)
+    return ScenarioSet((calm, *weather.scenarios), ((), *weather.faults), weather.at, weather.tools_on_wire)
 
 
 def build_chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = None) -> ScenarioSet:
@@ -170,7 +174,7 @@ def report_part_problems(reader: Reader, file: File, part: Part, options: LoadOp
     """Report what `run` needs for mutated prompts and prompts under chaos, and a task that no part asks."""
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
-        message = "is not used: the rules of a task are a map of invariants, but this file has a list"
+        message = "is not used: a task needs a map of invariants, but this file has a list"
         reader.report(file.at.get_key("task"), message, hint=hint, code="conflict")
     if part == "scenario" and (options.chaos or options.chaos_profile is not None):
         option = "--chaos-profile" if options.chaos_profile is not None else "--chaos"

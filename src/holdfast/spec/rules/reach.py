@@ -35,10 +35,10 @@ _ANSWER = Obstacle(
 )
 _NO_MCP = Obstacle(
     "this fault can never be met: the agent's MCP servers are not known",
-    "name them in agent.mcp_config, a file or a map of mcpServers",
+    "name them in agent.mcp_config: a file, or a map of mcpServers",
 )
 _BY_HAND = Obstacle(
-    "this fault is met only if the agent's client starts its server by holdfast mcp-proxy",
+    "this fault is met only if the agent's client starts its server with holdfast mcp-proxy",
     "agent.mcp_config puts it there for you",
 )
 _PROVIDER = Obstacle(
@@ -87,13 +87,13 @@ class Reach:
         """Return why this agent cannot meet the fault; None if it can, or if only the run can tell."""
         injection, agent = fault.injection, self.agent
         if injection.plane in ("service", "world"):
-            return find_world_obstacle(injection, fault.made, agent, self._world)
+            return find_world_obstacle(injection, fault.plugin, agent, self._world)
         if injection.target == "input":
             return None
         if agent.kind == "http" and not agent.is_started_by_us:
             if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
                 return _RUNNING
-            return _ANSWER if read_traits(fault.made).wire_only else None
+            return _ANSWER if read_traits(fault.plugin).wire_only else None
         if agent.kind in ("snapshot", "paragon"):
             return None
         # From here on Holdfast starts the agent or imports it. What it can intercept depends on the plane: model and
@@ -101,7 +101,7 @@ class Reach:
         inline = agent.isolation == "inline"
         if injection.plane == "llm":
             if self.agent.is_python and self.agent.llm:
-                return _FUNCTIONS if read_traits(fault.made).wire_only else None
+                return _FUNCTIONS if read_traits(fault.plugin).wire_only else None
             return _INLINE if inline else None
         url = injection.target if injection.plane == "http" else injection.match_url
         if url is not None and _is_provider_url(url):
@@ -118,10 +118,10 @@ class Reach:
             return None
         if self.agent.is_python and (self._tools.declared or not self.tools_on_wire):
             return None if self._tools.declared else _NO_TOOLS
-        return None if read_traits(fault.made).on_results else _INSIDE
+        return None if read_traits(fault.plugin).on_results else _INSIDE
 
     def is_on_functions(self, fault: FaultEntry) -> bool:
-        """Whether the fault may act on the agent's own Python functions."""
+        """Return whether the fault may act on the agent's own Python functions."""
         injection, agent = fault.injection, self.agent
         if not agent.is_python or injection.match_url is not None:
             return False
@@ -154,7 +154,7 @@ class Reach:
 
 
 def _is_provider_url(url: str) -> bool:
-    """Whether a URL glob names the host of a model provider."""
+    """Return whether a URL glob names the host of a model provider."""
     from holdfast.planes.llm.codecs.formats import find_provider  # the codecs are heavy
 
     host = url.partition("://")[2] or url
@@ -186,14 +186,16 @@ def build_scenarios(
                 message = f"no tool is called {fault.injection.target[:60]!r}"
                 reader.report(fault.at.get("tool"), message, hint=hint, code="unknown-tool")
         sets = _select_reachable_sets(reader, reach, entry, sets)
-    return [_build_scenario(reach, entry, one) for one in sets]
+    return [_build_scenario(reach, entry, fault_set) for fault_set in sets]
 
 
-def _build_scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[FaultEntry, ...]]:
-    obstacles = [(f, None if reach is None else reach.find_obstacle(f)) for f in one.faults]
+def _build_scenario(
+    reach: Reach | None, entry: MatrixEntry, fault_set: FaultSet
+) -> tuple[Scenario, tuple[FaultEntry, ...]]:
+    obstacles = [(f, None if reach is None else reach.find_obstacle(f)) for f in fault_set.faults]
     unmet = [(f, obstacle) for f, obstacle in obstacles if obstacle is not None]
     faults = (*(f for f, obstacle in obstacles if obstacle is None), *entry.own_faults)
-    name = f"{entry.name}/{one.name}" if one.name else entry.name
+    name = f"{entry.name}/{fault_set.name}" if fault_set.name else entry.name
     scenario = Scenario(
         name,
         tuple(f.injection for f in faults),
@@ -214,18 +216,24 @@ def _select_reachable_sets(
     """
     # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning. The
     # profile itself is an error only if nothing remains.
-    beyond = [one for one in sets if one.faults and all(reach.find_obstacle(f) is not None for f in one.faults)]
+    beyond = [
+        fault_set
+        for fault_set in sets
+        if fault_set.faults and all(reach.find_obstacle(f) is not None for f in fault_set.faults)
+    ]
     if len(beyond) == len(sets) and not (entry.own_faults and not sets[0].name):
         obstacle = reach.find_obstacle(beyond[0].faults[0])
         message = f"the agent can meet none of the faults of profile {entry.profile}"
         hint = obstacle.hint if obstacle else ""
         reader.report(entry.at.get("profile"), message, hint=hint, code="unreachable-fault")
         return sets
-    for one in beyond:
-        obstacle = reach.find_obstacle(one.faults[0])
-        if one.name and obstacle is not None:
-            values = (f"{entry.name}/{one.name}", obstacle.message)
+    for fault_set in beyond:
+        obstacle = reach.find_obstacle(fault_set.faults[0])
+        if fault_set.name and obstacle is not None:
+            values = (f"{entry.name}/{fault_set.name}", obstacle.message)
             message = f"{values[0]} is left out: {obstacle.message}"
             at = entry.at.get("profile")
             reader.warn(at, message, hint=obstacle.hint, code="left-out-scenario", values=values)
-    return tuple(one for one in sets if not one.name or not any(one is other for other in beyond))
+    return tuple(
+        fault_set for fault_set in sets if not fault_set.name or not any(fault_set is other for other in beyond)
+    )

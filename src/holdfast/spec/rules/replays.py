@@ -41,7 +41,9 @@ class NamedContract(Struct, frozen=True):
 
 def build_replays(section: ReplaysSection) -> ReplaySpec:
     """Return the section as a value; session files are read when they are replayed."""
-    sessions = (one.file if one.file is not None else _build_session(one, "") for one in section.sessions)
+    sessions = (
+        session.file if session.file is not None else _build_session(session, "") for session in section.sessions
+    )
     return ReplaySpec(tuple(sessions), tuple(map(_build_source, section.sources)))
 
 
@@ -70,7 +72,9 @@ def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
         _check_keys(reader, entry, nested=True)
     _report_duplicate_ids(reader, entries)
     if reader.has_error(""):
-        raise SpecError(label, sorted(reader.problems, key=lambda one: (one.line, one.column)), source=source)
+        raise SpecError(
+            label, sorted(reader.problems, key=lambda problem: (problem.line, problem.column)), source=source
+        )
     return tuple(_build_session(entry, label) for entry in entries)
 
 
@@ -136,7 +140,7 @@ def _check_keys(reader: Reader, session: ReplaySession, *, nested: bool = False)
 
 
 def _report_duplicate_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> None:
-    reader.report_duplicates(((one.id, one.at.get("id")) for one in sessions if one.id), "id")
+    reader.report_duplicates(((session.id, session.at.get("id")) for session in sessions if session.id), "id")
 
 
 def _check_recorded_sessions(reader: Reader, section: ReplaysSection, spec: Path, own: str) -> None:
@@ -194,7 +198,9 @@ def suggest_contract(contract: str, own: str, folder: Path) -> str:
     file = folder / contract
     neighbours: list[str] = []
     if os.path.isdir(file.parent):
-        names = sorted(one.name for one in file.parent.iterdir() if one.suffix in (".yaml", ".yml", ".json"))
+        names = sorted(
+            neighbour.name for neighbour in file.parent.iterdir() if neighbour.suffix in (".yaml", ".yml", ".json")
+        )
         neighbours = names[:_MOST_NEIGHBOURS]
     close = find_near_name(contract, [own]) or find_near_name(file.name, neighbours)
     if close:
@@ -206,38 +212,40 @@ def _build_session(entry: ReplaySession, file: str) -> RecordedSession:
     turns: tuple[DialogueMessage, ...] = entry.input
     # A recorded input may be a conversation. Its last run of user messages is what is asked now, turn by turn;
     # everything before the last answer is context that the agent gets unchanged.
-    first = next((len(turns) - n for n, one in enumerate(reversed(turns)) if one.role != "user"), 0)
+    first = next((len(turns) - n for n, message in enumerate(reversed(turns)) if message.role != "user"), 0)
     before: tuple[DialogueMessage, ...] = (*entry.context, *turns[:first])
     return convert(
         RecordedSession,
         entry,
         id=entry.id or "",
-        turns=tuple(one.content for one in turns[first:]),
+        turns=tuple(message.content for message in turns[first:]),
         captured_at=entry.captured_at or "",
         context=before,
         responses=tuple(
             RecordedResponse(
-                one.tool,
-                encode(one.response).decode(),
-                500 if one.raises and 0 < one.status < 400 else one.status,
-                one.latency_ms,
-                one.raises or "",
-                "" if one.arguments is None else encode(one.arguments).decode(),
-                one.python,
+                response.tool,
+                encode(response.response).decode(),
+                500 if response.raises and 0 < response.status < 400 else response.status,
+                response.latency_ms,
+                response.raises or "",
+                "" if response.arguments is None else encode(response.arguments).decode(),
+                response.python,
             )
-            for one in entry.tool_responses
+            for response in entry.tool_responses
         ),
         expected_failure=entry.expected_failure or "",
         contract=entry.contract or "",
         scenario=None if entry.scenario is None else _build_scenario(entry.scenario),
-        fired=None if entry.fired is None else tuple(RecordedFiring(one.fault, one.call) for one in entry.fired),
+        fired=None
+        if entry.fired is None
+        else tuple(RecordedFiring(firing.fault, firing.call) for firing in entry.fired),
         file=file,
         line=entry.at.line,
     )
 
 
 def _build_scenario(entry: MatrixEntry) -> Scenario:
-    return Scenario(entry.name, tuple(replace(one.injection, position=None) for one in entry.own_faults))
+    return Scenario(entry.name, tuple(replace(fault.injection, position=None) for fault in entry.own_faults))
 
 
 def _build_source(entry: ReplaySource) -> SessionSource:

@@ -48,7 +48,7 @@ class RuleEntry(Struct, frozen=True):
     """An invariant as read, with the positions that later checks need."""
 
     invariant: Invariant
-    made: Check
+    check: Check
     """The check, built from its settings."""
     at: Node
     settings_at: Node
@@ -56,18 +56,18 @@ class RuleEntry(Struct, frozen=True):
     @property
     def negative(self) -> bool:
         """Whether it forbids something, after `negate`."""
-        if self.made.traits.reads != "text":
+        if self.check.traits.reads != "text":
             return False
-        return bool((self.made.traits.polarity == "negative") != self.invariant.negate)
+        return bool((self.check.traits.polarity == "negative") != self.invariant.negate)
 
     @property
     def traits(self) -> CheckTraits:
         """The traits of the check with its settings."""
-        return check_traits(self.made)
+        return check_traits(self.check)
 
 
 def is_state_rule(rule: Invariant) -> bool:
-    """Whether the rule itself judges what the agent left behind, without a model's opinion."""
+    """Return whether the rule itself judges what the agent left behind, without a model's opinion."""
     check = plugins.find("checks", rule.check)
     return check is not None and check.traits.reads == "state" and not check.traits.asks_model
 
@@ -168,16 +168,16 @@ def _build_rule(
 ) -> RuleEntry | Bad:
     keys = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
-    if chosen.made.traits.requires_probes and not keys.get("probes"):
+    if chosen.plugin.traits.requires_probes and not keys.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
         return reader.report_missing(node, "probes", message)
-    if keys.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
+    if keys.get("over") and (read := chosen.plugin.traits.reads) in ("trace", "state"):
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
         return reader.report(node.get_key("over"), message, hint="leave it out", code="bad-setting")
     attacks_only = bool(common.get("dangerous_prompts")) and not keys.get("probes")
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **keys)
-    return RuleEntry(invariant, chosen.made, node, node.get("check") if node.has("check") else node)
+    return RuleEntry(invariant, chosen.plugin, node, node.get("check") if node.has("check") else node)
 
 
 def report_duplicate_rules(reader: Reader, rules: Iterable[RuleEntry]) -> None:

@@ -115,7 +115,7 @@ def _find_marked_tools(agent: AgentSection, root: Path) -> Tools:
 
 
 def _can_call_model(module: str) -> bool:
-    """Whether an import could call a model: any package except plain ones of the standard library."""
+    """Return whether an import could call a model: any package except plain ones of the standard library."""
     name = module.partition(".")[0]
     return name in _SPEAKING or (bool(name) and name not in sys.stdlib_module_names and name != "holdfast")
 

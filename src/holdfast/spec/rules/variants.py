@@ -40,7 +40,7 @@ class ChosenVariant(Struct, frozen=True):
 
     choice: Choice
     settings: dict[str, Any]
-    made: Any
+    plugin: Any
 
 
 def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
@@ -85,22 +85,22 @@ def read_settings(
     values = reader.read_keys(choice.type, node)
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
         return BAD
-    made = _make(reader, choice, values, node)
-    return made if isinstance(made, Bad) else ChosenVariant(choice, _to_plain_settings(choice, values), made)
+    plugin = _make(reader, choice, values, node)
+    return plugin if isinstance(plugin, Bad) else ChosenVariant(choice, _to_plain_settings(choice, values), plugin)
 
 
 def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) -> Any:
     try:
-        made = choice.type(**values)
+        plugin = choice.type(**values)
     except (TypeError, ValueError) as refused:
         return reader.report(node, str(refused))
-    if isinstance(made, FastidiousPlugin):
-        wrong = list(made.problems())
+    if isinstance(plugin, FastidiousPlugin):
+        wrong = list(plugin.problems())
         for field, message in wrong:
             reader.report(node.find(field), message, code="bad-setting")
         if wrong:
             return BAD
-    return made
+    return plugin
 
 
 def _to_plain_settings(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:

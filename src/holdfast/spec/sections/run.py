@@ -46,7 +46,7 @@ def _read_messages(reader: Reader, node: Node) -> Any:
         hint = "a list of {role, content}, or of texts that the user wrote"
         return reader.report_type(node, "a list", hint=hint)
     read = [_read_message(reader, item) for index, item in enumerate(node.items)]
-    return BAD if any(one is BAD for one in read) else tuple(read)
+    return BAD if any(message is BAD for message in read) else tuple(read)
 
 
 def _read_message(reader: Reader, node: Node) -> Any:

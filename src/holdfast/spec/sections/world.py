@@ -233,9 +233,9 @@ def _choose_plugin(reader: Reader, kind: str, image: dict[str, Any], node: Node)
     except PluginError as broken:
         return reader.report(place, str(broken), code="broken-plugin")
     if plugin is None or (plugin.traits.images and not image):
-        known = service_kinds.list_types()
-        message = f"expected one of {', '.join(known)}, found {describe(place)}"
-        hint = suggest_name(kind, known) if plugin is None else f"write image: {plugin.traits.images[0]} instead"
+        types = service_kinds.list_types()
+        message = f"expected one of {', '.join(types)}, found {describe(place)}"
+        hint = suggest_name(kind, types) if plugin is None else f"write image: {plugin.traits.images[0]} instead"
         return reader.report(place, message, hint=hint, code="unknown-value")
     return Choice(name, plugin)
 
@@ -243,11 +243,11 @@ def _choose_plugin(reader: Reader, kind: str, image: dict[str, Any], node: Node)
 def _read_own_keys(reader: Reader, kind: str, choice: Choice, node: Node) -> ChosenVariant | Bad:
     """Return the keys of its kind; the message about a key of another kind names that kind."""
     common = [*list_key_names(ServiceKeys), *(list_key_names(ImageKeys) if kind == CONTAINER else ())]
-    mine = {*common, *list_key_names(choice.type)}
-    foreign = {key: home for key in node.pairs if key not in mine and (home := _find_home_type(key))}
-    for key, home in foreign.items():
+    allowed = {*common, *list_key_names(choice.type)}
+    misplaced = {key: home for key in node.pairs if key not in allowed and (home := _find_home_type(key))}
+    for key, home in misplaced.items():
         reader.report(node.get_key(key), f"is for type: {home}", code="conflict")
-    return read_settings(reader, choice, node, [*common, *foreign])
+    return read_settings(reader, choice, node, [*common, *misplaced])
 
 
 def _find_home_type(key: str) -> str:
