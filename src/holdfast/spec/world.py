@@ -83,7 +83,8 @@ def _check_shell_params(reader: Reader, file: File) -> None:
         for node in file.setup.at.get("commands").items:
             report_unquotable(reader, node, node.text, IN_SETUP_ENV)
     for service in file.services:
-        report_unquotable(reader, service.at.get("wait_for"), service.spec.wait_for or "", "move the reference out of it")
+        wait_for = service.spec.wait_for or ""
+        report_unquotable(reader, service.at.get("wait_for"), wait_for, "move the reference out of it")
 
 
 def _check_secrets(reader: Reader, file: File) -> None:
