@@ -15,7 +15,7 @@ from holdfast.model.spec import Part
 from holdfast.report.calls import describe_estimate
 from holdfast.report.safe import can_show_signs, escape_commands, get_painter, to_ascii
 from holdfast.report.terminal.progress import Plain
-from holdfast.report.terminal.summary import format_details, format_summary
+from holdfast.report.terminal.summary import NOTES, format_details, format_summary
 from holdfast.report.wording import format_count, format_warning
 from holdfast.runner.job import Job, Listen, count_planned
 from holdfast.store.rundir import RunDir
@@ -23,10 +23,6 @@ from holdfast.store.rundir import RunDir
 if TYPE_CHECKING:
     from holdfast.report.terminal.live import Live
     from holdfast.runner.outcome import RunOutcome
-
-
-NOTES = 3
-"""Lines of notes and warnings below a verdict."""
 
 
 class Screen:

@@ -47,6 +47,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     started: str
     spec_path: str
     """As the user wrote it."""
+    file: str
+    """The spec's file itself, following links."""
     root: str
     """The spec's folder."""
     spec_digest: str
@@ -58,8 +60,6 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """The values of variables for the spec's numbers, by path."""
     masked: bool = False
     """The copy of the spec lacks literal secrets: to run the agent, the file itself is read."""
-    file: str = ""
-    """The spec's file itself, following links; empty in older runs."""
     parts: tuple[Part, ...] = ()
     """For a multi-part run: its parts, each a run in `parts/`."""
     concluded: tuple[str, ...] = ()
@@ -81,10 +81,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     @property
     def original(self) -> Path:
         """The spec file of the run."""
-        if self.file:
-            return Path(self.file)
-        path = Path(self.spec_path).resolve()
-        return path if str(path.parent) == self.root else Path(self.root) / Path(self.spec_path).name
+        return Path(self.file)
 
 
 class RunEnd(Struct, frozen=True, omit_defaults=True):

@@ -22,7 +22,8 @@ from holdfast.store.rundir import Manifest, RunDir, write_json
 
 def manifest(**changes: object) -> Manifest:
     known = {
-        "format": RUN_DIRECTORY, "id": "0001", "version": "0", "started": "", "spec_path": "holdfast.yaml", "root": "/",
+        "format": RUN_DIRECTORY, "id": "0001", "version": "0", "started": "",
+        "spec_path": "holdfast.yaml", "file": "/holdfast.yaml", "root": "/",
         "spec_digest": "a", "agent_digest": "b", "seed": 0, "options": RunOptions(),
     }  # fmt: skip
     return Manifest(**{**known, **changes})  # type: ignore[arg-type]

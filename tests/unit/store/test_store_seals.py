@@ -143,7 +143,9 @@ def run(tmp_path):
     sealed, said = record.seal()
     record.close()
     assert said == ()
-    manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
+    manifest = Manifest(
+        RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/s.yaml", "/", "d", "d", 0, RunOptions(part="scenario")
+    )
     write_json(made.path / "run.json", manifest)
     (made.path / "spec.yaml").write_text("version: 1\n")
     made.write_end(RunEnd(True, 1.0, sealed=sealed | seal_documents(made)))
