@@ -367,8 +367,8 @@ def test_a_place_that_cannot_be_read_is_named(project: MakeProject) -> None:
     ("args", "why"),
     [
         (["--bind", "192.0.2.7"], "--allow-network"),
-        (["--bind", "0.0.0.0", "--allow-network"], "not one IPv4 address"),
-        (["--bind", "::1"], "not one IPv4 address"),
+        (["--bind", "0.0.0.0", "--allow-network"], "not a single IPv4 address"),
+        (["--bind", "::1"], "not a single IPv4 address"),
         (["--bind", "example.com"], "not an IP address"),
     ],
 )
