@@ -83,7 +83,8 @@ def check_host(host: str, allowed: bool) -> None:
         ) from None
     if address.version != 4 or address.is_unspecified:
         hint = "name the one that the agent reaches, such as 172.17.0.1"
-        raise UsageError(f"--bind {host} is not a single IPv4 address of this machine", hint=hint, code="argument-invalid")
+        message = f"--bind {host} is not a single IPv4 address of this machine"
+        raise UsageError(message, hint=hint, code="argument-invalid")
     if not address.is_loopback and not allowed:
         message = f"--bind {host}: other machines may reach it, and whoever has the token can spend your keys"
         raise UsageError(message, hint="to allow that, add --allow-network", code="bind-refused")
