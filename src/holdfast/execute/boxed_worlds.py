@@ -181,7 +181,7 @@ class BoxedWorlds:
         _check_time_left(world)
         answer = await agent.run(task, world)
         turns = world.context.turns
-        while world.disturbances.needs_restart():
+        while await world.disturbances.needs_restart():
             # A user who lost the connection repeats the last question, not those that were answered before. If Holdfast
             # repeated all of them, a second write would be its own doing. A last answer that was already on its way
             # when the agent was killed is lost, so that a fast agent does not win the race against the fault.

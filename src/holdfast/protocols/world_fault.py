@@ -30,6 +30,8 @@ TOUCHED = "touched"
 """In the memory of a WorldFault: the paths of the workspace that it changed, each with a Touched."""
 HIT_TEST = "hit_test"
 """In the memory of a WorldFault: a function that tells whether a call of the agent failed because of it."""
+AFTER_WRITE = "after_write"
+"""In the memory of a WorldFault: true if a write of the agent started it, so that the agent was running until then."""
 RESTART = "restart"
 """In the memory of a WorldFault: true if the agent was killed and must be started again."""
 

@@ -20,7 +20,16 @@ from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import World
-from holdfast.protocols.world_fault import HIT_TEST, RAN, RESTART, TOUCHED, HealingFault, ProvableFault, Touched
+from holdfast.protocols.world_fault import (
+    AFTER_WRITE,
+    HIT_TEST,
+    RAN,
+    RESTART,
+    TOUCHED,
+    HealingFault,
+    ProvableFault,
+    Touched,
+)
 
 POLL_S = 0.05
 """Seconds between two looks at the workspace while a fault waits for a file."""
@@ -63,7 +72,17 @@ class Disturbances:
         self._context = context
         luck = Luck(context.trial)
         self._placed = [
-            _PlacedFault(index, one, make_fault(one), FaultContext(luck.create_rng(index, "world"), _sleep, 1))
+            _PlacedFault(
+                index,
+                one,
+                make_fault(one),
+                FaultContext(
+                    luck.create_rng(index, "world"),
+                    _sleep,
+                    1,
+                    {AFTER_WRITE: True} if "after_event" in one.settings else {},
+                ),
+            )
             for index, one in enumerate(context.trial.scenario.injections)
             if one.plane == "world"
         ]
@@ -74,6 +93,8 @@ class Disturbances:
         self._writes = 0
         """Calls and statements of the agent that changed something."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._due: set[asyncio.Task[None]] = set()
+        """Faults that something the agent did has started, until they have acted."""
 
     @asynccontextmanager
     async def act_during(self, world: World) -> AsyncIterator[Disturbances]:
@@ -103,7 +124,9 @@ class Disturbances:
             due = slot.on_event == event or (write and slot.after_write == self._writes)
             if due and not slot.begun and self._world is not None:
                 slot.begun = True
-                self._start_task(self._begin(slot))
+                task = self._start_task(self._begin(slot))
+                self._due.add(task)
+                task.add_done_callback(self._due.discard)
 
     async def stop(self) -> None:
         """Stop starting faults and undo those that can be undone; call it when the agent has ended."""
@@ -141,15 +164,21 @@ class Disturbances:
                 touched.pop(change.path, None)
         yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)
 
-    def needs_restart(self) -> bool:
-        """Return whether a fault killed the agent and requests a restart; True once for each such fault."""
+    async def needs_restart(self) -> bool:
+        """Return whether a fault killed the agent and requests a restart; True once for each such fault.
+
+        A fault that the agent's last write started acts first, even if the agent has answered.
+        """
+        if self._due:
+            await asyncio.wait(self._due, timeout=HEAL_S)
         return any(slot.ctx.memory.pop(RESTART, False) for slot in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------
-    def _start_task(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start_task(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _begin_later(self, slot: _PlacedFault) -> None:
         await _sleep(slot.after_ms)

@@ -105,7 +105,8 @@ def test_a_fault_begins_at_its_first_event_and_once():
 
     _, context, faults = run(("killed", {"on_event": "http_call"}), during=during)
     assert told(context) == [(0, "world", "killed", "met")]
-    assert (faults.needs_restart(), faults.needs_restart()) == (True, False)
+    assert asyncio.run(faults.needs_restart())
+    assert not asyncio.run(faults.needs_restart())
 
 
 def test_a_fault_begins_after_the_write_that_it_waits_for():
@@ -120,6 +121,19 @@ def test_a_fault_begins_after_the_write_that_it_waits_for():
     assert told(context) == [(0, "world", "killed", "met")]
 
 
+@pytest.mark.parametrize("processes", [0, 2])
+def test_an_agent_that_ends_right_after_the_write_is_killed_too(processes):
+    """The kill must not depend on whether the agent answers before the signal arrives."""
+    restarts = []
+
+    async def during(faults, context):
+        faults.handle_event("http_call", True)
+        restarts.append(await faults.needs_restart())  # with no wait in between: the agent has just answered
+
+    _, context, _ = run(("killed", {"after_event": {"write": 1}}), during=during, world=World(processes))
+    assert (told(context), restarts) == ([(0, "world", "killed", "met")], [True])
+
+
 def test_events_after_the_end_begin_nothing():
     world, context, faults = run(("killed", {"on_event": "command"}))
     faults.handle_event("command")
@@ -130,9 +144,9 @@ def test_events_after_the_end_begin_nothing():
 def test_nobody_to_kill_is_no_effect_and_a_killed_agent_may_stay_dead():
     _, context, faults = run(("killed", {}), world=World(processes=0))
     assert [entry.effect for entry in context.ledger] == ["no_effect"]
-    assert not faults.needs_restart()
+    assert not asyncio.run(faults.needs_restart())
     _, _, faults = run(("killed", {"restart": False}))
-    assert not faults.needs_restart()
+    assert not asyncio.run(faults.needs_restart())
 
 
 def test_limits_are_set():

@@ -10,7 +10,7 @@ from msgspec import Meta
 from holdfast.faults.world.processes import require_disturbable
 from holdfast.protocols.fault import FaultContext, FaultTraits, HuntUse, Rung
 from holdfast.protocols.world import World
-from holdfast.protocols.world_fault import RESTART
+from holdfast.protocols.world_fault import AFTER_WRITE, RESTART
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class Killed:
     )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        if not await require_disturbable(world).kill():
+        # An agent that ends right after the write may be faster than the signal. Its answer is then lost on the
+        # way, so that the result does not depend on which of them is faster.
+        if not await require_disturbable(world).kill() and not ctx.memory.get(AFTER_WRITE):
             return ""
         ctx.memory[RESTART] = self.restart
         return f"the agent was killed{' and started again' if self.restart else ''}"
