@@ -61,7 +61,8 @@ class Gemini(Codec):
         return FormatReader(Elements() if self._array else sse.DataEvents(), _read_event, keep=keep)
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before, out = self.read_reply(original), {**_build_empty_reply(completion, request), **original}
+        before = self.read_reply(original) if original else Completion()
+        out = {**_build_empty_reply(completion, request), **original}
         if completion.model:
             out["modelVersion"] = completion.model
         if completion.usage and completion.usage != before.usage:

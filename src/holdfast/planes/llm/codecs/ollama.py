@@ -31,7 +31,7 @@ _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (
     "model", "created_at", "message", "response", "thinking", "done", "done_reason", "prompt_eval_count", "eval_count"
 )  # fmt: skip
-_TOOK = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1_000_000)
+_DURATIONS = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1_000_000)
 """The durations that a reply written by Holdfast states, in nanoseconds: clients divide by them."""
 _CREATED_AT = "2026-01-01T00:00:00Z"
 
@@ -102,10 +102,8 @@ class Ollama(Codec):
         return FormatReader(StreamLines(), _read_line, keep=keep)
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before, out = (
-            self.read_reply(original),
-            {**_build_start(completion, request), "done": True, **(original or _TOOK)},
-        )
+        before = self.read_reply(original) if original else Completion()
+        out = {**_build_start(completion, request), "done": True, **(original or _DURATIONS)}
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != before.usage:
@@ -244,7 +242,7 @@ class _OllamaWriter(ReplyWriter):
 
     def write_end(self) -> Iterator[bytes]:
         more = {name: value for name, value in as_dict(self._original.last).items() if name not in _KNOWN}
-        ending = {**(more or _TOOK), "done": True, **_write_ending(self._completion)}
+        ending = {**(more or _DURATIONS), "done": True, **_write_ending(self._completion)}
         if self._completion.usage:
             ending |= _write_usage(self._completion)
         if self._completion.lacks == "message":

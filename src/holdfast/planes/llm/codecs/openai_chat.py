@@ -49,7 +49,7 @@ class OpenAIChat(Codec):
         return FormatReader(sse.DataEvents(), _read_chunk, keep=keep)
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before = self.read_reply(original)
+        before = self.read_reply(original) if original else Completion()
         out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
         if completion.model and completion.model != before.model:
             out["model"] = completion.model

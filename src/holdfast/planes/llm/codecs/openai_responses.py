@@ -63,7 +63,7 @@ class OpenAIResponses(Codec):
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
-        before = self.read_reply(original)
+        before = self.read_reply(original) if original else Completion()
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != before.usage:
