@@ -26,7 +26,7 @@ def counted(folder: Path) -> dict[str, int]:
     with tempfile.TemporaryFile() as told_to:
 
         async def scene(db: Postgres) -> int:
-            before = set(db._log._ours)
+            before = set(db._log._own_sessions)
             session = db._own_session._idle  # type: ignore[union-attr]
             assert session is not None
             session.pgconn.trace(told_to.fileno())
@@ -34,7 +34,7 @@ def counted(folder: Path) -> dict[str, int]:
             await db.mark()
             await db.prepare("SELECT count(*) FROM t")
             session.pgconn.untrace()
-            return len(set(db._log._ours) - before)
+            return len(set(db._log._own_sessions) - before)
 
         with bay(ServiceSpec("db", "postgres", env=ENV), folder) as opened:
             logins = opened.with_server(scene)

@@ -138,7 +138,7 @@ def test_a_fault_of_memory_is_met_and_named(tmp_path, backend):
 
 def test_what_holds_the_sandbox_is_in_no_group(tmp_path):
     async def work(sandbox):
-        return [Path(f"/proc/{pid}/cgroup").read_text() for pid in sandbox._ours]
+        return [Path(f"/proc/{pid}/cgroup").read_text() for pid in sandbox._protected]
 
     limited = {"resources": Resources(memory=64 << 20), "commands": lambda _: repr}
     for groups in in_sandbox(tmp_path, work, **limited):

@@ -43,7 +43,7 @@ async def agent(db: Postgres, *statements: str, dbname: str = "shop") -> list[An
 
 
 async def logins(db: Postgres) -> set[int]:
-    return set(db._log._ours)
+    return set(db._log._own_sessions)
 
 
 def test_a_trial_logs_in_once_and_asks_little(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
