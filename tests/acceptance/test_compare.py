@@ -105,9 +105,12 @@ def test_runs_of_several_parts_are_paired_part_by_part(project: MakeProject) -> 
     for run in ("0001", "0002"):
         folder = rundir(made, run)
         parent = folder.with_name("9" + run)
-        shutil.copytree(folder, parent / "parts" / "contract")
-        shutil.copytree(folder, parent / "parts" / "chaos")
-        shutil.copy(folder / "run.json", parent / "run.json")
+        manifest = json.loads((folder / "run.json").read_text())
+        for part in ("contract", "chaos"):
+            shutil.copytree(folder, parent / "parts" / part)
+            forget_end(parent / "parts" / part)
+            (parent / "parts" / part / "run.json").write_text(json.dumps({**manifest, "id": f"9{run}/{part}"}))
+        (parent / "run.json").write_text(json.dumps({**manifest, "id": f"9{run}"}))
     found = json.loads(made.cli("compare", "90001", "90002", "--json").out)
     assert found["worse"] == ["chaos: says", "contract: says"]
     assert {one["part"] for one in found["rules"]} == {"chaos", "contract"}
