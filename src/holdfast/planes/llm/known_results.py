@@ -137,9 +137,9 @@ class ResultPosition(Struct, frozen=True):
     before: bytes
     """Digest of everything before the model requested the call. It excludes results, because agents cut them."""
     is_pending: bool
-    """Whether the model has said nothing since."""
+    """Whether the model has not answered since."""
     last: bool
-    """Whether nobody has said anything since."""
+    """Whether neither the model nor the user has written anything since."""
     lacks_call: bool
     """Whether its call is missing from the conversation: a server keeps it, or the agent has dropped it."""
     is_duplicate: bool
@@ -165,7 +165,7 @@ def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     if not any(message.results for message in messages):
         return []
     # One pass with a running digest: `before` is the digest at the model's last message, so a result's position is
-    # described by what came before the model asked for the call, not by what agents may later cut or reorder.
+    # described by what came before the model requested the call, not by what agents may later cut or reorder.
     hasher = blake2b(digest_size=_SIZE)
     before = hasher.digest()
     results: list[tuple[ToolResult, bytes, int]] = []
@@ -264,8 +264,8 @@ class OpenToolCall(Struct, frozen=True):
 
     def _rate_without_id(self, position: ResultPosition, is_at_call: bool, continues: bool) -> int | None:
         """Return how well a result without the call's id matches the call. A client that invents ids keeps the
-        arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
-        said before."""
+        arguments. If the result has none, one that waits for the model matches by its arguments in any
+        conversation."""
         # Frameworks rename ids, and examples in a prompt look like calls. Without a common id a result is accepted only
         # if something else ties it to this conversation: the text that was answered, or that it waits for the model
         # now.

@@ -115,7 +115,7 @@ class ModelCall:
         return well and (completion is None or self._reply.is_cut)
 
     async def forward_other(self, router: Router, route: ApiRoute | None) -> None:
-        """Forward a request that is not a completion unchanged, whatever the weather."""
+        """Forward a request that is not a completion unchanged: no fault acts on it."""
         record = self.record
         path = remove_key(self._query.path)
         runs = route is not None and _is_model_work(self._query, route)

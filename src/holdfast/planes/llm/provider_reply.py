@@ -164,7 +164,7 @@ class ProviderReply(Struct, eq=False):
         if odd:
             where = answered.url or answered.origin
             self.report_error(f"{where} answered {status} with {odd}, which is not a model's reply: {message}")
-        elif answered.stand_in:
+        elif answered.is_stand_in:
             self.report_error(f"{answered.origin}: {read_error_message(body)}")
         elif is_provider_failure(status, self._query, billed=answered.billed):
             self.report_error(f"{answered.origin} answered {status}, which was not injected: {message}")

@@ -119,7 +119,7 @@ class McpHttpRequest:
         incoming = await self._send(request.raw)
         if incoming.status == 200 and (incoming.get("content-type") or "").startswith(_STREAM):
             self._events = _read_events(incoming)
-            async for event in self._events:  # whatever comes before the answer goes to the client as it arrives
+            async for event in self._events:  # events before the answer go to the client as they arrive
                 message = rpc.read_message(event.data) if event.data else None
                 if message is not None and message.is_answer and message.id == request.id:
                     self._event = event

@@ -1,4 +1,4 @@
-"""Reads a streamed reply: what every format's reader collects, bounded whatever the other side sends.
+"""Collects a streamed reply for the readers of all formats, within limits that no provider can exceed.
 
 Content outside the neutral form (thoughts and their signatures, further choices, citations) is kept as it arrived and
 sent again at the same position. Faults change only text, calls and endings.

@@ -57,7 +57,7 @@ class AssignedServer:
         self._base = _find_base(spec, environ)
         self._key = _find_key(spec, environ)
         self._chat_only = False
-        """Whether the server has said that it has no Responses API."""
+        """Whether the server has rejected a request for its Responses API."""
 
     async def answer(self, query: Query) -> SourceReply:
         """Return the server's reply, as bytes if both sides use one format."""
@@ -66,7 +66,7 @@ class AssignedServer:
         passed = await self._forward(query)
         if passed.wire.status not in _NOT_THERE or not self._may_lack(query):
             return passed
-        # The server has no Responses API, which only its first answer shows. From now on it is asked in Chat
+        # The server has no Responses API, which only its first answer shows. From now on it gets Chat
         # Completions.
         passed.wire.abort()
         self._chat_only = True

@@ -167,7 +167,7 @@ class PrefixSource(Struct, frozen=True):
                 self.missing[query.trial] = str(unknown)
         try:
             return await self.live.answer(query)
-        except UpstreamDown as down:  # without the recording's part, nobody would know why the model was asked
+        except UpstreamDown as down:  # without the recording's part, nobody would know why the model was called
             raise NotRecorded(f"{self.missing[query.trial]}, so the model was called: {down}", kind=down.kind) from down
 
 

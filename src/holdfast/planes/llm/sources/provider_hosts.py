@@ -99,8 +99,8 @@ def find_query_key(path: str) -> str:
 
 def remove_key(path: str) -> str:
     """Return the path without a key in its query."""
-    bare, asks, query = path.partition("?")
-    if not asks:
+    bare, mark, query = path.partition("?")
+    if not mark:
         return path
     fields = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"]
     return f"{bare}?{urlencode(fields)}" if fields else bare
@@ -110,7 +110,7 @@ def join_url(provider: str, base: str, path: str) -> str:
     """Return the URL of a path at a base address, as the provider's client library would build it."""
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
-    if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did
+    if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, the agent's may not
         return base + path[3:]
     version = _VERSIONS.get(provider)
     if version and not last and path.startswith(version[1]):  # a client whose own base address contains the version

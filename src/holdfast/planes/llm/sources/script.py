@@ -134,8 +134,8 @@ class Script:
         """Return the reply of the first matching rule; raise NoRule if none matches."""
         if query.request is None or query.codec is None:
             listed = script_lists.build_list_reply(query, self._names)
-            origin, stand_in = f"script {self._file}", listed.status != 400
-            return PassedReply(listed, origin, stand_in=stand_in, script=self._file, billed=False)
+            origin, is_stand_in = f"script {self._file}", listed.status != 400
+            return PassedReply(listed, origin, is_stand_in=is_stand_in, script=self._file, billed=False)
         scene = Scene(query.request)
         index, completion = self._choose(scene, query.trial)
         rule, script = self._rules[index], (f"{self._file}:{self._lines[index]}" if self._lines else self._file)
@@ -236,7 +236,7 @@ def _count_usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list
 def _explain_lack(request: ModelRequest, completion: Completion) -> str:
     """Return a required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
     if request.unscriptable:
-        return f"the request asks for {' and '.join(request.unscriptable)}, which only a real model can provide"
+        return f"the request demands {' and '.join(request.unscriptable)}, which only a real model can provide"
     if completion.finish in ("length", "content_filter"):
         return ""
     called, forms = [call.name for call in completion.tool_calls], {tool.name: tool.form for tool in request.tools}
@@ -248,7 +248,7 @@ def _explain_lack(request: ModelRequest, completion: Completion) -> str:
     if forms and not called and wanted == "required":
         return "the request demands a tool call (tool_choice), but the rule makes none"
     if wanted in forms and wanted not in called:
-        return f"the request asks for a call of {wanted} (tool_choice), but the rule does not make it"
+        return f"the request demands a call of {wanted} (tool_choice), but the rule does not make it"
     return "" if request.schema is None or called else _explain_misfit(request.schema, completion.text)
 
 

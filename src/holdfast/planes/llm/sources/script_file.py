@@ -58,7 +58,7 @@ def _read_rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
         reader.report(listed, "no rules: the model cannot answer anything")
     if not reader.problems:
         _check_order(reader, rules, listed.items)
-    return rules  # type: ignore[no-any-return]  # the reader gives what it was asked for
+    return rules  # type: ignore[no-any-return]  # the reader returns the requested type
 
 
 def _check_rule(reader: Reader, node: Node) -> None:

@@ -154,7 +154,7 @@ class PassedReply(Struct, frozen=True):
     wire: RawReply
     origin: str
     """The source of the answer, for messages: an address, a script, a recording."""
-    stand_in: bool = False
+    is_stand_in: bool = False
     """Whether a script replaced a provider: its limitations are never the agent's failure."""
     script: str = ""
     """For a scripted reply: the script's file and the line of its rule."""
