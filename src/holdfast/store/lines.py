@@ -45,7 +45,7 @@ def compute_seal(path: Path) -> Seal | None:
     return Seal(lines, digest.hexdigest())
 
 
-MEND_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
+FIX_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _LINES = 1 << 16
 """Bytes of lines read together, about."""
@@ -115,7 +115,7 @@ def _decode_each(lines: list[bytes], decode: Callable[[bytes], T], path: Path, n
         try:
             yield decode(line)
         except UNREADABLE as broken:
-            raise build_unreadable_error(f"{path}:{at}", broken, MEND_LINE) from broken
+            raise build_unreadable_error(f"{path}:{at}", broken, FIX_LINE) from broken
 
 
 _BLOCK = 1 << 16

@@ -33,7 +33,7 @@ from holdfast.plan import RunOptions
 from holdfast.store.lines import SIZE, UNREADABLE, Seal, build_unreadable_error, compute_seal
 from holdfast.store.run_folders import PARTS, find_run, get_id, get_single_run, is_written, list_parts
 
-_MEND_FILE = "someone or the agent changed it: fix it, or start a new run"
+_FIX_FILE = "someone or the agent changed it: fix it, or start a new run"
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ def write_json(path: Path, value: Any, *, indent: int = 0) -> None:
 
 def read_json(path: Path, decode: LazyDecoder[T]) -> T:
     """Read a file with one value; raise UserError if it is malformed."""
-    return _decode(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
+    return _decode(decode.decode, path.read_bytes(), str(path), _FIX_FILE)
 
 
 class RunDir:
@@ -242,16 +242,16 @@ class RunDir:
                 f"run {self.id} has {what}", hint=f"restore it, or remove the rest: {self.path}", code="run-damaged"
             )
         data = path.read_bytes()
-        number = _decode(create_decoder(FormatNumber).decode, data, str(path), _MEND_FILE).format
+        number = _decode(create_decoder(FormatNumber).decode, data, str(path), _FIX_FILE).format
         if number != RUN_DIRECTORY:  # checked before its other keys, which may differ
             problem = format_too_new(f"run {self.id}", number, RUN_DIRECTORY)
             raise UserError(problem, hint="use the version of Holdfast that wrote it", code="run-too-new")
-        return _decode(create_decoder(Manifest).decode, data, str(path), _MEND_FILE)
+        return _decode(create_decoder(Manifest).decode, data, str(path), _FIX_FILE)
 
     def read_end(self) -> RunEnd | None:
         path = self.path / "ended.json"
         return (
-            _decode(create_decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+            _decode(create_decoder(RunEnd).decode, path.read_bytes(), str(path), _FIX_FILE) if path.is_file() else None
         )
 
     def write_end(self, ended: RunEnd) -> None:

@@ -17,7 +17,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
 from holdfast.store.blobs import unpack
 from holdfast.store.index import RunIndex
-from holdfast.store.lines import MEND_LINE, UNREADABLE, build_unreadable_error
+from holdfast.store.lines import FIX_LINE, UNREADABLE, build_unreadable_error
 from holdfast.store.record import TrialRecord, read_scenarios
 from holdfast.store.rundir import RunDir
 from holdfast.store.traces import read_details
@@ -120,7 +120,7 @@ class StoredRecords:
         try:
             return decode(self._read_line(path, start))
         except UNREADABLE as broken:
-            raise build_unreadable_error(path, broken, MEND_LINE) from broken
+            raise build_unreadable_error(path, broken, FIX_LINE) from broken
 
     def _read_line(self, path: str, start: int) -> bytes:
         file = self._open.get(path)
