@@ -137,7 +137,9 @@ def _parse_transcript(value: str) -> list[ForeignMessage]:
 
 
 def _read_message(value: Any) -> ForeignMessage | None:
-    if isinstance(value, list) and len(value) == 2 and value[0] in ROLES:  # LangChain's pair
+    if (
+        isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in ROLES
+    ):  # LangChain's pair
         return ForeignMessage(ROLES[value[0]], join_content(value[1]))
     if not isinstance(value, dict):
         return None

@@ -220,7 +220,7 @@ def test_the_same_question_at_the_same_time_is_asked_once(tmp_path: Path) -> Non
         (Reply(503, "busy"), "status 503: busy", 3),
         (Reply(401, '{"error": {"message": "bad key"}}'), "status 401: bad key", 1),
         (Reply(404, "<html>not here</html>"), "status 404: <html>not here", 1),
-        (Reply(200, "<html>welcome</html>"), "its reply is not JSON: <html>welcome", 1),
+        (Reply(200, "<html>welcome</html>"), "is not JSON: <html>welcome", 1),
         (Reply(200, '{"error": {"message": "overloaded"}}'), "overloaded", 1),
     ],
 )

@@ -56,6 +56,11 @@ def test_lines_without_ids_are_named_by_their_place(tmp_path: Path) -> None:
     assert [one.turns[0] for one in found.sessions] == ["Refund order 7", "two", "three"]
 
 
+def test_a_pair_that_is_not_a_message_is_no_crash(tmp_path: Path) -> None:
+    found = read_json(tmp_path, {"input": [None, [[], None]]}, "one.jsonl", "jsonl")
+    assert len(found.sessions) + len(found.left_out) == 1
+
+
 def test_an_id_that_comes_twice_gets_a_number(tmp_path: Path) -> None:
     found = read_text(tmp_path, lines({"id": "a", "input": "one"}, {"id": "a", "input": "two"}), "c.jsonl")
     assert [one.id for one in found.sessions] == ["a", "a-2"]
