@@ -254,7 +254,7 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
         return NothingProven(reason, code="hunt-no-rules")
     ended = run.read_end()
     if planner.broken_in_calm and ended is not None and ended.stopped_by:
-        first = f"it asks every prompt without faults first, which takes {planner.calm_total} trials"
+        first = f"it asks every prompt without faults first, which takes {planner.calm_total} trials; give it more"
         return NothingProven(f"{ended.stopped_by} ended the hunt in its calm trials: {first}", code="hunt-budget")
     if not planner.calm or any(hunt.points.all for hunt in planner.hunts):
         return None
@@ -262,7 +262,8 @@ def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> Holdfast
         modes = " or ".join(planner.options.sweep)
         where = "holdfast map marks the writes; an agent is killed only in a sandbox"
         return NothingProven(f"--sweep: no write of this agent can meet {modes} ({where})", code="hunt-no-writes")
-    reason = "the agent made no call that Holdfast can see, so there is nowhere to place a fault"
+    advice = "name its functions in agent.tools, or let its model, HTTP and MCP calls go through Holdfast"
+    reason = f"the agent made no call that Holdfast can see, so there is nowhere to place a fault; {advice}"
     return NothingProven(reason, code="hunt-no-calls")
 
 
