@@ -266,7 +266,7 @@ def test_the_page_of_a_map_has_its_calls_and_says_how_little_a_score_of_100_cove
     assert [one["name"] for one in prompt["sites"]] == ["find_order #1", "charge #1"]
     assert prompt["sites"][0]["links"][0] == {"to": "charge #1", "kind": "call", "values": ["219.5", "C-40417"]}
     assert prompt["ends"] == [{"kind": "answer", "name": "answer"}]
-    assert made.cli("show", "--json").json["parts"]["hunt"]["reason_codes"] == ["map-only"]
+    assert made.cli("show", found["run"], "--json").json["parts"]["hunt"]["reason_codes"] == ["map-only"]
 
 
 def test_a_hunt_without_a_cause_passes_by_one_word(project: MakeProject) -> None:
