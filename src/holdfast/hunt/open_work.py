@@ -97,7 +97,9 @@ class OpenWork:
 
     def _choose_singles(self) -> list[Plan]:
         """Single faults, where only several together are known to lead to a retry, or that others seem to mask."""
-        ways = [ways[0] for ways in self.trials.ways.to.values() if ways and ways[0].bit_count() > 1]
+        # Which fault leads to a retry matters once faults at the retry are tried. Until then most ways get shorter.
+        all_ways = () if self._left_out else self.trials.ways.to.values()
+        ways = [ways[0] for ways in all_ways if ways and ways[0].bit_count() > 1]
         singles = dict.fromkeys(1 << number for way in ways for number in list_bits(way))
         masked = [1 << number for number in list_bits(self.open) if self.trials.missed_again[number]]
         plans = [*singles, *(self.trials.ways.build_own_plan(point, self._avoid(point)) for point in masked)]

@@ -337,6 +337,21 @@ def test_a_fault_elsewhere_and_one_at_a_retry_are_tried_with_the_fault_that_lead
     assert plan(4, 7, 10) in [one.points for one in search.causes]
 
 
+def test_the_search_for_the_fault_that_leads_to_a_retry_waits_for_the_usual_calls() -> None:
+    """Nearly every agent retries in the first plan; a trial for each fault of it would use a small budget up."""
+    search = Search(POINTS, order=1)
+    plans, before = search.next([retrying(0, plan(4))]), list[Plan]()
+    while any(search.get_point_state(number) == "open" for number in range(len(POINTS))):
+        if not before:
+            search.add_points([Point(3, rung) for rung in range(MODES)])
+        before += plans
+        plans = search.next([retrying(asked, plan(4)) for asked in plans])
+    assert len(before) == MODES
+    while plans:
+        plans = search.next([retrying(asked, plan(4)) for asked in plans])
+    assert {search.get_point_state(number) for number in range(len(POINTS), len(search.points))} == {"held"}
+
+
 # -- the statement ----------------------------------------------------------------------------------------------------
 def brute_force(agent: Agent) -> tuple[dict[str, int], dict[str, int]]:
     """The states of all points and pairs, from a trial of every plan there is."""
