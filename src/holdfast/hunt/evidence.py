@@ -124,14 +124,14 @@ class Trials:
                 self.missed[other] |= 1 << number
 
     def find_masked(self, plan: Plan) -> int:
-        """Returns the points that seem to mask one of the plan, or to be masked by one."""
+        """Return the points that seem to mask one of the plan, or to be masked by one."""
         masked = 0
         for number in list_bits(plan):
             masked |= self.missed_again[number] & ~self.held_with[0][number]
         return masked
 
     def _hold(self, met: int) -> None:
-        """Crosses off the points and pairs that were met; what held before moves up a level."""
+        """Cross off the points and pairs that were met; what held before moves up a level."""
         rising = met
         for level, held in enumerate(self.held):
             self.held[level], rising = held | rising, held & rising
@@ -150,13 +150,13 @@ class Trials:
         self.similar.hold(met)
 
     def _classify(self, outcome: PlanOutcome) -> None:
-        """Joins the point with those of its site whose own trials looked the same."""
+        """Join the point with those of its site whose own trials looked the same."""
         number = outcome.plan.bit_length() - 1
         if not self.points[number].separate and outcome.shape:
             self.classes.join(number, (self.points[number].site, outcome.shape, outcome.failures, outcome.reached))
 
     def _label(self, outcome: PlanOutcome) -> None:
-        """Notes what the agent did after each fault that is met for the first time."""
+        """Note what the agent did after each fault that is met for the first time."""
         for number, step in zip(list_bits(outcome.met), outcome.steps, strict=False):
             if not self.unlabelled >> number & 1:
                 continue
@@ -180,7 +180,7 @@ class Trials:
         return [1 << number | alike & ~self._common for number, alike in enumerate(self.similar.of)]
 
     def estimate_survival(self, number: int) -> float:
-        """Returns how likely the agent is to continue after this point; exact after a trial of its own, unless there is
+        """Return how likely the agent is to continue after this point; exact after a trial of its own, unless there is
         noise.
         """
         if not self.noisy and (alone := self.of_plan.get(1 << number)):
@@ -194,7 +194,7 @@ class Trials:
         return (self.went_on[number] + prior * GOES_ON) / (self.went_on[number] + self.ended_by[number] + prior)
 
     def find_cut_off(self, number: int) -> int:
-        """Returns the points that no trial of this point alone reached: they cannot be met together with it."""
+        """Return the points that no trial of this point alone reached: they cannot be met together with it."""
         alone = self.of_plan.get(1 << number, ())
         if not any(outcome.met for outcome in alone):
             return 0
@@ -212,7 +212,7 @@ class Trials:
         return cut
 
     def find_unmet_pairs(self) -> Iterator[tuple[int, int]]:
-        """Yields the pairs that were tried by themselves, with the faults that lead to their sites, and were not
+        """Yield the pairs that were tried by themselves, with the faults that lead to their sites, and were not
         met.
         """
         for plan, runs in self.of_plan.items():
@@ -223,12 +223,12 @@ class Trials:
                     yield one, other
 
     def find_never_met(self) -> int:
-        """Returns the points that were not met in any trial, not even in one of their own."""
+        """Return the points that were not met in any trial, not even in one of their own."""
         points = (1 << number for number in list_bits((1 << len(self.points)) - 1 & ~self._met))
         return sum(point for point in points if self.ways.build_own_plan(point) in self.of_plan)
 
     def find_never_judged(self) -> int:
-        """Returns the points whose own trials judged no rule, so that further ones are not worth their cost."""
+        """Return the points whose own trials judged no rule, so that further ones are not worth their cost."""
         silent = 0
         for number in self.list_alone():
             runs = self.of_plan[1 << number]
@@ -237,11 +237,11 @@ class Trials:
         return silent & ~self.held[0]
 
     def list_alone(self) -> list[int]:
-        """Returns the points that have trials of their own."""
+        """Return the points that have trials of their own."""
         return [number for number in range(len(self.points)) if 1 << number in self.of_plan]
 
     def count(self, plan: Plan, failure: Failure) -> tuple[int, int]:
-        """Returns how often the plan itself failed like that, and in how many runs that could tell."""
+        """Return how often the plan itself failed like that, and in how many runs that could tell."""
         runs = self.of_plan.get(plan, ())
         failed = sum(failure in outcome.failures for outcome in runs)
         return failed, failed + sum(outcome.passes(failure) for outcome in runs)

@@ -67,7 +67,7 @@ class OpenWork:
         """Points that seem to end the trial; only a trial of their own can say so."""
 
     def choose_plans(self, count: int, least: float = 0.0) -> list[Plan]:
-        """Plans that are expected to cover the most open points and pairs.
+        """Return plans that are expected to cover the most open points and pairs.
 
         Most faults let the agent continue, so a plan with a point at every site covers up to fifteen pairs in one
         trial. A fault that ends the trial (a cutter) hides those behind it. It is therefore worth most at the end of a
@@ -96,7 +96,7 @@ class OpenWork:
         return self._closed.failing.find_conflicting(plan) | self.trials.find_masked(plan)
 
     def _choose_singles(self) -> list[Plan]:
-        """Single faults, where only several together are known to lead to a retry, or that others seem to mask."""
+        """Return single faults: of sets that lead to a retry only together, and those that others seem to mask."""
         # Which fault leads to a retry matters once faults at the retry are tried. Until then most ways get shorter.
         all_ways = () if self._left_out else self.trials.ways.to.values()
         ways = [ways[0] for ways in all_ways if ways and ways[0].bit_count() > 1]
@@ -106,7 +106,7 @@ class OpenWork:
         return [plan for plan in dict.fromkeys(plans) if plan not in self.trials.of_plan]
 
     def _settle(self) -> Iterator[Plan]:
-        """Plans that turn assumptions into knowledge: suspected cutters, points and pairs by themselves."""
+        """Yield plans that turn assumptions into knowledge: suspected cutters, points and pairs by themselves."""
         untried = [1 << number for number in self.unsure]
         # Trials of their own say whether faults that look like those of a cause belong to the same class.
         untried += [1 << number for number in list_bits(self._guess.points)]
@@ -163,7 +163,7 @@ class OpenWork:
         return usable & ~closed & self._own.find_partners(number)
 
     def _set_cutters_aside(self) -> None:
-        """Leaves out, for now, pairs of a point that seems to end the trial with points behind it."""
+        """Leave out, for now, pairs of a point that seems to end the trial with points behind it."""
         trials = self.trials
         later, later_than = 0, {}
         for site in sorted(trials.at_site, reverse=True):
@@ -184,7 +184,7 @@ class OpenWork:
             self.pairs[number] &= ~earlier_than[trials.points[number].site]
 
     def _set_masked_aside(self) -> None:
-        """Leaves out pairs of which one point seems to mask the other: trials of the pairs alone decide that."""
+        """Leave out pairs of which one point seems to mask the other: trials of the pairs alone decide that."""
         for number in self.pairs:
             self.pairs[number] &= ~self.trials.find_masked(1 << number)
 

@@ -146,7 +146,7 @@ class Points:
         return sum(1 << number for number in met), sum(1 << number for number in reached)
 
     def count_steps(self, met: int, trial: JudgedTrial) -> tuple[str, ...]:
-        """For each point that was met: the calls until the next one, or until the end and how the trial ended."""
+        """Return, for each point that was met, the calls until the next one; for the last, also how the trial ended."""
         places = {call: place for place, call in reversed(list(enumerate(trial.calls)))}
         # A point that is not at a call, such as a kill after a write, counts as the last.
         at = {number: places.get(self.sites[self.all[number].site].call, len(trial.calls)) for number in list_bits(met)}

@@ -152,7 +152,7 @@ class Search:
         )
 
     def expect_noise(self) -> None:
-        """Looks at all trials so far again, as those of an agent that is not deterministic."""
+        """Look at all trials so far again, as those of an agent that is not deterministic."""
         if self.trials.noisy:
             return
         before, self.trials = self.trials, Trials(self.trials.points, noisy=True)
@@ -178,7 +178,7 @@ class Search:
         return [plan for plan in dict.fromkeys(plans) if len(self.trials.of_plan.get(plan, ())) < AUDIT_RUNS]
 
     def _cover(self) -> list[Plan]:
-        """Plans that cover what is open. In each round, one trial looks for a weaker form of a known cause."""
+        """Return plans that cover what is open. In each round, one trial looks for a weaker form of a known cause."""
         if self._order < 1:
             return self._shrinks.advance_weakening()[: self._round]
         suspects = [one.points for one in self._shrinks.under_way if not one.is_large]

@@ -75,9 +75,7 @@ def _find_smallest_failing(trials: Trials, points: Plan, failure: Failure) -> Pl
 
 
 def _prove(trials: Trials, points: Plan, rests: list[Plan], failure: Failure) -> ShrinkStep:
-    """Proves that the set fails by itself, and that every set with one fault less was tried by itself and does not
-    fail.
-    """
+    """Prove that the set fails by itself; with noise, also try every set with one fault less by itself."""
     failed, runs = trials.count(points, failure)
     if not runs:
         return ShrinkStep(points, [points])

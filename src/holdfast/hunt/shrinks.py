@@ -62,7 +62,7 @@ class Shrinks:
         self._only = only
 
     def add(self, outcome: PlanOutcome) -> None:
-        """Remembers the failures of a trial."""
+        """Remember the failures of a trial."""
         failures = [failure for failure in outcome.failures if self._only in (None, failure)]
         for failure in failures if outcome.met else ():
             self._waiting.setdefault((outcome.met, failure), outcome.plan)
@@ -118,7 +118,7 @@ class Shrinks:
         )
 
     def _start_shrinks(self, deferred: bool) -> None:
-        """One shrink at a time for each failure: its result usually explains the other trials that failed like that."""
+        """Start one shrink at a time for each failure: its result usually explains the other trials that failed so."""
         busy = {one.failure for one in self._list_active(deferred)}
         lookalikes = self.trials.list_lookalikes()
         for met, failure in sorted(self._waiting, key=lambda one: (one[0].bit_count(), one)):
@@ -235,7 +235,7 @@ class Shrinks:
                     self.trials.similar.hold(run.met & ~(1 << number))
 
     def _test(self, one: Shrinking) -> ShrinkStep:
-        """With noise: compares fresh runs with calm, until the difference is significant or clearly absent."""
+        """With noise: compare fresh runs with calm, until the difference is significant or clearly absent."""
         # Wald's sequential test. After each run it compares how likely the runs are if the plan fails half of the time
         # with how likely they are if it fails as often as calm. It stops as soon as the ratio is large (a cause) or
         # small (as in calm), which takes far fewer runs than a fixed number for the same error. The ratio must exceed

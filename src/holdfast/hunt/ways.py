@@ -29,7 +29,7 @@ class Ways:
             self.late |= self._at_site[site]
 
     def add(self, outcome: PlanOutcome) -> None:
-        """Remembers what a trial met before it reached such a site."""
+        """Remember what a trial met before it reached such a site."""
         for site, ways in self.to.items():
             met = outcome.met & ~self._at_site[site]
             if outcome.reached >> site & 1 and all(way & ~met for way in ways):
