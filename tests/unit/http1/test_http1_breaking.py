@@ -6,10 +6,10 @@ import asyncio
 import socket
 
 import pytest
-from http1_kit import raw, serving, until
 
 from golden_words import Golden
 from holdfast.http1.server import Exchange, serve
+from http1_kit import raw, serving, until
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
 

@@ -6,13 +6,13 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from http1_kit import HELLO, Raw, Talk, contexts, run, saying, serving, upstream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.server import Exchange
+from http1_kit import HELLO, Raw, Talk, contexts, run, saying, serving, upstream
 
 
 def asked(talk: Talk, *, method: str = "GET", **options: float) -> tuple[int, bytes]:

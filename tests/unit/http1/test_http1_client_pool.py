@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from http1_kit import HELLO, Raw, run, saying, until, upstream
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
+from http1_kit import HELLO, Raw, run, saying, until, upstream
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from http1_kit import Raw, raw, run, serving, until, upstream
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import drop_hop_by_hop
 from holdfast.http1.relay import forward_reply
 from holdfast.http1.server import Exchange, Listener
+from http1_kit import Raw, raw, run, serving, until, upstream
 
 
 @asynccontextmanager

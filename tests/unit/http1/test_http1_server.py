@@ -6,12 +6,12 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from http1_kit import raw, run, serving, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.http1.server import Exchange
+from http1_kit import raw, run, serving, until
 
 
 async def echo(exchange: Exchange) -> None:

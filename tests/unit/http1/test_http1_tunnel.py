@@ -7,12 +7,12 @@ import socket
 import ssl
 
 import pytest
-from http1_kit import Raw, contexts, raw, serving, until, upstream
 
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
 from holdfast.http1.server import ClientConnection, Exchange, Serve, Tunnel, serve_plain, serve_tls
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
+from http1_kit import Raw, contexts, raw, serving, until, upstream
 
 CONNECT = b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n"
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from http1_kit import contexts, raw, serving, until
 
 from golden_words import Golden
 from holdfast.http1.server import Exchange
+from http1_kit import contexts, raw, serving, until
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
 
