@@ -30,15 +30,19 @@ _STOP = (
     "about|an?|and|are|as|at|but|by|can|could|did|do|does|for|from|how|i|if|in|into|is|it|me|my|now|of|on|or|please|should|so"
     "|that|the|then|this|to|was|we|what|when|where|which|why|will|with|would|you|your"
 )
-_ARGUMENTS = rf"(?:(?<![.?!])[^\S\n]+(?!(?i:{_STOP})\b)[^\s,;?!]+)*"
+_ARGUMENTS = rf"""(?:(?<![.?!])[^\S\n]+(?!(?i:{_STOP})\b(?![\\/]))(?:'[^'\n]{{1,200}}'|\\[ ]|[^\s,;?!])+)*"""
+_OPTION = r"--?[A-Za-z][\w-]{0,30}(?!\w)"
+_FOLDERS = r"(?:[\w.~-]{0,30}/){0,9}"
+_PLACE = rf"(?:[~.]{{0,2}}/{_FOLDERS})?"
 _EXACT = re.compile(
     rf"""
       ```(?s:.{{1,4000}}?)```
-    | (?<![\w./-])(?:{_PROGRAMS}|(?:{_INVOCATIONS})(?:{_WORDY_PROGRAMS}))(?![\w'’-]){_ARGUMENTS}  # a command
+    # a command
+    | (?<![\w./-])(?:{_PLACE}(?:{_PROGRAMS})|(?:{_INVOCATIONS})(?:{_WORDY_PROGRAMS}))(?![\w'’-]){_ARGUMENTS}
     | (?<![\w./-])(?:{_WORDY_PROGRAMS})(?=[ ](?:command|program|tool|utility)\b)
     | (?<![\w-])[a-z]\w{{0,30}}[ ]/[A-Za-z?](?!\w){_ARGUMENTS}  # a command of Windows that has an option
     # any other command that has an option, possibly behind a path
-    | (?<![\w-])[a-z][\w.+-]{{0,30}}(?:[ ][^\sA-Za-z-]\S{{0,60}})?[ ]--?[A-Za-z][\w-]{{0,30}}(?![\w]){_ARGUMENTS}
+    | (?<![\w./-]){_FOLDERS}[A-Za-z][\w.+-]{{0,30}}(?:[ ][^\sA-Za-z-]\S{{0,60}})?[ ]{_OPTION}{_ARGUMENTS}
     | [\w.~/-]{{1,60}}[ ](?:\|\|?|&&|>>?)[ ][\w.~/-]{{1,60}}{_ARGUMENTS}  # a pipe
     | \b(?:SELECT|FROM|WHERE|INTO|JOIN|TABLE|UPDATE|SET|BY)[ ]+[a-z_][\w.]{{0,60}}  # SQL
     | \b(?:(?:alter|create|drop|truncate)[ ]+(?:database|index|schema|table|view)|delete[ ]+from|insert[ ]+into)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -17,7 +18,7 @@ from holdfast.reading.hints import UNCLOSED, suggest_closing
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
-from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED, SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
+from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED, SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT, list_spellings
 from holdfast.spec.references import Names, SettledValues, find_names, find_variables
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
@@ -223,6 +224,8 @@ _BLOCK_HEAD = r"\A[|>][^\n]*"
 _COMMENT = r"#[^\r\n]*"
 _STATIC_COMMENT = rf"{_STATIC}([^'\"]+)"
 _HEADER_COMMENT = rf"(?i)(\b{KEY_NAME}['\"]?\s*:\s+)(?P<value>\S.*)"
+_Static = Mapping[str, re.Pattern[str]]
+"""By its mask: the forms of a secret that the file sets."""
 _PEM_COMMENT = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-----END [A-Z ]*PRIVATE KEY-----"
 
 
@@ -235,7 +238,8 @@ def mask_source(source: str) -> str:
     root, _ = parse(source)
     if root is None:
         return source
-    static = [node.text.removeprefix(_STATIC) for node in iter_scalars(root) if _is_static(node.text, node.path)]
+    values = (node.text.removeprefix(_STATIC) for node in iter_scalars(root) if _is_static(node.text, node.path))
+    static = {_mask(value): _compile_repetitions(value) for value in values if len(value) >= SHORTEST_SECRET}
     changed = {node.span: text for node in iter_scalars(root) if (text := _mask_node(node, static)) != node.text}
     # The copy keeps every line where it is, because problems are reported by position. So the text is cut at the spans
     # of its scalars: a changed value replaces its own span, and the rest can only hide a key in a comment or an anchor.
@@ -248,15 +252,21 @@ def mask_source(source: str) -> str:
     return "".join([*parts, _mask_between(source[at:], static)])
 
 
-def _mask_node(node: Node, static: Sequence[str]) -> str:
+def _compile_repetitions(secret: str) -> re.Pattern[str]:
+    """Return a pattern for every form in which a rule may repeat the secret, such as escaped for a regex or a URL."""
+    in_regex = "".join(char if char.isalnum() else rf"\\?{re.escape(char)}" for char in secret)
+    return re.compile("|".join([in_regex, *(spelling.pattern.pattern for spelling in list_spellings(secret))]))
+
+
+def _mask_node(node: Node, static: _Static) -> str:
     """Return the text of a value for the copy: a rule may repeat a secret that the file sets."""
     text: str = mask_keys(node.text, node.path)
     return _mask_values(text, static) if re.fullmatch(_RULE_TEXT, node.path) else text
 
 
-def _mask_values(text: str, values: Iterable[str]) -> str:
-    for value in values:
-        text = text.replace(value, _mask(value)) if len(value) >= SHORTEST_SECRET else text
+def _mask_values(text: str, static: _Static) -> str:
+    for mask, repetitions in static.items():
+        text = repetitions.sub(mask, text)
     return text
 
 
@@ -310,7 +320,7 @@ def _replace_value(body: str, value: str | None) -> str:
     return quoted + "\n" * body.count("\n")
 
 
-def _mask_between(text: str, static: Sequence[str] = ()) -> str:
+def _mask_between(text: str, static: _Static = MappingProxyType({})) -> str:
     """Mask the text between values: keys and static secrets in comments, and anchors shaped like a key."""
     text = _mask_values(text, static)
     text = re.sub(_PEM_COMMENT, lambda match: _mask(match[0]) + "\n#" * match[0].count("\n"), text)

@@ -141,6 +141,22 @@ def test_a_static_secret_that_a_rule_repeats_is_masked_in_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("secret", "written"),
+    [
+        ("p.ss-word!", r"p\.ss\-word!"),
+        ("p.ss-word!", r"p\.ss\-word\!"),
+        ("two words&more", "two%20words%26more"),
+        ("two words&more", "two words&amp;more"),
+        ("hunter2-long", "aHVudGVyMi1sb25n"),
+    ],
+)
+def test_a_static_secret_that_a_rule_repeats_in_another_form_is_masked(secret: str, written: str) -> None:
+    text = f"secrets: [{{name: A, from: 'static://{secret}'}}]\ninvariants: [{{type: regex, pattern: 'x{written}x'}}]\n"
+    pattern = yaml.safe_load(mask_source(text))["invariants"][0]["pattern"]
+    assert re.fullmatch("x.?masked-[0-9a-f]{16}.{0,2}x", pattern)
+
+
+@pytest.mark.parametrize(
     "rule",
     [
         "{id: customers, type: sql, service: customers, query: SELECT 1, rows: 1}",
