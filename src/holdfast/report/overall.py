@@ -13,6 +13,7 @@ from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.run import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import format_robustness
+from holdfast.report.page.values import pick
 from holdfast.report.safe import Paint, get_painter, to_ascii, to_one_line
 from holdfast.store.run_folders import format_name
 
@@ -143,19 +144,9 @@ def build_document(whole: Overall) -> dict[str, Any]:
     """Return the overall score for programs, then each part."""
     return {
         "format": JSON,
-        "score": whole.score,
-        "passed": whole.passed,
-        "exit_code": whole.exit_code,
-        "seed": whole.seed,
-        "min_score": whole.min_score,
-        "reasons": whole.reasons,
-        "notes": whole.notes,
-        "warnings": whole.warnings,
+        **pick(whole, "score passed exit_code seed min_score reasons notes warnings"),
         "run_id": whole.run,
-        "name": whole.name,
-        "spec_path": whole.spec_path,
-        "started": whole.started,
-        "duration_s": whole.duration_s,
+        **pick(whole, "name spec_path started duration_s"),
         **({"shard": whole.shard} if whole.shard else {}),
         "parts": {part.part: _build_part(part, whole) for part in whole.parts},
     }
@@ -167,15 +158,12 @@ def _build_part(part: PartResult, whole: Overall) -> dict[str, Any]:
         "skipped": part.skipped or None,
         "score": part.score,
         "robustness": part.mutation.robustness if part.mutation else None,
-        "interval": part.interval and {"low": part.interval.low, "high": part.interval.high},
+        "interval": part.interval and pick(part.interval, "low high"),
         "weight": part.weight,
         "share": part.share,
         "passed": (part.passed and not whole.shard) if part.ran else None,
         "exit_code": part.exit_code if part.ran else None,
-        "reasons": part.reasons,
-        "reason_codes": part.reason_codes,
-        "said": part.said,
-        "trials": part.trials,
+        **pick(part, "reasons reason_codes said trials"),
         "run_id": part.run or None,
         "report": part.page or None,
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.errors import UserError
 from holdfast.report import cases, wording
+from holdfast.report.page.values import pick
 from holdfast.report.terminal.comparison import format_outlook, format_summary
 from holdfast.runner.past.comparison import compare_runs
 from holdfast.score.comparison import Comparison, RuleComparison
@@ -40,28 +41,17 @@ def _build_rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
     return {
         "note": "",
         "summary": format_summary(comparison),
-        "notes": comparison.notes,
-        "left_out": comparison.left_out,
-        "only_before": comparison.only_before,
-        "only_after": comparison.only_after,
+        **pick(comparison, "notes left_out only_before only_after"),
         "rules": [_build_rule(one) for one in comparison.rules],
     }
 
 
 def _build_rule(one: RuleComparison) -> dict[str, Any]:
     return {
-        "rule": one.rule,
-        "part": one.part,
+        **pick(one, "rule part pairs passed_before passed_after lost gained p obeyed"),
         "verdict": one.change,
         "outlook": format_outlook(one),
-        "pairs": one.pairs,
-        "passed_before": one.passed_before,
-        "passed_after": one.passed_after,
-        "lost": one.lost,
-        "gained": one.gained,
-        "p": one.p,
         "holm": one.p_holm,
-        "obeyed": one.obeyed,
     }
 
 

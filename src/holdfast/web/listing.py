@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from holdfast.report.page.values import pick
 from holdfast.report.terminal.past_runs import build_trends
 from holdfast.report.wording import format_exit_code
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
@@ -42,27 +43,13 @@ def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> di
     """Return the row of the run in the list."""
     state, note = get_state(run, runs), notes.get(run.id)
     return {
-        "id": run.id,
-        "part": run.part,
+        **pick(run, "id part spec started duration_s score overall passed exit_code"),
+        **pick(run, "trials counts cases cases_passed cost_usd calls branch"),
         "partial": bool(run.part) and not run.whole,
-        "spec": run.spec,
-        "started": run.started,
-        "duration_s": run.duration_s,
         "state": state,
-        "score": run.score,
         **run.interval_ends,
-        "overall": run.overall,
         "verdict": format_verdict(run),
-        "passed": run.passed,
-        "exit_code": run.exit_code,
-        "trials": run.trials,
-        "counts": run.counts,
-        "cases": run.cases,
-        "cases_passed": run.cases_passed,
-        "cost_usd": run.cost_usd,
-        "calls": run.calls,
         "commit": run.short_commit,
-        "branch": run.branch,
         "note": UNENDED["killed"] if state == "killed" else run.note,
         "mark": note.mark if note else "",
         "has_note": bool(note and note.note),
@@ -117,12 +104,8 @@ def build_trend(project: Project, query: AddressQuery) -> dict[str, Any]:
 
 def _build_point(run: PastRun) -> dict[str, Any]:
     return {
-        "id": run.id,
-        "started": run.started,
-        "score": run.score,
+        **pick(run, "id started score cases cases_passed"),
         "level": run.level,
-        "cases": run.cases,
-        "cases_passed": run.cases_passed,
         **run.interval_ends,
         "verdict": format_verdict(run),
         "commit": run.short_commit,

@@ -11,17 +11,18 @@ from holdfast.model.codec import JSON
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Utility
-from holdfast.model.world import Isolation
 from holdfast.report import standards
 from holdfast.report.cases import build_reproducer, get_outcome, get_replica_outcome
 from holdfast.report.causes.cause_words import build_entries
 from holdfast.report.formats.files import encode_pieces
+from holdfast.report.page.values import pick
 from holdfast.report.wording import has_cells
 from holdfast.score.overall import has_passed
 from holdfast.score.run_totals import compute_spent
 
 EVENTS = 1_000
 """Events of a trial's audit log; the run's folder has the rest."""
+_ISOLATION = "feature enforced why code"
 
 
 class Json:
@@ -51,16 +52,9 @@ def build_document(run: Run) -> dict[str, Any]:
         "warnings": run.warnings,
         "notes": [note.text for note in run.notes],
         "run_id": run.id,
-        "name": run.name,
-        "spec_path": run.spec_path,
-        "spec_digest": run.spec_digest,
-        "agent_digest": run.agent_digest,
-        "version": run.version,
-        "started": run.started,
-        "duration_s": run.duration_s,
-        "complete": run.complete,
+        **pick(run, "name spec_path spec_digest agent_digest version started duration_s complete"),
         "kept_apart": run.isolation,
-        "isolation": [_build_isolation(one) for one in run.promises],
+        "isolation": [pick(one, _ISOLATION) for one in run.promises],
         "judged_from": run.judged_from or None,
         "standards": standards.build_entries(standards.list_for_run(run)),
         **({"shard": score.shard} if score.shard else {}),
@@ -81,21 +75,12 @@ def _build_tasks(run: Run) -> dict[str, Any]:
     """Return the cases of mutations or sessions."""
     score = run.score
     mutation = score.mutation
-    numbers: dict[str, Any] = {
+    numbers = {
         "score": score.value,
         "passed": score.passed,
         "interval": _build_interval(score.interval),
-        "judged": score.judged,
-        "total": score.total,
-        "counts": score.counts,
-        "trials": score.trials,
-        "replicas": score.replicas,
-        "flaky": score.flaky,
-        "critical_failed": score.critical_failed,
-        "tolerated": score.tolerated,
-        "reasons": score.reasons,
-        "reason_codes": score.reason_codes,
-        "min_score": score.min_score,
+        **pick(score, "judged total counts trials replicas flaky"),
+        **pick(score, "critical_failed tolerated reasons reason_codes min_score"),
         "spent": score.spent and asdict(score.spent),
     }
     if mutation is not None:
@@ -106,7 +91,7 @@ def _build_tasks(run: Run) -> dict[str, Any]:
     return numbers | {"cases": (_build_case(run, row) for row in run.cases)}
 
 
-def _build_share(one: Share | Utility | PairedDifference) -> dict[str, Any]:
+def _build_share(one: Attacks | Share | Utility | PairedDifference) -> dict[str, Any]:
     return {**asdict(one), "interval": _build_interval(one.interval)}
 
 
@@ -138,11 +123,7 @@ def _build_case_entry(case: Case, replicas: list[dict[str, Any]]) -> dict[str, A
         "scenario": case.scenario,
         "params": case.params,
         "status": get_outcome(case) if _is_varied(case) else case.status,
-        "flaky": case.flaky,
-        "composite": case.composite,
-        "reason": case.reason,
-        "causes": case.causes,
-        "unproven_only": case.unproven_only,
+        **pick(case, "flaky composite reason causes unproven_only"),
         "unproven": sum(verdict["outcome"] == "unproven" for one in replicas for verdict in one["verdicts"]),
         "replicas": replicas,
     }
@@ -163,22 +144,8 @@ def _build_replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
         "status": get_replica_outcome(one) if _is_varied(case) else one.replica.status,
         "composite": one.replica.composite,
         "reason": one.replica.reason,
-        "verdicts": [
-            {
-                "invariant": verdict.invariant,
-                "outcome": verdict.outcome,
-                "score": verdict.score,
-                "reason": verdict.reason,
-                "code": verdict.code,
-                "key": verdict.key,
-                "details": verdict.details,
-            }
-            for verdict in one.verdicts
-        ],
-        "forbidden": [
-            {"rule": rule.rule, "violated": rule.violated, "details": rule.details, "error": rule.error}
-            for rule in observation.forbidden
-        ],
+        "verdicts": [pick(verdict, "invariant outcome score reason code key details") for verdict in one.verdicts],
+        "forbidden": [pick(rule, "rule violated details error") for rule in observation.forbidden],
         "prompt": one.prompt,
         "turns": observation.turns,
         "ending": observation.ending if not observation.error else "error",
@@ -187,13 +154,9 @@ def _build_replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
         "audit": observation.audit[:EVENTS],
         "audited": len(observation.audit),
         "notes": observation.notes,
-        "isolation": [_build_isolation(one) for one in observation.isolation if one not in run.promises],
+        "isolation": [pick(one, _ISOLATION) for one in observation.isolation if one not in run.promises],
         "reproducer": build_reproducer(run, case, one),
     }
-
-
-def _build_isolation(one: Isolation) -> dict[str, Any]:
-    return {"feature": one.feature, "enforced": one.enforced, "why": one.why, "code": one.code}
 
 
 def _build_contract(run: Run, score: Score) -> dict[str, Any]:
@@ -204,19 +167,8 @@ def _build_contract(run: Run, score: Score) -> dict[str, Any]:
         "calm": score.calm,
         "chaos": score.chaos,
         "paired": score.paired and _build_share(score.paired),
-        "judged": score.judged,
-        "total": score.total,
-        "trials": score.trials,
-        "replicas": score.replicas,
-        "unasked": score.unasked,
-        "flaky": score.flaky,
-        "pass_hat": score.pass_hat,
-        "vacuous": score.vacuous,
-        "critical_failed": score.critical_failed,
-        "tolerated": score.tolerated,
-        "reasons": score.reasons,
-        "reason_codes": score.reason_codes,
-        "min_score": score.min_score,
+        **pick(score, "judged total trials replicas unasked flaky pass_hat vacuous"),
+        **pick(score, "critical_failed tolerated reasons reason_codes min_score"),
         "attacks": score.attacks and _build_attacks(score.attacks),
         "spent": score.spent and asdict(score.spent),
         "cells": map(_build_cell, run.cells),
@@ -224,80 +176,33 @@ def _build_contract(run: Run, score: Score) -> dict[str, Any]:
 
 
 def _build_cell(row: CellRow) -> dict[str, Any]:
-    cell = row.cell
     return {
-        "invariant": cell.invariant,
-        "scenario": cell.scenario,
-        "params": cell.params,
-        "severity": cell.severity,
-        "critical": cell.critical,
-        "outcome": cell.outcome,
-        "flaky": cell.flaky,
-        "reason": cell.reason,
-        "code": cell.code,
-        "key": cell.key,
-        "causes": cell.causes,
-        "weight": cell.weight,
-        "fails_in_calm": cell.fails_in_calm,
-        "simulated": cell.simulated,
-        "concurrent": cell.concurrent,
-        "met": cell.met,
-        "passes": cell.passes,
-        "fails": cell.fails,
-        "errors": cell.errors,
-        "unproven": cell.unproven,
-        "rate": _build_interval(cell.rate),
+        **pick(row.cell, "invariant scenario params severity critical outcome flaky reason code key causes weight"),
+        **pick(row.cell, "fails_in_calm simulated concurrent met passes fails errors unproven"),
+        "rate": _build_interval(row.cell.rate),
         "trials": [_build_trial(trial) for trial in row.trials],
     }
 
 
 def _build_trial(trial: TrialRow) -> dict[str, Any]:
     return {
-        "id": trial.id,
-        "prompt": trial.prompt,
-        "replica": trial.replica,
-        "answer": trial.answer,
-        "ending": trial.ending,
-        "detail": trial.detail,
-        "latency_ms": trial.latency_ms,
-        "outcome": trial.outcome,
-        "score": trial.score,
-        "reason": trial.reason,
-        "code": trial.code,
-        "details": trial.details,
+        **pick(trial, "id prompt replica answer ending detail latency_ms outcome score reason code details"),
         "turns": trial.turns if len(trial.turns) > 1 else (),
-        "output": trial.output,
-        "notes": trial.notes,
-        "again": trial.again,
+        **pick(trial, "output notes again"),
         "faults": [_build_fault(met) for met in trial.faults],
         "trace": (used := compute_spent(trial.trace)) and asdict(used) if trial.trace else None,
     }
 
 
 def _build_attacks(attacks: Attacks) -> dict[str, Any]:
-    return {
-        "attacked": attacks.attacked,
-        "succeeded": attacks.succeeded,
-        "asked": attacks.asked,
-        "rate": attacks.rate,
-        "interval": _build_interval(attacks.interval),
-        "utility": _build_share(attacks.utility),
-    }
+    numbers = _build_share(attacks)
+    return numbers | {"utility": _build_share(attacks.utility)}
 
 
 def _build_fault(met: FaultMet) -> dict[str, Any]:
     ids = standards.list_ids(standards.list_for_faults([met]))
     return {
-        "plane": met.plane,
-        "target": met.target,
-        "mode": met.mode,
-        "call": met.call,
-        "effect": met.effect,
-        "would": met.would,
-        "got": met.got,
-        "change": met.change,
-        "note": met.note,
-        "retry": met.retry,
+        **pick(met, "plane target mode call effect would got change note retry"),
         **({"ran": True} if met.ran else {}),
         **({"standards": ids} if ids else {}),
     }
@@ -306,4 +211,4 @@ def _build_fault(met: FaultMet) -> dict[str, Any]:
 def _build_interval(interval: Interval | None) -> dict[str, Any] | None:
     if interval is None:
         return None
-    return {"low": interval.low, "high": interval.high, "method": interval.method, "approximate": interval.approximate}
+    return {**pick(interval, "low high method"), "approximate": interval.approximate}

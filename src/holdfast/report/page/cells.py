@@ -12,7 +12,7 @@ from holdfast.model.score import Cell
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import wording
 from holdfast.report.page.run import Numbering
-from holdfast.report.page.values import InternTable, cut
+from holdfast.report.page.values import InternTable, cut, pick
 
 TRIALS = 500
 TEXT = 4_000
@@ -96,19 +96,12 @@ def build_cell(run: Run, row: CellRow) -> dict[str, Any]:
         "cell": {
             "rule": cell.invariant,
             "column": wording.format_column(cell),
-            "scenario": cell.scenario,
             "params": wording.format_params(cell.params),
-            "outcome": cell.outcome,
             "severity": "critical" if cell.critical else cell.severity,
-            "weight": cell.weight,
             "reason": mark_unfinished(cell).reason if wording.is_to_come(run, cell) else wording.format_reason(row),
             "flags": ", ".join(wording.list_marks(cell)),
             "tally": wording.format_tally(cell),
-            "passes": cell.passes,
-            "fails": cell.fails,
-            "errors": cell.errors,
-            "unproven": cell.unproven,
-            "met": cell.met,
+            **pick(cell, "scenario outcome weight passes fails errors unproven met"),
             "low": cell.rate.low if cell.rate else None,
             "high": cell.rate.high if cell.rate else None,
             "next": wording.format_next_step(run, row) if cell.outcome in ("error", "unproven") else "",
@@ -128,19 +121,12 @@ def find_cell(run: Run, rule: str, column: str) -> CellRow | None:
 
 def _build_trial(trial: TrialRow) -> dict[str, Any]:
     return {
-        "id": trial.id,
+        **pick(trial, "id ending outcome reason score replica aside again"),
         "prompt": cut(trial.prompt, TEXT),
         "answer": None if trial.answer is None else cut(trial.answer, TEXT),
-        "ending": trial.ending,
         "detail": cut(trial.detail, TEXT),
         "latency_ms": round(trial.latency_ms, 1),
-        "outcome": trial.outcome,
-        "reason": trial.reason,
-        "score": trial.score,
-        "replica": trial.replica,
         "faults": [wording.format_fault(met) for met in trial.faults[:20]],
-        "aside": trial.aside,
-        "again": trial.again,
     }
 
 

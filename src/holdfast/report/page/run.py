@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from holdfast.model.run import Overall, PartResult, Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
+from holdfast.report.page.values import pick
 from holdfast.report.safe import make_encodable
 from holdfast.spec.references import format_param
 from holdfast.store.run_folders import format_resume
@@ -78,13 +79,7 @@ def _build_origin(run: Run) -> dict[str, Any]:
     """Build the facts on where the run comes from and how far it went."""
     return {
         "seed": str(run.seed),
-        "isolation": run.isolation,
-        "version": run.version,
-        "spec_path": run.spec_path,
-        "spec_digest": run.spec_digest,
-        "agent_digest": run.agent_digest,
-        "judged_from": run.judged_from,
-        "complete": run.complete,
+        **pick(run, "isolation version spec_path spec_digest agent_digest judged_from complete"),
         "resume": "" if run.complete or run.running else format_resume(Path(run.path), run.part),
         "folder": run.path,
     }
@@ -115,19 +110,11 @@ def build_overall(whole: Overall) -> dict[str, Any]:
 
 def _build_part(part: PartResult, whole: Overall) -> dict[str, Any]:
     return {
-        "part": part.part,
-        "run": part.run,
-        "score": part.score,
+        **pick(part, "part run score weight share reasons skipped trials page"),
         "number": overall.format_score(part),
         **_build_interval(part.interval),
-        "weight": part.weight,
-        "share": part.share,
         "verdict": overall.format_word(part, whole) if part.ran else "",
-        "reasons": part.reasons,
         "said": overall.format_result(part) if part.ran else "",
-        "skipped": part.skipped,
-        "trials": part.trials,
-        "page": part.page,
     }
 
 
@@ -195,12 +182,9 @@ def _build_case(case: Case) -> dict[str, Any]:
     return {
         "name": cases.format_head(case),
         "status": cases.get_outcome(case),
-        "composite": case.composite,
-        "flaky": case.flaky,
-        "scenario": case.scenario,
+        **pick(case, "composite flaky scenario reason"),
         "params": wording.format_params(case.params),
         "prompt": case.prompt[:2_000],
-        "reason": case.reason,
         "replicas": [
             {
                 "trial": one.trial,

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import asdict
 
-from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.observation import Observation, Turn
 from holdfast.model.run import Run, TracedTrial
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
-from holdfast.report.page.values import cut, fit_value, shorten_value, to_utf16_span
+from holdfast.report.page.values import cut, fit_value, pick, shorten_value, to_utf16_span
 from holdfast.score.run_totals import compute_spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_folders import format_name
@@ -96,21 +96,15 @@ def describe_observation(
         "audit": [_build_audit_event(event, observation.at, bounds) for event in audit],
         "audit_left_out": len(observation.audit) - len(audit),
         "files": list_file_changes(observation.audit, bounds),
-        "forbidden": [
-            {"rule": one.rule, "violated": one.violated, "details": one.details, "error": one.error}
-            for one in observation.forbidden
-        ],
+        "forbidden": [pick(one, "rule violated details error") for one in observation.forbidden],
         "evidence": {
             rule: {"data": _limit_evidence(one.data, bounds), "error": one.error}
             for rule, one in observation.evidence.items()
         },
         "recorded": [
-            {"tool": one.tool, "n": one.n, "call": one.call, "known": one.is_known, "passed": one.passed}
-            for one in observation.recorded[: bounds.events]
+            {**pick(one, "tool n call passed"), "known": one.is_known} for one in observation.recorded[: bounds.events]
         ],
-        "simulated": observation.simulated,
-        "concurrent": observation.concurrent,
-        "attempts": observation.attempts,
+        **pick(observation, "simulated concurrent attempts"),
         "started": observation.at or None,
         "duration_ms": round(observation.duration_ms, 1),
     }
@@ -126,7 +120,13 @@ def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any
             observation.error or next((turn.detail for turn in observation.turns if turn.detail), ""), bounds.text
         ),
         "turns": [_build_turn(turn, bounds.text) for turn in observation.turns[: bounds.events]],
-        "faults": [_build_fault(one) for one in ledger[: bounds.events]],
+        "faults": [
+            {
+                **pick(one, "plane target mode call retry effect would got change note"),
+                "text": wording.format_fault(one),
+            }
+            for one in ledger[: bounds.events]
+        ],
         "trace": [build_call(event, bounds.sent) for event in trace],
         "trace_left_out": len(observation.trace) - len(trace),
         "output": cut(observation.output, bounds.text),
@@ -171,22 +171,12 @@ def build_call(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
     return {
         "ts": round(event.ts, 4),
         "duration_ms": round(event.duration_ms, 1),
-        "plane": event.plane,
-        "event_type": event.event_type,
-        "tool": event.tool,
-        "n": event.n,
-        "retry": event.retry,
-        "phase": event.phase,
-        "status": event.status,
-        "error_type": event.error_type,
+        **pick(event, "plane event_type tool n retry phase status error_type"),
         "failed": event.failed,
         "input": event.input[:sent],
         "output": event.output[:sent],
-        "fault": event.fault,
         "cost": asdict(event.cost) if event.cost and not event.script else None,
-        "script": event.script,
-        "times": event.times,
-        "unsent": event.unsent,
+        **pick(event, "fault script times unsent"),
     }
 
 
@@ -223,28 +213,9 @@ def _build_verdict(
         "severity": ("critical" if rule.gate else rule.severity) if rule else "",
         "check": rule.check if rule else "",
         "where": places.format_place(one.invariant),
-        "outcome": one.outcome,
-        "score": one.score,
-        "reason": one.reason,
+        **pick(one, "outcome score reason turn"),
         "marks": [to_utf16_span(judged, *span) for span in one.marks if span[1] <= min(bounds.text, len(judged))],
-        "turn": one.turn,
         "details": _limit_evidence(one.details, bounds),
-    }
-
-
-def _build_fault(met: FaultMet) -> dict[str, Any]:
-    return {
-        "plane": met.plane,
-        "target": met.target,
-        "mode": met.mode,
-        "call": met.call,
-        "retry": met.retry,
-        "effect": met.effect,
-        "would": met.would,
-        "got": met.got,
-        "change": met.change,
-        "note": met.note,
-        "text": wording.format_fault(met),
     }
 
 

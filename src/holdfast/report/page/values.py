@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from holdfast.model.codec import encode, make_storable, to_builtins
 from holdfast.report.safe import make_encodable
 
@@ -34,6 +37,12 @@ def encode_json(value: Any) -> bytes:
         return encode(value)
     except UnicodeEncodeError:
         return encode(make_storable(value))
+
+
+def pick(value: Struct, names: str) -> dict[str, Any]:
+    """Return these fields of a value, in this order: `pick(cell, "outcome reason")`."""
+    fields = asdict(value)
+    return {name: fields[name] for name in names.split()}
 
 
 def drop_empty(document: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import asdict
+
+from holdfast.report.page.values import pick
 from holdfast.report.safe import Paint, to_one_line
 from holdfast.report.wording import format_count
 from holdfast.score.comparison import Comparison, RuleComparison
@@ -57,32 +60,11 @@ def format_outlook(one: RuleComparison) -> str:
 def build_document(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as JSON."""
     return {
-        "before": comparison.before,
-        "after": comparison.after,
+        **pick(comparison, "before after"),
         "worse": [_format_name(one) for one in comparison.select_rules("worse")],
         "better": [_format_name(one) for one in comparison.select_rules("better")],
-        "rules": [_build_entry(one) for one in comparison.rules],
-        "only_before": comparison.only_before,
-        "only_after": comparison.only_after,
-        "left_out": comparison.left_out,
-        "notes": comparison.notes,
-    }
-
-
-def _build_entry(one: RuleComparison) -> dict[str, Any]:
-    return {
-        "rule": one.rule,
-        "part": one.part or None,
-        "change": one.change,
-        "pairs": one.pairs,
-        "passed_before": one.passed_before,
-        "passed_after": one.passed_after,
-        "lost": one.lost,
-        "gained": one.gained,
-        "p": one.p,
-        "p_holm": one.p_holm,
-        "more_prompts": one.more_prompts,
-        "obeyed": one.obeyed,
+        "rules": [{**asdict(one), "part": one.part or None} for one in comparison.rules],
+        **pick(comparison, "only_before only_after left_out notes"),
     }
 
 
