@@ -59,12 +59,9 @@ def streamed(
     return sent(codec.write_frames(completion, asked, like))
 
 
-def read(codec: Codec, data: bytes, size: int = 0) -> Completion:
-    """A stream as the codec reads it, fed in pieces of so many bytes."""
-    reader = codec.create_reader()
-    for at in range(0, len(data), size or max(1, len(data))):
-        reader.feed(data[at : at + (size or len(data))])
-    return reader.build_completion()
+def read(codec: Codec, data: bytes) -> Completion:
+    """A stream as the codec reads it."""
+    return codec.read_stream(data).build_completion()
 
 
 def events(data: bytes) -> list[Any]:

@@ -205,6 +205,4 @@ async def _send(client: Upstreams, url: str, body: bytes, stream: bool) -> Compl
         raise Unmet(f"status {reply.status}: {data[:200].decode('utf-8', 'replace')}", FIX)
     if not stream:
         return route.codec.read_reply(msgspec.json.decode(data))
-    reader = route.codec.create_reader()
-    reader.feed(data)
-    return reader.build_completion()
+    return route.codec.read_stream(data).build_completion()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Usage
@@ -14,7 +14,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.call_report import CallReport
-from holdfast.planes.llm.codecs.loose import as_dict, parse_json
+from holdfast.planes.llm.codecs.loose import as_dict, as_optional_count, parse_json
 from holdfast.planes.llm.sources.provider_hosts import find_entry
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Call
@@ -23,29 +23,20 @@ from holdfast.protocols.trial import TrialContext
 _TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
 """Suffixes of a listed name that keep its price: a date, a version. `gpt-4o-audio` is a different model from
 `gpt-4o`."""
-_INPUT = ("prompt_tokens", "input_tokens")
-_OUTPUT = ("completion_tokens", "output_tokens")
+_OLLAMA = ("prompt_eval_count", "eval_count")
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_eval_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "eval_count")
 
 
 def read_usage(body: bytes) -> Usage | None:
     """Return the usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
     reply = as_dict(parse_json(body))
-    if not reply:
-        return None
-    usage: Any = reply.get("usage")
-    if isinstance(usage, dict):
-        input, output = _find_first_count(usage, _INPUT), _find_first_count(usage, _OUTPUT)
-    else:
-        input, output = _read_count(reply.get("prompt_eval_count")), _read_count(reply.get("eval_count"))
+    usage = as_dict(reply.get("usage")) or {name: reply.get(name) for name in _OLLAMA}
+    input, output = (
+        next((n for name in names if (n := as_optional_count(usage.get(name))) is not None), None)
+        for names in (_INPUT, _OUTPUT)
+    )
     return None if input is None and output is None else Usage(input or 0, output or 0)
-
-
-def _find_first_count(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((n for name in names if (n := _read_count(usage.get(name))) is not None), None)
-
-
-def _read_count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 class Price(NamedTuple):
@@ -94,12 +85,9 @@ def _load_prices() -> dict[str, Price]:
     import yaml
 
     written = yaml.safe_load((files("holdfast.planes.llm") / "prices.yaml").read_text("utf-8"))
-    return {name: _build_price(*map(float, prices)) for name, prices in written["models"].items()}
-
-
-def _build_price(input: float, output: float, cached: float | None = None, written: float | None = None) -> Price:
-    """Build the price of a line. Without a price for cached input, cached input costs as much as any other."""
-    return Price(input, output, input if cached is None else cached, input if written is None else written)
+    # Without a price for cached input, cached input costs as much as any other.
+    padded = ((name, [*prices, *prices[:1] * 2][:4]) for name, prices in written["models"].items())
+    return {name: Price(*map(float, prices)) for name, prices in padded}
 
 
 class CallRecord(CallReport):
@@ -121,8 +109,8 @@ class CallRecord(CallReport):
         self.script = ""
 
     def build_event(self, request_name: str = "") -> TraceEvent:
-        """Return what is known of the call, to be reported; `what` names the request if it is not a model call."""
-        call, completion = self._call, self.completion
+        """Return what is known of the call; `request_name` names the request if it is not a model call."""
+        call, completion, query = self._call, self.completion, self._query
         usage = completion.usage if completion is not None else self.usage
         return TraceEvent(
             self.began,
@@ -130,18 +118,16 @@ class CallRecord(CallReport):
             tool=request_name or call.target,
             plane=call.plane,
             retry=self.retry,
-            input=shorten(_read_last_message(self._query), TEXT_KEPT),
+            input=shorten(_read_last_message(query), TEXT_KEPT),
             output=shorten(completion.display_text if completion is not None else "", TEXT_KEPT),
-            digest=self._query.digest or digest(self._query.body),
-            cost=self._estimate_cost(usage, self._query.model),
+            digest=query.digest or digest(query.body),
+            cost=None if usage is None else self._estimate_cost(usage),
             script=self.script,
-            offers_tools=self._query.codec is not None
-            and (self._query.request is None or bool(self._query.request.tools)),
+            offers_tools=query.codec is not None and (query.request is None or bool(query.request.tools)),
         )
 
-    def _estimate_cost(self, usage: Usage | None, model: str) -> Cost | None:
-        if usage is None:
-            return None
+    def _estimate_cost(self, usage: Usage) -> Cost:
+        model = self._query.model
         usd = estimate_cost(model, usage, self._models)
         return Cost(model, usage.input_tokens, usage.output_tokens, usd, self.billed, usage.cached_input)
 

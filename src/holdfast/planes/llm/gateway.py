@@ -7,7 +7,7 @@ written again in the agent's format.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -30,11 +30,9 @@ from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import Query
 from holdfast.planes.llm.tool_results import ToolResults
+from holdfast.planes.llm.websocket import Websocket, refuse_websocket
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
-
-if TYPE_CHECKING:
-    from holdfast.planes.llm.websocket import Websocket
 
 PLANE = "llm"
 
@@ -116,8 +114,6 @@ class TrialGateway:
 
     async def _serve_websocket(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
         """Handle a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
-        from holdfast.planes.llm.websocket import Websocket, refuse_websocket
-
         route = find_route("POST", path)
         if route is not None and route.kind == "completion":
             await refuse_websocket(self._context, exchange, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,19 +12,17 @@ from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.call_record import CallRecord, read_usage
+from holdfast.planes.llm.codecs.formats import ApiRoute
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, list_left_out
 from holdfast.planes.llm.known_results import ChangedCall
 from holdfast.planes.llm.provider_reply import ProviderReply
 from holdfast.planes.llm.reply_sender import find_error, send_completion, send_error, send_failure, send_reply
 from holdfast.planes.llm.sources.provider_hosts import remove_key
+from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
 from holdfast.protocols.fault import Call, Failed, Reply, Sleep
 from holdfast.protocols.trial import TrialContext
-
-if TYPE_CHECKING:
-    from holdfast.planes.llm.codecs.formats import ApiRoute
-    from holdfast.planes.llm.sources.router import Router
 
 AT_ONCE_MS = 5.0
 """Minimum duration of a scripted or recorded reply if faults may act: a real model is never faster, and

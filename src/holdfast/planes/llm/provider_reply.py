@@ -108,10 +108,9 @@ class ProviderReply(Struct, eq=False):
         self._kind = kind = _read_content_type(wire)
         streamed = self._query.stream or self._query.codec is None  # a fetched reply states itself how it is sent
         if streamed and (kind != "application/json" or kind == codec.stream_type):
-            reader = codec.create_reader(keep=keep)
-            reader.feed(body)
-            self.original = reader.build_original()
-            return reader.build_completion()
+            reply = codec.read_stream(body, keep=keep)
+            self.original = reply.build_original()
+            return reply.build_completion()
         self.original = parse_json(body)
         return None if self.original is None else codec.read_reply(self.original)
 

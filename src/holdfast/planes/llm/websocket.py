@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import RequestHead
 from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.http1.relay import ConnectionUpgraded, forward_upgrade
+from holdfast.http1.server import Exchange
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.call_report import CallReport
 from holdfast.planes.llm.reply_sender import send_error
@@ -19,9 +18,6 @@ from holdfast.planes.llm.sources.provider_hosts import remove_key
 from holdfast.planes.llm.sources.source import ModelSource, Query, UpstreamDown
 from holdfast.protocols.trial import TrialContext
 from holdfast.streams.socket_stream import SocketStream
-
-if TYPE_CHECKING:
-    from holdfast.http1.server import Exchange
 
 _JSON = (("content-type", "application/json"),)
 _SWITCHING = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))

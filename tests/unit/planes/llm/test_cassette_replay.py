@@ -105,18 +105,17 @@ def test_cassette_keeps_no_key_no_request_header_and_only_harmless_reply_headers
     assert (tmp_path / "c.jsonl").stat().st_mode & 0o077 == 0
 
 
+def text_of(chunks: Sequence[bytes], stream: bool) -> str:
+    whole = b"".join(chunks)
+    return OpenAIChat().read_stream(whole).build_completion().text if stream else texts([(200, chunks)])[0]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_cassette_masks_a_secret_that_is_split_over_chunks(tmp_path: Path, stream: bool) -> None:
     asked = chat("hi", stream=stream)
     record(tmp_path / "c.jsonl", Echo(f"it is {SECRET}!"), asked)
     [(_, chunks)] = replay(tmp_path / "c.jsonl", asked)
-    if stream:
-        reader = OpenAIChat().create_reader()
-        reader.feed(b"".join(chunks))
-        text = reader.build_completion().text
-    else:
-        text = texts([(200, chunks)])[0]
-    assert text == "it is [masked]!"
+    assert text_of(chunks, stream) == "it is [masked]!"
 
 
 def test_cassette_answers_by_occurrence_in_each_trial_then_with_the_last(tmp_path: Path) -> None:
@@ -177,9 +176,7 @@ def test_cassette_records_a_scripted_model_too(tmp_path: Path, stream: bool) -> 
     asked = chat("hi", stream=stream)
     record(tmp_path / "c.jsonl", script(tmp_path, "  - {text: a b}\n"), asked)
     [(status, chunks)] = replay(tmp_path / "c.jsonl", asked)
-    reader = OpenAIChat().create_reader()
-    reader.feed(b"".join(chunks))
-    assert (status, reader.build_completion().text if stream else texts([(200, chunks)])[0]) == (200, "a b")
+    assert (status, text_of(chunks, stream)) == (200, "a b")
 
 
 def test_cassette_drops_a_torn_last_line_and_refuses_a_broken_one(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from codec_kit import ASKED, CALLING, CODECS, completions, streamed
+from codec_kit import ASKED, CALLING, CODECS, completions, read, streamed
 from example_counts import examples
 from holdfast.model.completion import Completion, Text
-from holdfast.planes.llm.codecs import sse, streamed_reply
+from holdfast.planes.llm.codecs import streamed_reply
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream
 
 KEYS = [
@@ -41,11 +41,8 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
     asked = codec.read_request("/x", body)
     codec.replace_results(body, {result.key: "t" for result in asked.results}, frozenset())
     codec.read_reply(value)
-    reader = codec.create_reader()
     line = json.dumps(value).encode()
-    reader.feed(b"[" + line + b"\n" if name == "gemini_array" else line + b"\n")
-    reader.feed(b"data: " + line + b"\n\n")
-    reader.build_completion()
+    read(codec, (b"[" if name == "gemini_array" else b"") + line + b"\ndata: " + line + b"\n\n")
 
 
 @pytest.mark.slow
@@ -88,22 +85,16 @@ _events = st.fixed_dictionaries(
 @example(told=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
 def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
     codec = CODECS[name]
-    reader = codec.create_reader(keep=True)
-    for event in told:
-        line = json.dumps(event).encode()
-        reader.feed(b"data: " + line + b"\n\n" if codec.stream_type == "text/event-stream" else line + b"\n")
-    reader.build_completion()
-    list(codec.write_frames(completion, ASKED, reader.build_original()))
+    start, end = (b"data: ", b"\n\n") if codec.stream_type == "text/event-stream" else (b"", b"\n")
+    data = b"".join([start + json.dumps(event).encode() + end for event in told])
+    list(codec.write_frames(completion, ASKED, codec.read_stream(data, keep=True).build_original()))
 
 
 @every_codec
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.lists(st.binary(max_size=40) | st.sampled_from([b"data: ", b"\n\n", b"\r", b"{", b'"', b"\\", b"}"])))
 def test_odd_bytes_never_raise(name: str, data: list[bytes]) -> None:
-    reader = CODECS[name].create_reader()
-    for piece in data:
-        reader.feed(piece)
-    reader.build_completion()
+    read(CODECS[name], b"".join(data))
 
 
 @every_codec
@@ -114,8 +105,8 @@ def test_deep_nesting_and_long_texts(name: str) -> None:
         deep = {"content": [deep], "parts": [deep]}
     codec.read_request("/x", {"messages": [deep], "contents": [deep], "input": [deep]})
     codec.read_reply({"choices": [deep], "content": [deep], "output": [deep], "candidates": [deep], "message": deep})
-    reader = codec.create_reader()
-    reader.feed(b"data: " + b"[" * 100_000 + b"\n\n")
+    read(codec, b"data: " + b"[" * 100_000 + b"\n\n")
+    read(codec, b'{"a":' * 100_000)
     long = Completion((Text("ä" * 1_000_000),))
     assert codec.read_reply(json.loads(codec.write_body(long, ASKED))).text == long.text
 
@@ -126,26 +117,15 @@ def test_a_stream_without_end_is_kept_in_part(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(streamed_reply, "DELTAS_KEPT", 10)
     codec = CODECS[name]
     flood = Completion(tuple([Text("word ")] * 1_000))
-    reader = codec.create_reader()
-    reader.feed(streamed(codec, flood))
-    assert len(reader.build_completion().text) <= 100
-    assert len(reader.build_completion().deltas) <= 12
-
-
-def test_a_line_without_end_is_left_out_and_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "LINE_LIMIT", 100)
-    events = sse.DataEvents()
-    for _ in range(50):
-        assert events.feed(b"data: xxxxxxxxx") == []
-    assert events.feed(b"\n\ndata: ok\n\n") == [b"ok"]
-    assert events.feed(b"data: xxxxxxxxx\n" * 50 + b"\ndata: ok\n\n") == [b"ok"]
+    kept = read(codec, streamed(codec, flood))
+    assert len(kept.text) <= 100
+    assert len(kept.deltas) <= 12
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
 def test_half_a_stream_is_half_a_reply(name: str) -> None:
     data = streamed(CODECS[name], CALLING)
-    reader = CODECS[name].create_reader()
-    reader.feed(data[: data.index(b"clock")])
-    assert reader.build_completion().text == "Let me look."
-    assert [call.name for call in reader.build_completion().tool_calls] == ["weather"]
-    assert reader.build_completion().finish is None
+    half = read(CODECS[name], data[: data.index(b"clock")])
+    assert half.text == "Let me look."
+    assert [call.name for call in half.tool_calls] == ["weather"]
+    assert half.finish is None

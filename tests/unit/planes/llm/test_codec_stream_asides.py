@@ -141,18 +141,16 @@ every_format = pytest.mark.parametrize("name", STREAMS)
 
 def came(name: str) -> tuple[Codec, Completion, OriginalStream]:
     codec = CODECS[name]
-    reader = codec.create_reader(keep=True)
-    reader.feed(STREAMS[name])
-    return codec, reader.build_completion(), reader.build_original()
+    reply = codec.read_stream(STREAMS[name], keep=True)
+    return codec, reply.build_completion(), reply.build_original()
 
 
 def again(name: str, completion: Completion) -> tuple[str, Completion, OriginalStream]:
     """The changed stream as text, and as it reads once more."""
     codec, _, like = came(name)
     data = sent(codec.write_frames(completion, ASKED, like))
-    reader = codec.create_reader(keep=True)
-    reader.feed(data)
-    return data.decode(), reader.build_completion(), reader.build_original()
+    reply = codec.read_stream(data, keep=True)
+    return data.decode(), reply.build_completion(), reply.build_original()
 
 
 def shown(like: OriginalStream) -> list[tuple[str, int, int]]:
@@ -287,15 +285,12 @@ def test_a_refusal_in_a_responses_stream_is_kept() -> None:
         named=True,
     )
     codec = CODECS["openai_responses"]
-    reader = codec.create_reader(keep=True)
-    reader.feed(told)
-    data = sent(codec.write_frames(reader.build_completion(), ASKED, reader.build_original())).decode()
+    reply = codec.read_stream(told, keep=True)
+    data = sent(codec.write_frames(reply.build_completion(), ASKED, reply.build_original())).decode()
     assert '"delta":"No."' in data
     assert data.count('"type":"response.output_item.added"') == 1
 
 
 def test_nothing_is_kept_of_a_stream_that_only_passes() -> None:
     for name in STREAMS:
-        reader = CODECS[name].create_reader()
-        reader.feed(STREAMS[name])
-        assert reader.build_original().asides == ()
+        assert CODECS[name].read_stream(STREAMS[name]).build_original().asides == ()

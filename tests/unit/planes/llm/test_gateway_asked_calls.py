@@ -49,9 +49,7 @@ def chunks(*deltas: tuple[int, dict[str, Any]], finish: bool = True) -> bytes:
 
 
 def streamed(codec: Codec, data: bytes) -> tuple[ToolCall, ...]:
-    reader = codec.create_reader()
-    reader.feed(data)
-    return reader.build_completion().other_calls
+    return codec.read_stream(data).build_completion().other_calls
 
 
 def test_the_calls_of_further_choices_are_known() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upstream_kit import ask, called, chat, message, passed, query, said, script, tool
 
+from codec_kit import read, sent
 from golden_words import Golden
 from holdfast.model.completion import Pause, Text
 from holdfast.planes.llm.codecs.formats import find_route
@@ -186,11 +187,7 @@ def test_script_speaks_every_format(tmp_path: Path, path: str, body: dict[str, A
     calls = "" if path == "/api/generate" else ", tool_calls: [{name: brew, arguments: {cups: 2}}]"
     completion = said(script(tmp_path, f"  - {{match: {{model: m, prompt: tea}}, text: one two{calls}}}\n"), asked)
     if asked.request.stream:
-        reader = codec.create_reader()
-        for frame in codec.write_frames(completion, asked.request):
-            assert isinstance(frame, bytes)
-            reader.feed(frame)
-        received = reader.build_completion()
+        received = read(codec, sent(codec.write_frames(completion, asked.request)))
     else:
         received = codec.read_reply(json.loads(codec.write_body(completion, asked.request)))
     assert received.text == "one two"

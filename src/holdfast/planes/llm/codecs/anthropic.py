@@ -20,7 +20,7 @@ from holdfast.planes.llm.codecs.codec import (
 )
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_json, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import EventReader, OriginalStream, StreamedReply
 
 _FINISH: dict[str, FinishReason] = {
     "max_tokens": "length",
@@ -63,8 +63,8 @@ class Anthropic(Codec):
             reply.set_usage(_read_usage(used))
         return reply.build_completion()
 
-    def create_reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(sse.DataEvents(), _Events().read_event, keep=keep)
+    def create_event_reader(self) -> EventReader:
+        return _Events().read_event
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         before = self.read_reply(original) if original else Completion()

@@ -5,7 +5,8 @@ A reply is written as a stream, or by editing a provider's own parts as little a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from holdfast.planes.llm.codecs.loose import as_dict, dump_json, parse_json
 from holdfast.planes.llm.codecs.refusals import Refusal
 from holdfast.planes.llm.codecs.request import Conversation, ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, FormatReader, OriginalStream
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, EventReader, OriginalStream, StreamedReply
 from holdfast.protocols.fault import Failed
 
 CREATED = 1_767_225_600
@@ -65,42 +66,6 @@ class ReplyWriter(ABC):
         return self._original.get_call_fields(self._calls - 1)
 
 
-def write_stream(
-    completion: Completion, writer: ReplyWriter, original: OriginalStream = NOTHING
-) -> Iterator[StreamFrame]:
-    """Yield the frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
-    opened = False
-    # Parts that the neutral form does not have are sent again where they were: before the text or call that followed
-    # them. In a reply without a message there is no place for them.
-    asides = Asides(NOTHING if completion.lacks else original, completion)
-    for delta in completion.deltas:
-        if isinstance(delta, (Pause, Cut)):
-            yield delta
-            if isinstance(delta, Cut):
-                return
-        elif isinstance(delta, ErrorChunk):
-            yield from writer.write_trouble(delta)
-            return
-        elif isinstance(delta, (Text, ToolCall, EmptyChunk)) and not completion.lacks:
-            if not opened:
-                yield from writer.write_start()
-                opened = True
-            for data in asides.pop_before(delta):
-                yield from writer.write_aside(data)
-            yield from _write_part(delta, writer)
-    if not opened:
-        yield from writer.write_start()
-    for data in asides.pop_rest():
-        yield from writer.write_aside(data)
-    yield from writer.write_end()
-
-
-def _write_part(delta: Text | ToolCall | EmptyChunk, writer: ReplyWriter) -> Iterable[bytes]:
-    if isinstance(delta, Text):
-        return writer.write_text(delta.text)
-    return writer.write_call(delta) if isinstance(delta, ToolCall) else writer.write_empty()
-
-
 def split_pieces(text: str) -> list[str]:
     """Split a text into a few pieces, as providers do with arguments."""
     size = max(1, -(-len(text) // _PIECES))
@@ -130,13 +95,10 @@ def edit_parts(parts: list[Any], before: Completion, after: Completion, part_for
         new_parts = [part_format.text(after.text, olds[0] if olds else None)] if after.text else []
         parts = _insert_parts(parts, "text", new_parts, part_format)
     if before.tool_calls != after.tool_calls:
-        parts = _insert_parts(parts, "call", _change_calls(parts, after.tool_calls, part_format), part_format)
+        olds = [part for part in parts if part_format.kind(part) == "call"]
+        calls = [part_format.call(call, old) for call, old in zip_longest(after.tool_calls, olds) if call is not None]
+        parts = _insert_parts(parts, "call", calls, part_format)
     return parts
-
-
-def _change_calls(parts: list[Any], calls: Sequence[ToolCall], part_format: PartFormat) -> list[Any]:
-    olds = [part for part in parts if part_format.kind(part) == "call"]
-    return [part_format.call(call, olds[at] if at < len(olds) else None) for at, call in enumerate(calls)]
 
 
 def _insert_parts(parts: list[Any], kind: PartKind, new: list[Any], part_format: PartFormat) -> list[Any]:
@@ -157,6 +119,8 @@ class Codec(ABC):
     """openai, anthropic, google, ollama."""
     stream_type = sse.TYPE
     """The content type of a streamed reply."""
+    split_stream = staticmethod(sse.read_events)
+    """Yields the JSON values in the bytes of a streamed reply."""
 
     @abstractmethod
     def read_request(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
@@ -176,8 +140,19 @@ class Codec(ABC):
         """Read a plain reply, decoded from JSON."""
 
     @abstractmethod
-    def create_reader(self, *, keep: bool = False) -> FormatReader:
-        """Return the reader for a streamed reply; `keep`: the reply may be changed and written again."""
+    def create_event_reader(self) -> EventReader:
+        """Return the function that reads one event of one streamed reply."""
+
+    def read_stream(self, data: bytes, *, keep: bool = False) -> StreamedReply:
+        """Read a streamed reply, as far as it has arrived; `keep`: it may be changed and written again.
+
+        What is not a JSON object is dropped.
+        """
+        reply, read_event = StreamedReply(keep=keep), self.create_event_reader()
+        for fields in filter(None, map(as_dict, self.split_stream(data))):
+            reply.first = reply.first or fields
+            read_event(fields, reply)
+        return reply
 
     @abstractmethod
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
@@ -212,8 +187,37 @@ class Codec(ABC):
     def write_frames(
         self, completion: Completion, request: ModelRequest, original: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        """Return the streamed reply, event by event, with the terminator unless a Cut comes first."""
-        return write_stream(completion, self.create_writer(completion, request, original), original)
+        """Yield the streamed reply, event by event, with the terminator unless a Cut comes first.
+
+        Nothing is sent before a pause, an error or a cut that comes first.
+        """
+        opened, writer = False, self.create_writer(completion, request, original)
+        # Parts that the neutral form does not have are sent again where they were: before the text or call that
+        # followed them. In a reply without a message there is no place for them.
+        asides = Asides(NOTHING if completion.lacks else original, completion)
+        for delta in completion.deltas:
+            if isinstance(delta, (Pause, Cut)):
+                yield delta
+                if isinstance(delta, Cut):
+                    return
+            elif isinstance(delta, ErrorChunk):
+                yield from writer.write_trouble(delta)
+                return
+            elif isinstance(delta, (Text, ToolCall, EmptyChunk)) and not completion.lacks:
+                if not opened:
+                    yield from writer.write_start()
+                    opened = True
+                for data in asides.pop_before(delta):
+                    yield from writer.write_aside(data)
+                if isinstance(delta, Text):
+                    yield from writer.write_text(delta.text)
+                else:
+                    yield from writer.write_call(delta) if isinstance(delta, ToolCall) else writer.write_empty()
+        if not opened:
+            yield from writer.write_start()
+        for data in asides.pop_rest():
+            yield from writer.write_aside(data)
+        yield from writer.write_end()
 
     def keep_deliverable(self, completion: Completion) -> Completion:
         """Return the parts of a reply that the format can carry to the client."""

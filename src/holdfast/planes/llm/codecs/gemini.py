@@ -12,8 +12,8 @@ from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec, PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, frame_as_array
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.sse import StreamFrame, frame_as_array
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, EventReader, OriginalStream, StreamedReply
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 _WIRE: dict[FinishReason, str] = {
@@ -45,7 +45,8 @@ class Gemini(Codec):
 
     def __init__(self, *, array: bool = False) -> None:
         self._array = array
-        self.stream_type = "application/json" if array else sse.TYPE
+        if array:
+            self.stream_type, self.split_stream = "application/json", sse.read_elements
 
     def read_reply(self, data: Any) -> Completion:
         reply, fields = StreamedReply(), as_dict(data)
@@ -57,8 +58,8 @@ class Gemini(Codec):
             reply.lacks = "choices" if not candidates else "" if "content" in as_dict(candidates[0]) else "message"
         return reply.build_completion()
 
-    def create_reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(Elements() if self._array else sse.DataEvents(), _read_event, keep=keep)
+    def create_event_reader(self) -> EventReader:
+        return _read_event
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         before = self.read_reply(original) if original else Completion()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -31,8 +30,9 @@ def dump_json(value: Any) -> bytes:
     """Return a value as JSON on one line, for any text in it."""
     try:
         return encode(value)
-    except (UnicodeEncodeError, OverflowError):
-        return json.dumps(to_builtins(value), separators=(",", ":"), default=_decode_raw).encode()
+    except (UnicodeEncodeError, OverflowError):  # `default` decodes the ready-made JSON inside the value
+        plain = to_builtins(value)
+        return json.dumps(plain, separators=(",", ":"), default=lambda raw: json.loads(bytes(raw))).encode()
 
 
 def to_json_text(value: Any) -> str:
@@ -64,24 +64,6 @@ def as_raw_object(text: str) -> Any:
     return raw if isinstance(raw, msgspec.Raw) and bytes(raw)[:1] == b"{" else None
 
 
-def read_fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
-    """Return the values of these fields, in order, each of the requested type.
-
-    `name=""`, `name=[]` or `name={}`: a value of that type, or this default. `name=int`: a plausible count,
-    `name=float`: a finite number, or None.
-    """
-    values: list[Any] = []
-    for name, kind in wanted.items():
-        value = data.get(name)
-        if kind is int:
-            values.append(as_optional_count(value))
-        elif kind is float:
-            values.append(as_number(value))
-        else:
-            values.append(value if isinstance(value, type(kind)) else kind)
-    return values
-
-
 def as_dict(value: Any) -> dict[str, Any]:
     """Return the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
@@ -104,18 +86,12 @@ def as_count(value: Any) -> int:
 
 def as_optional_count(value: Any) -> int | None:
     """Return the value if it is a plausible count, otherwise None."""
-    if value is None:
-        return None
-    if type(value) is int:
-        return value if 0 <= value <= _LARGEST else None
     finite = as_number(value)
     return int(finite) if finite is not None and 0 <= finite <= _LARGEST else None
 
 
 def as_number(value: Any) -> float | None:
     """Return the value if it is a finite number, otherwise None."""
-    if value is None:
-        return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if -1e300 < value < 1e300 else None
@@ -140,8 +116,3 @@ def replace_text(content: Any, text: str, kind: str = "text") -> Any:
 
 def _read_part(part: Any) -> str:
     return part if isinstance(part, str) else as_text(as_dict(part).get("text"))
-
-
-def _decode_raw(value: Any) -> Any:
-    """Encode ready-made JSON inside a value, which the encoder does not support by itself."""
-    return json.loads(bytes(value))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ErrorChunk, ToolCall, Usage
-from holdfast.planes.llm.codecs import refusals
+from holdfast.planes.llm.codecs import refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec, ReplyWriter
 from holdfast.planes.llm.codecs.loose import (
     as_count,
@@ -24,8 +24,7 @@ from holdfast.planes.llm.codecs.loose import (
 )
 from holdfast.planes.llm.codecs.openai_chat_request import read_tools
 from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role
-from holdfast.planes.llm.codecs.sse import StreamLines
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import EventReader, OriginalStream, StreamedReply
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (
@@ -85,6 +84,7 @@ class Ollama(Codec):
 
     provider = "ollama"
     stream_type = "application/x-ndjson"
+    split_stream = staticmethod(sse.read_lines)
     read_request = staticmethod(read_request)
     read_conversation = staticmethod(read_conversation)
     write_result = staticmethod(write_result)
@@ -98,8 +98,8 @@ class Ollama(Codec):
         _read_object(as_dict(data), reply)
         return reply.build_completion()
 
-    def create_reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(StreamLines(), _read_line, keep=keep)
+    def create_event_reader(self) -> EventReader:
+        return _read_line
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         before = self.read_reply(original) if original else Completion()

@@ -10,7 +10,7 @@ from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import CREATED, Codec, ReplyWriter, derive_id, split_pieces
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import EventReader, OriginalStream, StreamedReply
 
 _FINISH: dict[str, FinishReason] = {
     "length": "length",
@@ -45,8 +45,8 @@ class OpenAIChat(Codec):
             reply.lacks = "message"
         return reply.build_completion()
 
-    def create_reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(sse.DataEvents(), _read_chunk, keep=keep)
+    def create_event_reader(self) -> EventReader:
+        return _read_chunk
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         before = self.read_reply(original) if original else Completion()

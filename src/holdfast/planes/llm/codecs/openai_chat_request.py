@@ -15,8 +15,9 @@ from holdfast.model.completion import ToolCall
 from holdfast.planes.llm.codecs.loose import (
     as_dict,
     as_list,
+    as_number,
+    as_optional_count,
     as_text,
-    read_fields,
     read_text,
     replace_text,
     to_json_text,
@@ -44,12 +45,9 @@ def read_written_calls(messages: list[Any]) -> list[dict[str, Any]]:
     Results of several calls are in one text and cannot be distinguished: they stay text. An entry that is not an object
     becomes an empty one.
     """
-    messages = [message if isinstance(message, dict) else {} for message in messages]
-    if not _has_calls(messages):
-        return messages
     read: list[dict[str, Any]] = []
     open_call = ""
-    for message in messages:
+    for message in map(as_dict, messages):
         role, text = as_text(message.get("role")), read_text(message.get("content"))
         if open_call and role == "user" and text.startswith(RESULT):
             read.append(
@@ -61,14 +59,6 @@ def read_written_calls(messages: list[Any]) -> list[dict[str, Any]]:
         open_call = as_text(calls[0].get("id")) if len(calls) == 1 else ""
         read.append({**message, "tool_calls": calls} if calls else message)
     return read
-
-
-def _has_calls(messages: list[dict[str, Any]]) -> bool:
-    for message in messages:
-        content = message.get("content")
-        if _CALLS in (content if isinstance(content, str) else read_text(content)):
-            return True
-    return False
 
 
 def find_calls(text: str) -> tuple[ToolCall, ...]:
@@ -95,10 +85,8 @@ def _parse_calls(text: str) -> list[dict[str, Any]]:
     _, mark, written = text.rpartition(_CALLS)
     if not mark or len(written) > _LONGEST:
         return []
-    from ast import literal_eval
-
     try:
-        entries = literal_eval(written.strip())
+        entries = ast.literal_eval(written.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
     return [_resolve_call(call) for call in as_list(entries) if as_dict(as_dict(call).get("function")).get("name")]
@@ -176,25 +164,23 @@ MOST_COPIES = 128
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """Read a request; on Azure the model is in the path."""
-    model, form, modes, options, tier, metadata, limit, old_limit, temperature, copies = read_fields(
-        body, model="", response_format={}, modalities=[], stream_options={}, service_tier="", metadata={},
-        max_completion_tokens=int, max_tokens=int, temperature=float, n=int,
-    )  # fmt: skip
-    wanted = (("logprobs", body.get("logprobs") is True), ("audio", "audio" in modes))
+    form, metadata = as_dict(body.get("response_format")), as_dict(body.get("metadata"))
+    limit = as_optional_count(body.get("max_completion_tokens"))
+    wanted = (("logprobs", body.get("logprobs") is True), ("audio", "audio" in as_list(body.get("modalities"))))
     return ModelRequest(
-        model or path.partition("/deployments/")[2].partition("/")[0],
+        as_text(body.get("model")) or path.partition("/deployments/")[2].partition("/")[0],
         read_conversation(body).build_messages(),
         read_tools(body),
         body.get("stream") is True,
-        options.get("include_usage") is True,
-        old_limit if limit is None else limit,
-        temperature,
+        as_dict(body.get("stream_options")).get("include_usage") is True,
+        as_optional_count(body.get("max_tokens")) if limit is None else limit,
+        as_number(body.get("temperature")),
         _read_choice(body.get("tool_choice")),
         str(form.get("type")).startswith("json"),
-        copies=min(copies or 1, MOST_COPIES),
+        copies=min(as_optional_count(body.get("n")) or 1, MOST_COPIES),
         schema=read_strict_schema(form["json_schema"]) if "json_schema" in form else None,
         unscriptable=tuple([name for name, is_wanted in wanted if is_wanted]),
-        echo=echo_service_tier(tier) | ({"metadata": metadata} if metadata else {}),
+        echo=echo_service_tier(as_text(body.get("service_tier"))) | ({"metadata": metadata} if metadata else {}),
     )
 
 
@@ -211,10 +197,9 @@ def read_strict_schema(form: Any) -> dict[str, Any] | None:
 
 def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
     """Return the functions among the tools, in the form that Ollama uses, too."""
-    if "tools" not in body and "functions" not in body:
-        return ()
-    tools = [(as_dict(as_dict(tool).get("function")), "") for tool in as_list(body.get("tools"))]
-    tools += [(as_dict(as_dict(tool).get("custom")), CUSTOM) for tool in as_list(body.get("tools"))]
+    listed = [as_dict(tool) for tool in as_list(body.get("tools"))]
+    tools = [(as_dict(tool.get("function")), "") for tool in listed]
+    tools += [(as_dict(tool.get("custom")), CUSTOM) for tool in listed]
     tools += [(as_dict(function), "one of the old `functions`") for function in as_list(body.get("functions"))]
     return tuple(
         [
@@ -228,10 +213,9 @@ def read_tools(body: Mapping[str, Any]) -> tuple[ToolDeclaration, ...]:
 def read_conversation(body: Mapping[str, Any]) -> Conversation:
     """Read the messages of a request."""
     conversation = Conversation()
-    (sent,) = read_fields(body, messages=[])
+    sent = as_list(body.get("messages"))
     for node, message in zip(sent, read_written_calls(sent), strict=True):
-        role, content = message.get("role"), message.get("content")
-        text = content if isinstance(content, str) else read_text(content)
+        role, text = message.get("role"), read_text(message.get("content"))
         if role in _RESULTS:
             conversation.add_result(node, as_text(message.get("tool_call_id")), as_text(message.get("name")), text)
             continue

@@ -24,7 +24,7 @@ from holdfast.planes.llm.codecs.openai_responses_read import (
     read_response,
 )
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import EventReader, OriginalStream, StreamedReply
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),
@@ -58,8 +58,8 @@ class OpenAIResponses(Codec):
             read_response(fields, reply)
         return reply.build_completion()
 
-    def create_reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(sse.DataEvents(), ResponseEvents().read_event, keep=keep)
+    def create_event_reader(self) -> EventReader:
+        return ResponseEvents().read_event
 
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}

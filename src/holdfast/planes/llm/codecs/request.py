@@ -5,11 +5,13 @@ A Conversation collects its messages and links each tool result to its call.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from holdfast.model.completion import ToolCall
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
 class ToolResult(Struct, frozen=True):
@@ -29,7 +31,7 @@ class ToolResult(Struct, frozen=True):
 class ChatMessage(Struct, frozen=True):
     """One entry of the conversation."""
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Role
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
@@ -83,29 +85,20 @@ class ModelRequest(Struct, frozen=True):
         return next((m.text for m in reversed(self.messages) if m.role == "user" and m.text), "")
 
 
-Role = Literal["system", "user", "assistant", "tool"]
+class _Draft(Struct):
+    """A message to which calls and results may still be added."""
 
-
-class _Draft:
-    """A message that has calls or results, and may get more."""
-
-    __slots__ = ("calls", "results", "role", "text")
-
-    def __init__(self, role: Role, text: str) -> None:
-        self.role = role
-        self.text = text
-        self.calls: list[ToolCall] = []
-        self.results: list[ToolResult] = []
-
-    def build_message(self) -> ChatMessage:
-        return ChatMessage(self.role, self.text, tuple(self.calls), tuple(self.results))
+    role: Role
+    text: str = ""
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
 
 
 class Conversation:
     """Collects entries as they come. A repeated or missing id gets a number, so every key belongs to one result."""
 
     def __init__(self) -> None:
-        self._messages: list[ChatMessage | _Draft] = []
+        self._messages: list[_Draft] = []
         self._numbers: dict[str, int] = {}
         self._latest: dict[str, ToolCall] = {}
         """By id on the wire: the call that a result with that id answers."""
@@ -115,7 +108,7 @@ class Conversation:
         """The part of the request that holds each result, by the result's key."""
 
     def add_message(self, role: Role, text: str) -> None:
-        self._messages.append(ChatMessage(role, text))
+        self._messages.append(_Draft(role, text))
 
     def add_call(self, id: str, name: str, arguments: str) -> None:
         """Add a call to the last message if that is the assistant's, otherwise to a new one."""
@@ -144,17 +137,13 @@ class Conversation:
         self._get_last("tool").results.append(result)
 
     def build_messages(self) -> tuple[ChatMessage, ...]:
-        return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._messages])
+        return tuple([ChatMessage(d.role, d.text, tuple(d.calls), tuple(d.results)) for d in self._messages])
 
     def _get_last(self, role: Role) -> _Draft:
         """Return the last message if it has this role, otherwise a new one; the caller adds to it."""
-        last = self._messages[-1] if self._messages else None
-        if last is None or last.role != role:
-            last = _Draft(role, "")
-            self._messages.append(last)
-        elif not isinstance(last, _Draft):
-            last = self._messages[-1] = _Draft(role, last.text)
-        return last
+        if not self._messages or self._messages[-1].role != role:
+            self._messages.append(_Draft(role))
+        return self._messages[-1]
 
     def _find_call(self, id: str, name: str) -> ToolCall | None:
         """Return the call with the result's id; without an id the first open call of the tool, or of any tool if it

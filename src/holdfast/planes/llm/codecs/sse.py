@@ -1,22 +1,21 @@
-"""Event streams: writes them, and reads them as they pass, for any line ending and any split.
-
-Supports server-sent events, and the JSON array that Google sends without `alt=sse`.
-"""
+"""Streams of JSON values: server-sent events, lines, and the array that Google sends without `alt=sse`."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from holdfast.model.completion import Cut, Pause
-from holdfast.planes import sse
-from holdfast.planes.llm.codecs.loose import dump_json
+from holdfast.planes.llm.codecs.loose import dump_json, parse_json
+from holdfast.planes.sse import EventSplitter
 
 TYPE = "text/event-stream"
 
-LINE_LIMIT = 16_000_000
-"""Maximum size of one line or event, in bytes; a longer one is dropped."""
+_BETWEEN = re.compile(r"[\s,\[\]]*(?={)")
+"""What separates the objects of an array."""
+_decoder = json.JSONDecoder()
 
 StreamFrame: TypeAlias = bytes | Pause | Cut
 """The next step of a stream: bytes, a pause, or the end of the connection."""
@@ -28,46 +27,25 @@ def format_event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
     return head + b"data: " + dump_json(data) + end + end
 
 
-class StreamLines:
-    """A stream of one JSON object per line. A line over the limit is dropped."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-        self._over = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete so far, without empty ones. CR, LF and CRLF all end a line."""
-        *whole, rest = data.replace(b"\r", b"\n").split(b"\n")
-        lines = []
-        for part in whole:
-            self._keep(part)
-            if not self._over and self._rest.strip():
-                lines.append(bytes(self._rest))
-            self._rest.clear()
-            self._over = False
-        self._keep(rest)
-        return lines
-
-    def _keep(self, part: bytes) -> None:
-        self._over = self._over or len(self._rest) + len(part) > LINE_LIMIT
-        if self._over:
-            self._rest.clear()
-        else:
-            self._rest += part
+def read_events(data: bytes) -> Iterator[Any]:
+    """Yield the value of each event that has data."""
+    return (parse_json(event.data) for event in EventSplitter().feed(data) if event.data is not None)
 
 
-class DataEvents:
-    """The events of a stream that have data. Comments, names, ids and retry times are dropped."""
-
-    def __init__(self) -> None:
-        self._events = sse.EventSplitter(LINE_LIMIT)
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the data of the events that are complete so far."""
-        return [event.data for event in self._events.feed(data) if event.data is not None]
+def read_lines(data: bytes) -> Iterator[Any]:
+    """Yield the value of each line."""
+    return map(parse_json, data.splitlines())
 
 
-_SIGNS = re.compile(rb'["\\{}]')
+def read_elements(data: bytes) -> Iterator[Any]:
+    """Yield the objects of an array, as far as they are complete."""
+    text, at = data.decode("utf-8", "replace"), 0
+    while start := _BETWEEN.match(text, at):
+        try:
+            value, at = _decoder.raw_decode(text, start.end())
+        except (ValueError, RecursionError):
+            return
+        yield value
 
 
 def frame_as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
@@ -82,48 +60,3 @@ def frame_as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
             cut = isinstance(frame, Cut)
     if not cut:
         yield b"]" if lead != b"[" else b"[]"
-
-
-class Elements:
-    """Reads the objects in an array as they become complete; an object over the limit is dropped."""
-
-    def __init__(self) -> None:
-        self._partial = bytearray()
-        self._depth = 0
-        self._in_text = False
-        self._escaped = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the objects that are complete so far."""
-        objects = []
-        start, position = 0, int(self._escaped)
-        self._escaped = self._escaped and not data
-        while (match := _SIGNS.search(data, position)) is not None:
-            # Only quotes, backslashes and braces matter. Braces inside a text do not count, and the character after a
-            # backslash is skipped, even if it comes with the next chunk.
-            position, depth = match.end(), self._depth
-            if match.group() == b"\\":
-                self._escaped = position == len(data)
-                position += 1
-                continue
-            self._track_depth(match.group())
-            if depth == 0 and self._depth == 1:
-                start = match.start()
-            elif depth == 1 and self._depth == 0:
-                objects.append(bytes(self._partial) + data[start:position])
-                self._partial.clear()
-        self._keep(data[start:])
-        return objects
-
-    def _track_depth(self, sign: bytes) -> None:
-        if sign == b'"':
-            self._in_text = self._depth > 0 and not self._in_text
-        elif not self._in_text:
-            self._depth = max(0, self._depth + (1 if sign == b"{" else -1))
-
-    def _keep(self, rest: bytes) -> None:
-        """Keep the beginning of an incomplete object."""
-        if self._depth > 0:
-            self._partial += rest
-            if len(self._partial) > LINE_LIMIT:
-                self._partial.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -23,7 +23,6 @@ from holdfast.model.completion import (
     ToolCall,
     Usage,
 )
-from holdfast.planes.llm.codecs.loose import as_dict, parse_json
 
 
 class Aside(Struct, frozen=True):
@@ -123,17 +122,14 @@ CHARACTERS_KEPT = 16_000_000
 DELTAS_KEPT = 200_000
 
 
-class _Call:
+class _Call(Struct):
     """A call whose arguments are still arriving."""
 
-    __slots__ = ("arguments", "extra_fields", "fallback", "id", "name")
-
-    def __init__(self, id: str, name: str) -> None:
-        self.id = id
-        self.extra_fields: dict[str, Any] = {}
-        self.name = name
-        self.arguments: list[str] = []
-        self.fallback = ""
+    id: str
+    name: str
+    arguments: list[str] = []
+    fallback: str = ""
+    extra_fields: dict[str, Any] = {}
 
     def build_call(self) -> ToolCall:
         return ToolCall(self.id, self.name, "".join(self.arguments) or self.fallback)
@@ -144,8 +140,9 @@ class StreamedReply:
 
     def __init__(self, *, keep: bool = False) -> None:
         self.keep = keep
+        self.first: Any = None
         self.last: Any = None
-        """The last event, as it arrived."""
+        """The first and the last event, as they arrived."""
         self._asides: list[Aside] = []
         self._begun: list[_Call] = []
         self.model = ""
@@ -203,12 +200,12 @@ class StreamedReply:
         if self.keep and len(self._asides) < DELTAS_KEPT:
             self._asides.append(Aside(kind, data, self._text_size, len(self._begun), of_text))
 
-    def build_original(self, first: Any) -> OriginalStream:
-        """Return the parts outside the neutral form so far."""
+    def build_original(self) -> OriginalStream:
+        """Return the parts outside the neutral form so far; without `keep` only the first event."""
         if not self.keep:
-            return OriginalStream(first=first)
+            return OriginalStream(first=self.first)
         calls = tuple([call.extra_fields for call in self._begun])
-        return OriginalStream(self.build_completion(), first, self.last, tuple(self._asides), calls)
+        return OriginalStream(self.build_completion(), self.first, self.last, tuple(self._asides), calls)
 
     def set_finish(self, reason: FinishReason) -> None:
         self._finish = reason
@@ -259,36 +256,5 @@ class StreamedReply:
         return fitting
 
 
-class Parts(Protocol):
-    """Splits a stream into its events, lines or elements; each is the text of a JSON value."""
-
-    def feed(self, data: bytes) -> list[bytes]: ...
-
-
-class FormatReader:
-    """Reads a streamed reply of one format as it passes; `take` reads one event.
-
-    It never raises: input that is unreadable or not a JSON object is dropped.
-    """
-
-    def __init__(
-        self, parts: Parts, take: Callable[[dict[str, Any], StreamedReply], None], *, keep: bool = False
-    ) -> None:
-        self._parts = parts
-        self._take = take
-        self._reply = StreamedReply(keep=keep)
-        self._first: dict[str, Any] | None = None
-
-    def feed(self, data: bytes) -> None:
-        for part in self._parts.feed(data):
-            if fields := as_dict(parse_json(part)):
-                self._first = self._first or fields
-                self._take(fields, self._reply)
-
-    def build_completion(self) -> Completion:
-        """Return the reply so far, with one Text for each chunk, in order."""
-        return self._reply.build_completion()
-
-    def build_original(self) -> OriginalStream:
-        """Return the rest of the stream: all of it if the reader keeps it, otherwise its first event."""
-        return self._reply.build_original(self._first)
+EventReader: TypeAlias = Callable[[dict[str, Any], StreamedReply], None]
+"""Reads one event of a stream into the reply so far."""

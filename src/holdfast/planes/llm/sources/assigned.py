@@ -126,10 +126,7 @@ class AssignedServer:
             return _write_refusal(query, passed, await wire.read())
         if "event-stream" not in (wire.get("content-type") or ""):
             return WrittenReply(chat.read_reply(parse_reply(await wire.read(), passed.origin)), passed.origin)
-        reader = chat.create_reader()
-        async for chunk in wire.stream_body():
-            reader.feed(chunk)
-        return WrittenReply(reader.build_completion(), passed.origin)
+        return WrittenReply(chat.read_stream(await wire.read()).build_completion(), passed.origin)
 
     def _must_replace_key(self, query: Query) -> bool:
         """Return whether the agent's own key must be replaced: it is sent only to the provider that it is for."""

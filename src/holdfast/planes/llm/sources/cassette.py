@@ -264,9 +264,7 @@ def _read_completion(query: Query, wire: RawReply, text: str) -> Completion | No
     if query.codec is None or wire.status != 200:
         return None
     if query.stream:
-        reader = query.codec.create_reader()
-        reader.feed(text.encode())
-        return reader.build_completion()
+        return query.codec.read_stream(text.encode()).build_completion()
     reply = parse_json(text)
     return None if reply is None else query.codec.read_reply(reply)
 

@@ -43,8 +43,6 @@ from holdfast.planes.llm.sources.source import (
 )
 
 _HEADERS = ("content-type", "retry-after", "openai-version", "openai-processing-ms")
-NAMES_KEPT = 1_000
-"""Number of model names whose source is cached: it bounds memory if an agent invents names."""
 
 
 class Router:
@@ -82,27 +80,18 @@ class Router:
         self._scripts = {} if self._cassette and not prefix else _load_scripts(models, root)
         self._recorder = Recorder(record, mask, note) if record is not None else None
         self._sources: dict[tuple[str, str], ModelSource] = {}
-        self._by_model: dict[tuple[str, str], ModelSource] = {}
 
     def get_source(self, provider: str, model: str) -> ModelSource:
         """Return the source for a model: the recording if there is one; otherwise by exact name, first matching glob
         or provider."""
         if self._cassette is not None and not self._prefix:
             return self._cassette
-        source = self._by_model.get((provider, model))
-        if source is None:
-            source = self._find_source(provider, model)
-            if len(self._by_model) < NAMES_KEPT:
-                self._by_model[provider, model] = source
-        return source if self._cassette is None else PrefixSource(self._cassette, source, self._missing)
-
-    def _find_source(self, provider: str, model: str) -> ModelSource:
         name = find_entry(self._models, model) or (None if model else self._find_any_entry(provider))
         place = ("entry", name) if name is not None else ("provider", provider)
         source = self._sources.get(place)
         if source is None:
             source = self._sources[place] = self._create_source(provider, name)
-        return source
+        return source if self._cassette is None else PrefixSource(self._cassette, source, self._missing)
 
     def forget(self, trial: str) -> None:
         """Drop the counts of a trial that is over."""
