@@ -38,7 +38,7 @@ from holdfast.model.task import Task
 from holdfast.world.services import open_keeper, server
 
 if sys.argv[5:] == ["bare"]:
-    server.confinement = lambda user: (None, "forbidden")
+    server.find_confinement = lambda user: (None, "forbidden")
 
 async def main():
     env = {"POSTGRES_PASSWORD": "pw"} if sys.argv[1] == "postgres" else {}
@@ -65,15 +65,19 @@ asyncio.run(main())
 WORD = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from holdfast.model.world import ServiceSpec
 from holdfast.world.services import server
+from holdfast.world.services.programs import ServerProgram
 
-server.confinement = lambda user: (None, "forbidden")
+server.find_confinement = lambda user: (None, "forbidden")
 signal.signal(signal.SIGQUIT, signal.SIG_IGN if sys.argv[2] == "ignored" else signal.SIG_DFL)
 
 async def main():
     asyncio.get_running_loop().sock_sendall = give
-    launch = server.Launch("db", lambda sockets, data: ["/bin/sleep", "60"], b"up", None, stop=signal.SIGQUIT)
-    await server.start(launch, server.SocketFolder(None))
+    spec, program = ServiceSpec("db", "postgres"), ServerProgram(Path("/bin/sleep"), "sleep 1")
+    argv, options = lambda sockets, data: ["/bin/sleep", "60"], {"stop": signal.SIGQUIT}
+    setup = server.set_up(spec, program, None, argv, b"up", lambda sockets: {}, **options)
+    await server.start(setup)
 
 async def give(word, data):
     started = int(Path("/proc/self/task", str(os.getpid()), "children").read_text())

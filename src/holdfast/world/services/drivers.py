@@ -129,10 +129,7 @@ async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, .
     """Open a PostgreSQL container and create Holdfast's account in it, which the agent cannot lock."""
     settings = read_postgres_settings(select_login_variables(running.spec, "POSTGRES"))
     session = await _create_observer(running, settings)
-    counters = PgCounters(session, settings.database)
-    async with session.open_session() as first:
-        await counters.warm_up(first)
-    return ContainedSql(running, notes, settings, session, counters)
+    return ContainedSql(running, notes, settings, session, PgCounters(session, settings.database))
 
 
 async def open_contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:

@@ -1,4 +1,4 @@
-"""The programs of a server: where they are, `wait_for`, and the dump programs.
+"""The programs of servers: where they are, `wait_for`, and dump programs.
 
 Dump programs read what an agent left in a database, which is not trusted, so they are confined like the server.
 """
@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from glob import glob
 from importlib.util import find_spec
@@ -37,87 +36,68 @@ _BLOCK = 512
 _SCRIPT = 'ulimit -f "$1" && shift && exec "$@"'
 
 
-@dataclass(frozen=True)
-class Programs:
-    """Runs programs next to a server, as its user."""
+async def run_program(
+    argv: Sequence[str],
+    user: User | None,
+    visible: Path,
+    socket_folder: Path,
+    env: Mapping[str, str],
+    *,
+    source: Path | None = None,
+    skip: int = 0,
+    to: Path | None = None,
+) -> None:
+    """Run a program next to a server, as its user; raise HarnessError with its last message if it fails.
 
-    user: User | None
-    visible: Path
-    """The folder of the programs."""
-
-    def map_sockets(self, socket_folder: Path) -> str:
-        """Return the folder with the server's socket as the programs see it."""
-        return SOCKETS if find_confinement(self.user)[0] else str(socket_folder)
-
-    async def run(
-        self,
-        argv: Sequence[str],
-        socket_folder: Path,
-        env: Mapping[str, str],
-        *,
-        source: Path | None = None,
-        skip: int = 0,
-        to: Path | None = None,
-    ) -> None:
-        """Run a program with an input file and an output file; raise HarnessError with its last message if it fails.
-
-        It skips the first bytes of the input.
-        """
-        # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits
-        # for the program.
-        name = Path(argv[0]).name
-        with tempfile.TemporaryFile() as messages, (source or Path(os.devnull)).open("rb", buffering=0) as reads:
-            reads.seek(skip)
-            process = self._start(argv, socket_folder, env, reads, to or Path(os.devnull), messages)
-            try:
-                async with asyncio.timeout(LIMIT_S):
-                    code = await asyncio.to_thread(process.wait)
-            except TimeoutError:
-                raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
-            finally:
-                if process.poll() is None:
-                    kill_group(process.pid, signal.SIGKILL)
-                    process.wait()
-            if code != 0:
-                raise ServiceFailed(f"{name} failed: {_find_last_message(messages) or f'exit code {code}'}")
-
-    def refuse_unconfined(self) -> None:
-        """Raise HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
-        confinement, why = find_confinement(self.user)
-        if confinement is None:
-            raise HarnessError(
-                f"an agent's data is only loaded into a confined server, but nothing confines one here: {why}",
-                code="service-unconfined",
-            )
-
-    def _start(
-        self,
-        argv: Sequence[str],
-        socket_folder: Path,
-        env: Mapping[str, str],
-        reads: IO[bytes],
-        to: Path,
-        messages: IO[bytes],
-    ) -> subprocess.Popen[bytes]:
-        confinement, _ = find_confinement(self.user)
-        words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
-        if confinement is not None:
-            words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(self.visible): self.visible})
-        env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
+    `visible` is the folder of the programs; `skip` is the number of bytes of the input file that are not read.
+    """
+    confinement, _ = find_confinement(user)
+    words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
+    if confinement is not None:
+        words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(visible): visible})
+    name = Path(argv[0]).name
+    # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits for
+    # the program.
+    with (
+        tempfile.TemporaryFile() as messages,
+        (source or Path(os.devnull)).open("rb", buffering=0) as reads,
+        (to or Path(os.devnull)).open("ab") as writes,
+    ):
+        reads.seek(skip)
         try:
-            with to.open("ab") as writes:
-                return subprocess.Popen(  # noqa: S603
-                    words,
-                    stdin=reads,
-                    stdout=writes,
-                    stderr=messages,
-                    env=env,
-                    cwd="/",
-                    start_new_session=True,
-                    **build_user_options(self.user),
-                )
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=reads,
+                stdout=writes,
+                stderr=messages,
+                env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env},
+                cwd="/",
+                start_new_session=True,
+                **build_user_options(user),
+            )
         except OSError as refused:
-            raise ServiceFailed(f"{Path(argv[0]).name} cannot be started: {refused}") from refused
+            raise ServiceFailed(f"{name} cannot be started: {refused}") from refused
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                code = await process.wait()
+        except TimeoutError:
+            raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                kill_group(process.pid, signal.SIGKILL)
+                await process.wait()
+        if code != 0:
+            raise ServiceFailed(f"{name} failed: {_find_last_message(messages) or f'exit code {code}'}")
+
+
+def refuse_unconfined(user: User | None) -> None:
+    """Raise HarnessError if servers of that user are unconfined: an agent's code would run with the user's rights."""
+    confinement, why = find_confinement(user)
+    if confinement is None:
+        raise HarnessError(
+            f"an agent's data is only loaded into a confined server, but nothing confines one here: {why}",
+            code="service-unconfined",
+        )
 
 
 def _find_last_message(messages: IO[bytes]) -> str:
@@ -165,7 +145,8 @@ def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterab
         if on_path:
             yield Path(on_path)
         for place in places:
-            for path in sorted(glob(f"{place}/{name}"), key=_parse_version, reverse=True):
+            newest_first = sorted(glob(f"{place}/{name}"), key=lambda path: [*map(int, re.findall(r"\d+", path))])[::-1]
+            for path in newest_first:
                 if os.access(path, os.X_OK):
                     yield Path(path)
         for module, folder in bundles:
@@ -214,10 +195,6 @@ def _find_bundled(module: str, folder: str, name: str) -> Path | None:
         return None
     path = Path(next(iter(spec.submodule_search_locations))) / folder / name
     return path if os.access(path, os.X_OK) else None
-
-
-def _parse_version(path: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", path)))
 
 
 WAIT_S = 30.0

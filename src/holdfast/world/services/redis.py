@@ -10,10 +10,10 @@ from pathlib import Path
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, compute_data_limit, find_server_user
-from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
-from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.programs import ServerProgram, choose, list_servers
+from holdfast.world.services.server import Server, ServerSetup, set_up, start
 from holdfast.world.services.settings import RedisSettings, read_redis_settings
-from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeeper, set_up
+from holdfast.world.services.spares import ServerOfTrial, SpareKeeper
 
 _PLAIN = {
     ("CONFIG", "SET", "rdbcompression", "no"): "OK",
@@ -32,10 +32,9 @@ _SOCKET = "redis.sock"
 class Redis(ServerOfTrial):
     """One trial's Redis."""
 
-    def __init__(self, setup: ServerSetup, settings: RedisSettings, launch: Launch, server: Server) -> None:
+    def __init__(self, setup: ServerSetup, settings: RedisSettings, server: Server) -> None:
         super().__init__(setup, server, _SOCKET, settings.url)
         self._settings = settings
-        self._launch = launch
 
     async def dump(self, path: Path) -> str:
         """Write the file; raise HarnessError also if an agent's compressed values cannot be decompressed."""
@@ -56,17 +55,17 @@ class Redis(ServerOfTrial):
         """Restore by starting a server from the file: a running one cannot load a file."""
         await self._server.close()
         # Prepared data reaches a server as an archive that it unpacks into its own memory. The dump takes the same way.
-        with tempfile.NamedTemporaryFile(dir=self._setup.home.path) as packed:
+        setup = self._setup
+        with tempfile.NamedTemporaryFile(dir=setup.home.path) as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 archive.add(path, _FILE)
             packed.flush()
-            # A server with an append-only log would start from that log alone.
-            launch = replace(
-                self._launch,
-                argv=lambda sockets, files: [*self._launch.argv(sockets, files), "--appendonly", "no"],
-                archive=Path(packed.name),
-            )
-            self._server = await _start(self._setup, self._settings, launch)
+
+            def build_argv(sockets: str, files: str) -> list[str]:
+                # A server with an append-only log would start from that log alone.
+                return [*setup.argv(sockets, files), "--appendonly", "no"]
+
+            self._server = await start(replace(setup, argv=build_argv, archive=Path(packed.name)))
         self.upstream = str(self._server.socket_folder / _SOCKET)
 
 
@@ -74,41 +73,27 @@ async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
     """Keep fresh servers ready for trials; raise UserError if the machine has no Redis."""
     settings = read_redis_settings(spec)
     user = find_server_user("redis")
-    server = _find_server(spec.image, user)
-    setup = set_up(spec, server, user)
-    launch = _build_launch(setup, settings)
+    program = _find_server(spec.image, user)
+
+    def build_argv(sockets: str, files: str) -> list[str]:
+        places = ["--unixsocket", f"{sockets}/{_SOCKET}", "--dir", files, "--dbfilename", _FILE]
+        return [str(program.program), f"{sockets}/redis.conf", *places]
+
+    def build_address(sockets: str) -> dict[str, str]:
+        return {"REDIS_SOCKET": f"{sockets}/{_SOCKET}", **_build_login(settings)}
+
+    files = {"redis.conf": write_configuration(settings)}
+    setup = set_up(spec, program, user, build_argv, _READY, build_address, files=files, env=settings.server)
 
     async def start_server() -> Redis:
-        return Redis(setup, settings, launch, await _start(setup, settings, launch))
+        return Redis(setup, settings, await start(setup))
 
-    return SpareKeeper(start_server, setup.home.close, setup.endings)
-
-
-async def _start(setup: ServerSetup, settings: RedisSettings, launch: Launch) -> Server:
-    server = await start(launch, setup.home)
-    try:
-        address = {"REDIS_SOCKET": str(server.socket_folder / _SOCKET), **_build_login(settings)}
-        await wait_for(setup.spec, address, launch.user)
-    except BaseException:
-        await server.close()
-        raise
-    return server
+    return SpareKeeper(start_server, setup.close)
 
 
 def _build_login(settings: RedisSettings) -> dict[str, str]:
     """Return the login variables; redis-cli fails with an empty password."""
     return {"REDISCLI_AUTH": settings.password} if settings.password else {}
-
-
-def _build_launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
-    server = setup.program
-
-    def build_argv(sockets: str, files: str) -> list[str]:
-        places = ["--unixsocket", f"{sockets}/{_SOCKET}", "--dir", files, "--dbfilename", _FILE]
-        return [str(server.program), f"{sockets}/redis.conf", *places]
-
-    files = {"redis.conf": write_configuration(settings)}
-    return Launch(setup.spec.name, build_argv, _READY, setup.user, None, files, settings.server, (server.prefix,))
 
 
 def write_configuration(settings: RedisSettings) -> str:

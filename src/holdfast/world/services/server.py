@@ -15,16 +15,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import ServiceFailed
+from holdfast.model.world import ServiceSpec
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import GRACE_S, kill_group
+from holdfast.processes.program import await_all
 from holdfast.world.services.confinement import DATA, SOCKETS, User, build_user_options, change_owner, find_confinement
 from holdfast.world.services.log import ServerLog
+from holdfast.world.services.programs import ServerProgram, wait_for
 
 START_S = 30.0
 """Seconds for a server to accept connections: long, because a busy machine may be slow."""
@@ -80,24 +84,58 @@ class SocketFolder:
 
 
 @dataclass(frozen=True)
-class Launch:
-    """How a kind of server is started."""
+class ServerSetup:
+    """How the servers of one service are started."""
 
-    name: str
+    spec: ServiceSpec
+    program: ServerProgram
+    user: User | None
+    home: SocketFolder
     argv: Callable[[str, str], list[str]]
     """Builds the command from the folders for its socket and its data, as the server sees them."""
     ready: bytes
     """The log text that shows that it accepts connections."""
-    user: User | None
+    address: Callable[[str], Mapping[str, str]] = lambda sockets: {}
+    """Builds the variables of `wait_for` from the folder of its socket."""
+    notes: tuple[str, ...] = ()
     archive: Path | None = None
     """Its prepared data."""
+    password: str = ""
+    """The password of Holdfast's own account in the data."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files placed next to its socket, removed when it is ready."""
     env: Mapping[str, str] = field(default_factory=dict)
-    visible: tuple[Path, ...] = ()
-    """Paths that it must read, in addition to the system's folders."""
     stop: int = signal.SIGKILL
     """The signal that ends an unconfined server immediately and cleanly: PostgreSQL would leave shared memory."""
+    endings: list[asyncio.Future[None]] = field(default_factory=list)
+    """Servers that end in the background after their trials."""
+
+    async def close(self) -> None:
+        """Wait until all servers have ended, then remove their folder; raise the first failure."""
+        try:
+            await await_all(self.endings)
+        finally:
+            self.home.close()
+
+
+def set_up(
+    spec: ServiceSpec,
+    program: ServerProgram,
+    user: User | None,
+    argv: Callable[[str, str], list[str]],
+    ready: bytes,
+    address: Callable[[str], Mapping[str, str]],
+    notes: Sequence[str] = (),
+    **options: Any,
+) -> ServerSetup:
+    """Make the folder for the servers' sockets, and add the notes that concern every kind."""
+    scratch.sweep()
+    served = f"{spec.image} is served by" if spec.image else "it is"
+    confinement, why = find_confinement(user)
+    unconfined = () if confinement else (f"service {spec.name}: its server runs unconfined: {why}",)
+    version = f"service {spec.name}: {served} {program.version} of this machine"
+    notes = (version, *notes, *unconfined)
+    return ServerSetup(spec, program, user, SocketFolder(user), argv, ready, address, notes, **options)
 
 
 class Server:
@@ -146,88 +184,97 @@ class Server:
         await self.log.wait_for_end(END_S)
 
 
-async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None] | None = None) -> Server:
-    """Start a server that accepts connections; `line` receives every line of its log."""
-    socket_folder = home.make_socket_folder()
-    for name, text in launch.files.items():
+async def start(
+    setup: ServerSetup,
+    line: Callable[[bytes], None] | None = None,
+    prepare: Callable[[Server], Awaitable[None]] | None = None,
+) -> Server:
+    """Start a server that is ready for its trial; `line` receives every line of its log.
+
+    `prepare` is called when it accepts connections, before `wait_for`.
+    """
+    socket_folder = setup.home.make_socket_folder()
+    for name, text in setup.files.items():
         (socket_folder / name).write_text(text)
         (socket_folder / name).chmod(0o600)
-        change_owner(socket_folder / name, launch.user)
+        change_owner(socket_folder / name, setup.user)
     # The socket is the handshake with the process: it reports that it is tied to Holdfast, and starts the server only
     # after the go-ahead. Without it, Holdfast could be killed in between and leave a server behind.
     ours, theirs = socket.socketpair()
     try:
-        server = _spawn(launch, socket_folder, theirs, line)
+        server = _spawn(setup, socket_folder, theirs, line)
     except OSError as broken:
         ours.close()
         shutil.rmtree(socket_folder, ignore_errors=True)
-        raise ServiceFailed(f"service {launch.name}: the server cannot be started: {broken}") from broken
+        raise ServiceFailed(f"service {setup.spec.name}: the server cannot be started: {broken}") from broken
     finally:
         theirs.close()
     try:
         # Closed before the server is: a process that has started and is not tied to Holdfast yet waits for the go-
         # ahead, and ends when it reads the end of the socket instead.
         with ours:
-            await _release(server, ours, launch)
+            await _release(server, ours, setup)
+        for name in setup.files:
+            (socket_folder / name).unlink(missing_ok=True)
+        if prepare is not None:
+            await prepare(server)
+        await wait_for(setup.spec, setup.address(str(socket_folder)), setup.user)
     except BaseException:
         await server.close()
         raise
-    for name in launch.files:
-        (socket_folder / name).unlink(missing_ok=True)
     return server
 
 
-async def _release(server: Server, word: socket.socket, launch: Launch) -> None:
+async def _release(server: Server, word: socket.socket, setup: ServerSetup) -> None:
     """Let the process start the server, and wait until the server accepts connections."""
     loop = asyncio.get_running_loop()
     word.setblocking(False)
+    why = "ended while it started"
     try:
         async with asyncio.timeout(START_S):
             if await loop.sock_recv(word, 1):
                 await loop.sock_sendall(word, b"go\n")
-                if await server.log.wait_for_text(launch.ready):
+                if await server.log.wait_for_text(setup.ready):
                     return
     except TimeoutError:
         why = f"is not ready after {START_S:.0f} s"
     except OSError as broken:
-        why = f"ended while it started ({broken})"
-    else:
-        why = "ended while it started"
+        why = f"{why} ({broken})"
     output = server.log.text.strip()[-2000:] or "nothing"
-    raise ServiceFailed(f"service {launch.name}: the server {why}. Its log says:\n{output}")
+    raise ServiceFailed(f"service {setup.spec.name}: the server {why}. Its log says:\n{output}")
 
 
-def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Callable[[bytes], None] | None) -> Server:
+def _spawn(
+    setup: ServerSetup, socket_folder: Path, word: socket.socket, line: Callable[[bytes], None] | None
+) -> Server:
+    """Start the process confined if possible; otherwise only the kernel ties it to Holdfast."""
+    confinement, _ = find_confinement(setup.user)
+    sockets, data = (SOCKETS, f"{DATA}/files") if confinement else (str(socket_folder), str(socket_folder / "data"))
+    begins = [data, "unpack" if setup.archive else "empty", *setup.argv(sockets, data)]
+    if confinement is None:
+        drop = f"{setup.user.uid} {setup.user.gid}" if setup.user else ""
+        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), drop, str(int(setup.stop)), *begins]
+    else:
+        visible = {str(setup.program.prefix): setup.program.prefix}
+        argv = confinement.wrap_command([SHELL, "-c", _SCRIPT, "sh", *begins], {SOCKETS: socket_folder}, visible)
     read, write = os.pipe()
-    if launch.user is not None:
-        os.fchown(write, launch.user.uid, launch.user.gid)  # MariaDB opens its log by name
     try:
-        with open(launch.archive or os.devnull, "rb") as archive:
-            process = _start_process(launch, socket_folder, (archive.fileno(), word.fileno(), write))
+        if setup.user is not None:
+            os.fchown(write, setup.user.uid, setup.user.gid)  # MariaDB opens its log by name
+        with open(setup.archive or os.devnull, "rb") as archive:
+            process = subprocess.Popen(  # noqa: S603
+                argv,
+                stdin=archive,
+                stdout=word.fileno(),
+                stderr=write,
+                env={"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **setup.env},
+                start_new_session=True,
+                cwd="/",
+                **(build_user_options(setup.user) if confinement else {}),
+            )
     except OSError:
         os.close(read)
         raise
     finally:
         os.close(write)
-    stop = signal.SIGKILL if find_confinement(launch.user)[0] else launch.stop
-    return Server(socket_folder, process, ServerLog(read, line), stop)
-
-
-def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-    """Start the process confined if possible; otherwise only the kernel ties it to Holdfast."""
-    confinement, _ = find_confinement(launch.user)
-    sockets, data = (SOCKETS, f"{DATA}/files") if confinement else (str(socket_folder), str(socket_folder / "data"))
-    begins = [data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
-    env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}
-    if confinement is None:
-        drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
-        tied = [_TIED, str(os.getpid()), drop, str(int(launch.stop))]
-        argv, user_options = [sys.executable, "-I", "-S", "-c", *tied, *begins], {}
-    else:
-        script = [SHELL, "-c", _SCRIPT, "sh", *begins]
-        argv = confinement.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.visible})
-        user_options = build_user_options(launch.user)
-    stdin, word, log = stdio
-    return subprocess.Popen(  # noqa: S603
-        argv, stdin=stdin, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **user_options
-    )
+    return Server(socket_folder, process, ServerLog(read, line), signal.SIGKILL if confinement else setup.stop)

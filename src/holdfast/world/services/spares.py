@@ -4,79 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.model.trial import Trial
-from holdfast.model.world import ServiceSpec
-from holdfast.processes import scratch
 from holdfast.protocols.service import WarmService
-from holdfast.world.services.confinement import User, find_confinement
-from holdfast.world.services.programs import Programs, ServerProgram, find_sibling
-from holdfast.world.services.server import Server, SocketFolder
+from holdfast.world.services.confinement import SOCKETS, find_confinement
+from holdfast.world.services.programs import find_sibling, run_program
+from holdfast.world.services.server import Server, ServerSetup
 
 SPARE_LIMIT = 2
 """Maximum number of waiting servers: more would only use memory, because starting one is faster than a trial."""
 
 
 S = TypeVar("S", bound=WarmService)
-
-
-class Endings:
-    """Ends servers in the background after their trials; `wait` raises the first failure."""
-
-    def __init__(self) -> None:
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._failed: list[BaseException] = []
-
-    def begin(self, ending: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(ending)
-        self._under_way.add(task)
-        task.add_done_callback(self._on_ended)
-
-    async def wait(self) -> None:
-        """Wait until all have ended; raise the first failure."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
-        if self._failed:
-            raise self._failed[0]
-
-    def _on_ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled() and (broken := task.exception()) is not None:
-            self._failed.append(broken)
-
-
-@dataclass(frozen=True)
-class ServerSetup:
-    """The common settings of all servers of one spec."""
-
-    spec: ServiceSpec
-    program: ServerProgram
-    user: User | None
-    home: SocketFolder
-    notes: tuple[str, ...]
-    password: str
-    """The password of Holdfast's own account; empty if there is none."""
-    endings: Endings = field(default_factory=Endings)
-
-    @property
-    def programs(self) -> Programs:
-        return Programs(self.user, self.program.prefix)
-
-
-def set_up(
-    spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str, password: str = ""
-) -> ServerSetup:
-    """Make the folder for their sockets and the notes about them."""
-    scratch.sweep()
-    served = f"{spec.image} is served by" if spec.image else "it is"
-    confinement, why = find_confinement(user)
-    unconfined = () if confinement else (f"service {spec.name}: its server runs unconfined: {why}",)
-    version = f"service {spec.name}: {served} {program.version} of this machine"
-    return ServerSetup(spec, program, user, SocketFolder(user), (version, *notes, *unconfined), password)
 
 
 class ServerOfTrial:
@@ -95,13 +37,14 @@ class ServerOfTrial:
         return self._server.alive
 
     async def close(self) -> None:
+        """End the server in the background, so that the next trial does not wait; the keeper reports a failure."""
         self._server.end()
-        self._setup.endings.begin(self._server.close())
+        self._setup.endings.append(asyncio.ensure_future(self._server.close()))
 
     @property
     def _sockets(self) -> str:
         """The folder with its socket, as the programs next to it see it."""
-        return self._setup.programs.map_sockets(self._server.socket_folder)
+        return SOCKETS if find_confinement(self._setup.user)[0] else str(self._server.socket_folder)
 
     async def _run_program(
         self,
@@ -113,27 +56,19 @@ class ServerOfTrial:
         skip: int = 0,
         to: Path | None = None,
     ) -> None:
-        """Run the first program of these names that is next to the server; see `Programs.run`."""
-        argv = [str(find_sibling(self._setup.program.program, *names)), *options]
-        folder = self._server.socket_folder
-        await self._setup.programs.run(argv, folder, env, source=source, skip=skip, to=to)
+        """Run the first program of these names that is next to the server; see `run_program`."""
+        program, folder = self._setup.program, self._server.socket_folder
+        argv = [str(find_sibling(program.program, *names)), *options]
+        await run_program(argv, self._setup.user, program.prefix, folder, env, source=source, skip=skip, to=to)
 
 
 class SpareKeeper(Generic[S]):
     """Starts the next server while a trial runs. Servers are never shared, so `alone` makes no difference."""
 
-    def __init__(
-        self,
-        start: Callable[[], Awaitable[S]],
-        done: Callable[[], None],
-        endings: Endings | None = None,
-        on_taken: Callable[[S], None] = lambda service: None,
-    ) -> None:
-        """`done` is called when no server is left, `on_taken` with each server that a trial gets."""
+    def __init__(self, start: Callable[[], Awaitable[S]], done: Callable[[], Awaitable[None]]) -> None:
+        """`done` is called when every server was told to end."""
         self._start = start
         self._done = done
-        self._endings = endings or Endings()
-        self._on_taken = on_taken
         self._waiting: deque[asyncio.Task[S]] = deque()
         self._target = 1
         self._refill()
@@ -149,12 +84,9 @@ class SpareKeeper(Generic[S]):
             finally:
                 self._refill()
             if server.alive:
-                break
+                return server
             await server.close()
-        else:
-            server = await self._start()
-        self._on_taken(server)
-        return server
+        return await self._start()
 
     async def close(self) -> None:
         """End all servers."""
@@ -167,9 +99,8 @@ class SpareKeeper(Generic[S]):
             for server in ended:
                 if not isinstance(server, BaseException):
                     await server.close()
-            await self._endings.wait()
         finally:
-            self._done()
+            await self._done()
 
     def _refill(self) -> None:
         while len(self._waiting) < self._target:

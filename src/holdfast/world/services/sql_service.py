@@ -20,8 +20,8 @@ from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement
 from holdfast.world.services.log import StatementLog
-from holdfast.world.services.server import Server
-from holdfast.world.services.spares import ServerOfTrial, ServerSetup
+from holdfast.world.services.server import Server, ServerSetup
+from holdfast.world.services.spares import ServerOfTrial
 from holdfast.world.services.write_tally import Counters, WriteTally, build_events
 
 

@@ -75,7 +75,10 @@ class ProbePlace:
         return self.made[-1]
 
     def keeper(self) -> SpareKeeper[Fake]:
-        return SpareKeeper(self.start, lambda: setattr(self, "done", True))
+        return SpareKeeper(self.start, self.end)
+
+    async def end(self) -> None:
+        self.done = True
 
 
 async def test_every_trial_gets_a_server_of_its_own_and_the_next_is_started() -> None:
@@ -109,7 +112,7 @@ async def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_again() 
             raise HarnessError("no")
         return Fake()
 
-    keeper = SpareKeeper(start, lambda: None)
+    keeper = SpareKeeper(start, ProbePlace().end)
     with pytest.raises(HarnessError):
         await keeper.provide(TRIAL, alone=True)
     assert (await keeper.provide(TRIAL, alone=True)).alive

@@ -2,27 +2,25 @@
 
 import asyncio
 import os
-from pathlib import Path
 
 import pytest
 
 from holdfast.errors import HarnessError
 from holdfast.world.services import programs
-from holdfast.world.services.confinement import find_server_user
-from holdfast.world.services.programs import Programs, find_sibling
+from holdfast.world.services.confinement import SOCKETS, find_confinement, find_server_user
+from holdfast.world.services.programs import find_sibling, refuse_unconfined, run_program
 from holdfast.world.services.server import SocketFolder
 from refused import refused
 
 
 def run(tmp_path, script, **files):
-    home = SocketFolder(find_server_user())
+    user = find_server_user()
+    home = SocketFolder(user)
     socket_folder = home.make_socket_folder()
     (socket_folder / "here").write_text("socket")
-
-    server_programs = Programs(find_server_user(), socket_folder)
-    argv = ["/bin/sh", "-c", script, "sh", server_programs.map_sockets(socket_folder)]
+    argv = ["/bin/sh", "-c", script, "sh", SOCKETS if find_confinement(user)[0] else str(socket_folder)]
     try:
-        asyncio.run(server_programs.run(argv, socket_folder, {"WORD": "said"}, **files))
+        asyncio.run(run_program(argv, user, socket_folder, socket_folder, {"WORD": "said"}, **files))
     finally:
         home.close()
 
@@ -91,4 +89,4 @@ def test_one_reads_what_is_not_skipped(tmp_path):
 def test_what_an_agent_left_is_not_run_without_walls(monkeypatch):
     monkeypatch.setattr(programs, "find_confinement", lambda user: (None, "bubblewrap is missing"))
     with refused("service-unconfined"):
-        Programs(None, Path("/")).refuse_unconfined()
+        refuse_unconfined(None)

@@ -161,7 +161,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
             await running.close()
             raise
 
-    def close_all() -> None:
+    async def close_all() -> None:
         lifeline.close()
         home.close()
 

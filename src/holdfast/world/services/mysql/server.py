@@ -16,11 +16,11 @@ from holdfast.sqltext.lexer import quote_name
 from holdfast.world.services.confinement import User, find_server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
 from holdfast.world.services.mysql.session import MySqlSession, format_server_error
-from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
-from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
-from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.prepared import RunAsUser, prepare_data
+from holdfast.world.services.programs import ServerProgram, choose, list_servers, refuse_unconfined
+from holdfast.world.services.server import Server, ServerSetup, set_up, start
 from holdfast.world.services.settings import OWN_ACCOUNT, MysqlSettings, hash_native, read_mysql_settings
-from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
+from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.sql_service import SqlServerOfTrial
 
 PLACES = ("/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/*/bin")
@@ -31,6 +31,7 @@ _SHARED = (
     "--innodb-autoextend-increment=1",
     "--innodb-buffer-pool-size=32M",
 )
+_SOCKET = "mysql.sock"
 _INSTALL = {True: ("--innodb-undo-tablespaces=0",), False: ()}
 SERVER = (
     "--skip-networking",
@@ -75,7 +76,7 @@ class Mysql(SqlServerOfTrial):
         self, setup: ServerSetup, settings: MysqlSettings, server: Server, log: MyLog, own_session: MySqlSession
     ) -> None:
         counters = MyCounters(own_session, settings.database)
-        super().__init__(setup, server, "mysql.sock", settings.url, log, own_session, counters)
+        super().__init__(setup, server, _SOCKET, settings.url, log, own_session, counters)
         self._settings = settings
         self._mariadb = _is_mariadb(setup.program)
 
@@ -103,7 +104,7 @@ class Mysql(SqlServerOfTrial):
 
     async def restore(self, path: Path) -> None:
         """Restore everything except the passwords of the spec's accounts."""
-        self._setup.programs.refuse_unconfined()
+        refuse_unconfined(self._setup.user)
         databases = await asyncio.to_thread(self._list_databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quote_name(name, 'mysql')}" for name in databases])
         with (
@@ -131,7 +132,7 @@ class Mysql(SqlServerOfTrial):
         to: Path | None = None,
     ) -> None:
         """Run a client program, which has another name in MariaDB and MySQL; `account` is a name and a password."""
-        login = ["--no-defaults", f"--socket={self._sockets}/mysql.sock", f"--user={account[0]}"]
+        login = ["--no-defaults", f"--socket={self._sockets}/{_SOCKET}", f"--user={account[0]}"]
         options = [*login, "--default-character-set=utf8mb4", *options]
         await self._run_program(
             names if self._mariadb else names[1:], options, {"MYSQL_PWD": account[1]}, source=source, to=to
@@ -184,54 +185,39 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
     """Keep fresh servers ready for trials; raise UserError if the machine has neither MariaDB nor MySQL."""
     settings = read_mysql_settings(spec)
     user = find_server_user("mysql")
-    server = _find_server(spec.image, user)
-    mariadb = _is_mariadb(server)
-    data = await prepare_data(
-        "mysql",
-        [server.version, _SHARED, _INSTALL[mariadb]],
-        user,
-        server.prefix,
-        partial(fill_data, server.program, mariadb),
-    )
-    notes = (*settings.notes, f"service {spec.name}: {AUDITED}")
-    setup = set_up(spec, server, user, *notes, password=data.password)
-    launch = _build_launch(setup, settings, data)
-
-    async def start_server() -> Mysql:
-        return await _start(setup, settings, launch)
-
-    return SpareKeeper(start_server, setup.home.close, setup.endings)
-
-
-async def _start(setup: ServerSetup, settings: MysqlSettings, launch: Launch) -> Mysql:
-    log = MyLog(settings.database)
-    server = await start(launch, setup.home, log.add_line)
-    try:
-        user, password = settings.account
-        socket = str(server.socket_folder / "mysql.sock")
-        address = {"MYSQL_HOST": "localhost", "MYSQL_UNIX_PORT": socket, "MYSQL_PWD": password, "MYSQL_USER": user}
-        await wait_for(setup.spec, address, setup.user)
-    except BaseException:
-        await server.close()
-        raise
-    login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OWN_ACCOUNT, "password": setup.password}
-    login |= {"database": settings.database or None, "ssl_disabled": True}
-    return Mysql(setup, settings, server, log, MySqlSession(setup.spec.name, login, log.add_own_session))
-
-
-def _build_launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:
-    server = setup.program
-    mariadb = _is_mariadb(server)
+    program = _find_server(spec.image, user)
+    mariadb = _is_mariadb(program)
+    made_of = [program.version, _SHARED, _INSTALL[mariadb]]
+    data = await prepare_data("mysql", made_of, user, program.prefix, partial(fill_data, program.program, mariadb))
 
     def build_argv(sockets: str, files: str) -> list[str]:
-        places = [f"--datadir={files}", f"--socket={sockets}/mysql.sock", f"--pid-file={files}/server.pid"]
+        places = [f"--datadir={files}", f"--socket={sockets}/{_SOCKET}", f"--pid-file={files}/server.pid"]
         places.append("--secure-file-priv=" + (f"{files}/{_EMPTY}" if mariadb else "NULL"))
         first = f"--init-file={sockets}/accounts.sql"
-        return [str(server.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
+        return [str(program.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
 
-    files = {"accounts.sql": write_accounts(settings, data.password, mariadb=mariadb)}
-    name, ready = setup.spec.name, b"ready for connections"
-    return Launch(name, build_argv, ready, setup.user, data.archive, files, settings.server, (server.prefix,))
+    def build_address(sockets: str) -> dict[str, str]:
+        name, password = settings.account
+        login = {"MYSQL_PWD": password, "MYSQL_USER": name}
+        return {"MYSQL_HOST": "localhost", "MYSQL_UNIX_PORT": f"{sockets}/{_SOCKET}", **login}
+
+    ready, notes = b"ready for connections", (*settings.notes, f"service {spec.name}: {AUDITED}")
+    options: dict[str, Any] = {"archive": data.archive, "password": data.password, "env": settings.server}
+    options["files"] = {"accounts.sql": write_accounts(settings, data.password, mariadb=mariadb)}
+    setup = set_up(spec, program, user, build_argv, ready, build_address, notes, **options)
+    return SpareKeeper(partial(_start, setup, settings), setup.close)
+
+
+async def _start(setup: ServerSetup, settings: MysqlSettings) -> Mysql:
+    log = MyLog(settings.database)
+    server = await start(setup, log.add_line)
+    login: dict[str, Any] = {
+        "unix_socket": str(server.socket_folder / _SOCKET),
+        "user": OWN_ACCOUNT,
+        "password": setup.password,
+    }
+    login |= {"database": settings.database or None, "ssl_disabled": True}
+    return Mysql(setup, settings, server, log, MySqlSession(setup.spec.name, login, log.add_own_session))
 
 
 def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
@@ -304,9 +290,7 @@ def _find_server(image: str | None, user: User | None) -> ServerProgram:
             "a mysql service needs MariaDB or MySQL, but neither is installed on this machine",
             hint="apt-get install mariadb-server (no wheel bundles one), or use --backend docker",
         )
-    wanted = [
-        server_program for server_program in servers if _is_mariadb(server_program) == ("mariadb" in (image or ""))
-    ]
+    wanted = [server for server in servers if _is_mariadb(server) == ("mariadb" in (image or ""))]
     return choose(wanted or servers, image)
 
 

@@ -23,7 +23,7 @@ from holdfast.sqltext.lexer import format_name, quote_part
 from holdfast.sqltext.script import split_statements
 from holdfast.sqltext.writes import Write, find_writes
 from holdfast.world.services.log import StatementLog
-from holdfast.world.services.postgres.session import FLUSH_VERSION, PgSession, fetch_results
+from holdfast.world.services.postgres.session import PgSession, fetch_results
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
 if TYPE_CHECKING:
@@ -151,32 +151,15 @@ class PgCounters:
         self._sums: dict[str, int] = {}
         """Rows changed so far in each database, catalogs included: a database with the same sum is not examined."""
 
-    async def warm_up(self, session: AsyncConnection[Any]) -> None:
-        """Warm up a session of a fresh server: once it has read the catalogs, it answers faster."""
-        self._sums = await self._read_database(session, self._database, _ServerSnapshot())
-
     async def mark(self, first: Sequence[str] = ()) -> None:
         """Take the snapshot after `first` has run in the same session."""
-        async with self._own_session.open_short() as session:
-            first = [
-                *first,
-                *(
-                    ()
-                    if self._shared
-                    else (
-                        ["SELECT pg_catalog.pg_stat_force_next_flush()"]
-                        if session.info.server_version >= FLUSH_VERSION
-                        else []
-                    )
-                ),
-            ]
+        async with self._own_session.open_session() as session:
             self.default = quote_part(await self._own_session.pin(session, first))
             self._marked = await self._read(session, end=False)
 
     async def read_changes(self) -> Counters:
-        self._own_session.end()
         try:
-            async with self._own_session.open_short() as session:
+            async with self._own_session.open_session() as session:
                 now = await self._read(session, end=True)
             # Nothing is left to count, and the log has the statement. template1 accepts a session at any time.
         except QueryFailed:  # the agent has dropped the database

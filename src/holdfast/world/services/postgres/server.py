@@ -27,11 +27,11 @@ from holdfast.world.services.postgres.dump import (
     restore_powers,
 )
 from holdfast.world.services.postgres.session import PgSession, format_server_error, hash_password
-from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
-from holdfast.world.services.programs import ServerProgram, choose, list_servers, wait_for
-from holdfast.world.services.server import Launch, Server, start
+from holdfast.world.services.prepared import RunAsUser, prepare_data
+from holdfast.world.services.programs import ServerProgram, choose, list_servers, refuse_unconfined
+from holdfast.world.services.server import Server, ServerSetup, set_up, start
 from holdfast.world.services.settings import OWN_ACCOUNT, PostgresSettings, hash_scram, read_postgres_settings
-from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
+from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.services.sql_service import SqlServerOfTrial
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ SERVER = {
     "logging_collector": "off",
 }
 """Fast, not durable, quiet, with statements logged for the audit. It does not listen on the network."""
-CHECKS_S = 0.05
-"""Seconds for checks to test their queries after the snapshot; after that only the agent has access."""
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
 """Privileges that the spec's user has once the agent starts. A superuser could turn off the audit."""
 FILE_ROLES = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
@@ -95,21 +93,10 @@ class Postgres(SqlServerOfTrial):
         super().__init__(setup, server, ".s.PGSQL.5432", settings.url, log, own_session, counters)
         self._settings = settings
 
-    async def warm_up(self) -> None:
-        """Prepare a fresh server for its trial."""
-        async with self._own_session.open_short() as session:
-            await _set_password(session, self._settings)
-            await self._counters.warm_up(session)
-
-    def on_taken(self) -> None:
-        """Start to close idle sessions early: until a trial takes the server, only Holdfast can reach it."""
-        self._own_session.wait()
-
     async def mark(self) -> None:
         """Take the snapshot that writes count from, and remove superuser rights from the agent's user."""
         user = quote_name(self._settings.user)
         await self._counters.mark([f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
-        self._own_session.wait(CHECKS_S)
         self._read_tally().clear()
         self._log.default = self._counters.default
 
@@ -128,8 +115,7 @@ class Postgres(SqlServerOfTrial):
         """Restore everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
         # Roles come first, since everything else belongs to them. Their privileges are noted, because functions in the
         # rest of the script may run with Holdfast's rights and grant any. Afterwards they are reset to what was noted.
-        self._setup.programs.refuse_unconfined()
-        self._own_session.end()
+        refuse_unconfined(self._setup.user)
         async with _convert_errors():
             async with self._own_session.open_session(dbname="template1") as session:
                 # Otherwise its owner cannot be dropped.
@@ -151,10 +137,6 @@ class Postgres(SqlServerOfTrial):
         options += ["-h", self._sockets, "-U", OWN_ACCOUNT, "-d", "postgres"]
         await self._run_program(["psql"], options, {"PGPASSWORD": self._setup.password}, source=script, skip=skip)
 
-    async def close(self) -> None:
-        self._own_session.end()
-        await super().close()
-
 
 @asynccontextmanager
 async def _convert_errors() -> AsyncIterator[None]:
@@ -171,17 +153,40 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     """Keep fresh servers ready for trials; raise UserError if the machine has no PostgreSQL."""
     settings = read_postgres_settings(spec)
     user = find_server_user("postgres")
-    server = _find_server(spec.image, user)
-    made_of = [server.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
-    data = await prepare_data("postgres", made_of, user, server.prefix, partial(fill_data, server.program, settings))
-    notes = (*settings.notes, f"service {spec.name}: {AUDITED}")
-    setup = set_up(spec, server, user, *notes, password=data.password)
-    launch = _build_launch(setup, settings, data)
+    program = _find_server(spec.image, user)
+    made_of = [program.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
+    data = await prepare_data("postgres", made_of, user, program.prefix, partial(fill_data, program.program, settings))
 
-    async def start_server() -> Postgres:
-        return await _start(setup, settings, launch)
+    def build_argv(sockets: str, files: str) -> list[str]:
+        options = {**SERVER, "unix_socket_directories": sockets}
+        return [str(program.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
 
-    return SpareKeeper(start_server, setup.home.close, setup.endings, Postgres.on_taken)
+    def build_address(sockets: str) -> dict[str, str]:
+        login = {"PGUSER": settings.user, "PGPASSWORD": settings.password, "PGDATABASE": settings.database}
+        return {"PGHOST": sockets, "PGPORT": "5432", **login}
+
+    ready, notes = (
+        b"database system is ready to accept connections",
+        (*settings.notes, f"service {spec.name}: {AUDITED}"),
+    )
+    options = {"archive": data.archive, "password": data.password, "env": settings.server, "stop": signal.SIGQUIT}
+    setup = set_up(spec, program, user, build_argv, ready, build_address, notes, **options)
+    return SpareKeeper(partial(_start, setup, settings), setup.close)
+
+
+async def _start(setup: ServerSetup, settings: PostgresSettings) -> Postgres:
+    log = PgLog()
+
+    def make_session(server: Server) -> PgSession:
+        login = {"host": str(server.socket_folder), "user": OWN_ACCOUNT, "password": setup.password}
+        return PgSession(setup.spec.name, {**login, "dbname": settings.database}, settings.user, log.add_own_session)
+
+    async def set_password(server: Server) -> None:
+        async with make_session(server).open_session() as session:
+            await _set_password(session, settings)
+
+    server = await start(setup, log.add_line, set_password if settings.password else None)
+    return Postgres(setup, settings, server, log, make_session(server))
 
 
 async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:
@@ -190,47 +195,13 @@ async def _set_password(session: AsyncConnection[Any], settings: PostgresSetting
         await session.execute(f"ALTER ROLE {quote_name(settings.user)} PASSWORD '{verifier}'")
 
 
-async def _start(setup: ServerSetup, settings: PostgresSettings, launch: Launch) -> Postgres:
-    log = PgLog()
-    server = await start(launch, setup.home, log.add_line)
-    host, database = str(server.socket_folder), settings.database
-    login = {"host": host, "user": OWN_ACCOUNT, "password": setup.password, "dbname": database}
-    own_session = PgSession(setup.spec.name, login, settings.user, log.add_own_session, keeps=True)
-    postgres = Postgres(setup, settings, server, log, own_session)
-    try:
-        await postgres.warm_up()
-        address = {"PGHOST": host, "PGPORT": "5432", "PGUSER": settings.user, "PGDATABASE": database}
-        await wait_for(setup.spec, {**address, "PGPASSWORD": settings.password}, setup.user)
-    except BaseException:
-        own_session.end()
-        await server.close()
-        raise
-    return postgres
-
-
-def _build_launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
-    server = setup.program
-
-    def build_argv(sockets: str, files: str) -> list[str]:
-        options = {**SERVER, "unix_socket_directories": sockets}
-        return [str(server.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
-
-    ready = b"database system is ready to accept connections"
-    name, user, visible = setup.spec.name, setup.user, (server.prefix,)
-    return Launch(
-        name, build_argv, ready, user, data.archive, env=settings.server, visible=visible, stop=signal.SIGQUIT
-    )
-
-
 def _describe(version: str) -> str:
     return version.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0]
 
 
 def _find_server(image: str | None, user: User | None) -> ServerProgram:
     servers = list_servers(user, ["postgres"], _describe, PLACES, BUNDLES)
-    servers = [
-        server_program for server_program in servers if os.access(server_program.program.with_name("initdb"), os.X_OK)
-    ]
+    servers = [server for server in servers if os.access(server.program.with_name("initdb"), os.X_OK)]
     if not servers:
         raise NoServer(
             "a postgres service needs PostgreSQL, but it is not installed on this machine",

@@ -1,16 +1,10 @@
-"""Holdfast's access to a PostgreSQL database: queries, fixtures, preparation.
-
-One session stays open between two uses in quick succession, because opening one is most of the cost of a short use.
-Each use gets the session in the state of a new one. It is closed after a moment without use: an open session keeps
-others from dropping, renaming and copying its database, and the server retries those for five seconds.
-"""
+"""Holdfast's access to a PostgreSQL database: queries, fixtures, preparation. Each use opens its own session."""
 
 from __future__ import annotations
 
 import asyncio
-import select
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import QueryFailed
@@ -21,31 +15,6 @@ from holdfast.world.services.sql_service import RowCollector, make_connect_error
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
-
-IDLE_S = 0.25
-"""How long a session waits for its next use."""
-FLUSH_VERSION = 150_000
-"""The first version in which a session can report its row counts on request; before, it does so when it ends."""
-_SETTINGS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting)"
-
-
-async def _reset(session: AsyncConnection[Any], *, changed: bool) -> bool:
-    """Reset the session; return False if the server has ended it, or if a new login would have other settings."""
-    from psycopg import Error
-
-    # A server sends nothing on its own, except that it ends the session.
-    if select.select([session.fileno()], [], [], 0)[0]:
-        return False
-    if not changed:
-        return True
-    # DISCARD ALL resets what the session itself has set. Settings that were stored for a role or database since the
-    # login apply only to a new session, so the session is replaced if there are any.
-    with suppress(Error):
-        await session.rollback()
-        await session.execute("DISCARD ALL")
-        return await (await session.execute(_SETTINGS)).fetchone() == (False,)
-    return False
-
 
 CONNECT_S = 10
 EXTRA_S = 2.0
@@ -65,89 +34,22 @@ class PgSession:
     """Opens sessions in one database. `role` executes queries and fixtures, if it differs from the login."""
 
     def __init__(
-        self,
-        name: str,
-        login: Mapping[str, str],
-        role: str = "",
-        opened: Callable[[int], None] = lambda pid: None,
-        *,
-        keeps: bool = False,
+        self, name: str, login: Mapping[str, str], role: str = "", opened: Callable[[int], None] = lambda pid: None
     ) -> None:
-        """`keeps` allows a session to stay open for a moment, because no other client is affected."""
+        """`opened` receives the number of every session."""
         self.name = name
         self._login: dict[str, Any] = dict(login)
         self._role = role
         self._opened = opened
-        self._keeps = keeps
-        self._idle: AsyncConnection[Any] | None = None
-        """The session that waits for its next use."""
-        self._changed = False
-        """Whether its settings may differ from those of a new session."""
-        self._unshared = True
-        """Whether nobody else can use the database yet."""
-        self._closing: asyncio.TimerHandle | None = None
         self._path = ""
         """The search path for unqualified table names; empty: the server's own."""
 
     @asynccontextmanager
     async def open_session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
-        """Open a separate session in autocommit mode; raise HarnessError if the server cannot be reached.
+        """Open a session in autocommit mode; raise HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
-        session = await self._connect(**login)
-        try:
-            yield session
-        finally:
-            await session.close()
-
-    @asynccontextmanager
-    async def open_short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """Open a session for a short use that another may follow; with `changes` it may be left in any state.
-
-        Any failure ends it.
-        """
-        session = await self._take_idle() or await self._connect()
-        try:
-            yield session
-        except BaseException:
-            await session.close()
-            raise
-        # An older server counts a session's rows only when the session ends, so a kept one would hide them.
-        if not self._keeps or session.info.server_version < FLUSH_VERSION:
-            await session.close()
-            return
-        self._idle, self._changed = session, changes
-        if not self._unshared:
-            self.wait()
-
-    def wait(self, idle_s: float | None = None) -> None:
-        """Close the session unless the next short use follows soon, because others may use the database now."""
-        self._cancel_closing()
-        self._unshared = False
-        self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
-
-    def end(self) -> None:
-        """Close the session; the next short use logs in again."""
-        self._cancel_closing()
-        session, self._idle = self._idle, None
-        if session is not None:
-            session.pgconn.finish()
-
-    async def _take_idle(self) -> AsyncConnection[Any] | None:
-        self._cancel_closing()
-        session, self._idle = self._idle, None
-        if session is None or await _reset(session, changed=self._changed):
-            return session
-        await session.close()
-        return None
-
-    def _cancel_closing(self) -> None:
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
-
-    async def _connect(self, **login: str) -> AsyncConnection[Any]:
         import psycopg
 
         try:
@@ -160,7 +62,10 @@ class PgSession:
             denied = "authentication failed" in text or "no password supplied" in text
             raise make_connect_error(self.name, text, missing=missing, denied=denied) from refused
         self._opened(session.info.backend_pid)
-        return session
+        try:
+            yield session
+        finally:
+            await session.close()
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
         """Run one statement in a read-only transaction."""
@@ -170,11 +75,9 @@ class PgSession:
         begin += [f"SET LOCAL ROLE {quote_name(self._role)}"] if self._role else []
         begin += [f"SET LOCAL search_path = {self._path}"] if self._path else []
         try:
-            async with asyncio.timeout(timeout_s + EXTRA_S), self.open_short() as session:
+            async with asyncio.timeout(timeout_s + EXTRA_S), self.open_session() as session:
                 await session.execute("; ".join(begin))
-                rows = await _fetch_rows(session, sql, keep)
-                await session.execute("ROLLBACK")
-                return rows
+                return await _fetch_rows(session, sql, keep)
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
@@ -183,7 +86,7 @@ class PgSession:
     async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
         """Fix the meaning of unqualified names to that of a login now: an agent cannot shadow a table later.
 
-        Returns the schema that they resolve to; empty if there is none. The session also does its first-time work here.
+        Returns the schema that they resolve to; empty if there is none.
         """
         from psycopg.sql import Literal
 
@@ -197,7 +100,7 @@ class PgSession:
 
     async def execute(self, sql: str) -> None:
         """Execute statements one after the other, each on its own unless the text opens a transaction."""
-        async with self.open_short(changes=True) as session:
+        async with self.open_session() as session:
             if self._role:
                 await session.execute(f"SET SESSION AUTHORIZATION {quote_name(self._role)}")
             for statement in split(sql, "postgres"):
@@ -207,7 +110,7 @@ class PgSession:
         """Let the server parse the statement without running it."""
         from psycopg.pq import ExecStatus
 
-        async with self.open_short(changes=True) as session:
+        async with self.open_session() as session:
             if self._role:
                 await session.execute(f"SET ROLE {quote_name(self._role)}")
             result = await asyncio.to_thread(session.pgconn.prepare, b"", sql.encode())
