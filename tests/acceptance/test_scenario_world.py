@@ -100,7 +100,9 @@ def test_where_each_way_in_begins_is_told_while_it_is_open_and_with_its_trial(tm
         ("b'x', {'Content-Encoding': 'zz'}", 3, "error", "check-raised"),
     ],
 )
-def test_a_body_that_cannot_be_read_never_acquits(tmp_path: Path, sent: str, code: int, status: str, reason_code: str) -> None:
+def test_a_body_that_cannot_be_read_never_acquits(
+    tmp_path: Path, sent: str, code: int, status: str, reason_code: str
+) -> None:
     asserted = "assertions: [{field: request_count, filters: {to: x@y}, equals: 0}]"
     rule = f"  unsent: {{description: d, check: {{type: http_mock_assertions, service: mail, {asserted}}}}}\n"
     service = "services: [{name: mail, type: http_mock, record: true, routes: [{method: POST, path: /}]}]\n"
