@@ -14,12 +14,12 @@ from msgspec import Struct
 from spec_texts import HTTP, MATRIX, RULES
 
 import holdfast
-from holdfast import plugins
 from holdfast.reading.fields import about, get_keys
 from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
 from holdfast.spec.catalogue.reference import build_reference
 from holdfast.spec.catalogue.schema import build_properties
+from holdfast.spec.rules.fault_entry import FAMILIES
 
 REPO = Path(__file__).parents[3]
 WRITTEN = [
@@ -122,13 +122,19 @@ def test_schema_says_defaults_ranges_and_enums(schema):
     assert schema["properties"]["replicas"]["anyOf"][0]["minimum"] == 1
 
 
-def test_reference_has_every_check_fault_and_section():
+def test_reference_has_every_section():
     page = build_reference()
-    for family in ("checks", "faults.tool", "faults.llm", "faults.context", "faults.service", "faults.world"):
-        for name in plugins.list_names(family):
-            assert f"| `{name}` |" in page
-    for section in ("agent", "contract", "chaos_matrix[]", "scoring.weights", "services[].routes[]"):
+    for section in ("agent", "contract", "chaos_matrix[]", "scoring.weights", "services[].routes[]", *FAMILIES):
         assert f"### `{section}`" in page
+
+
+def test_reference_has_every_key_of_a_fault_once():
+    faults = build_reference().partition("\n## Faults\n")[2]
+    on_calls = [family for family in FAMILIES.values() if family.name != "world_faults"]
+    for key in ("probability", "match"):
+        assert faults.count(f"| `{key}` |") == 1
+        assert all(key in [field.key for field in get_keys(family.keys)] for family in on_calls)
+    assert faults.count("| `raises` |") == 2
 
 
 def test_reference_rows_give_type_default_and_words():

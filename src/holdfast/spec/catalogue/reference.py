@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -30,7 +30,7 @@ from holdfast.spec.catalogue.schema import (
     list_required,
 )
 from holdfast.spec.rules.fault_entry import FAMILIES, FaultEntry
-from holdfast.spec.rules.matrix import build_fault_definitions, build_fault_schema, list_modes
+from holdfast.spec.rules.matrix import build_fault_definitions, build_fault_schema
 from holdfast.spec.rules.rules import RuleEntry, RuleKeys
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ImageKeys, ServiceEntry, ServiceKeys
@@ -190,33 +190,31 @@ def _iter_lines() -> Iterator[str]:
             if place:
                 yield from _iter_section_lines(f"`services[].{place}`", part)
     yield "## Invariants\n"
+    yield "[Checks](checks.md) has the settings of each check, `holdfast checks NAME` their types.\n"
     yield from _iter_section_lines("Keys of every invariant", RuleKeys)
-    yield from _iter_plugin_lines("check", "[checks.md](checks.md)", iter_checks())
-    for family in FAMILIES.values():
-        yield f"## `{family.name}`\n"
-        yield from _iter_section_lines("Keys of every entry", family.keys)
-        yield from _iter_plugin_lines(family.selector, f"[faults.md](faults.md#{family.name})", list_modes(family.name))
+    yield "## Faults\n"
+    yield "[Faults](faults.md) has the settings of each fault, `holdfast faults NAME` their types.\n"
+    rows_by_family = {name: [_format_row(field) for field in get_keys(kind.keys)] for name, kind in FAMILIES.items()}
+    on_calls = [rows for name, rows in rows_by_family.items() if name != "world_faults"]
+    shared = [row for row in on_calls[0] if all(row in rows for rows in on_calls)]
+    yield from _iter_table("Keys of every fault but `world_faults`", shared)
+    for name, rows in rows_by_family.items():
+        yield from _iter_table(f"`{name}`", [row for row in rows if row not in shared])
 
 
 def _iter_section_lines(title: str, kind: type) -> Iterator[str]:
-    yield f"### {title}\n"
     words = (kind.__doc__ or "").strip().splitlines()
-    yield (words[0] if words else "") + "\n"
-    rows = [_format_row(field) for field in get_keys(kind)]
+    yield from _iter_table(title, [_format_row(field) for field in get_keys(kind)], words[0] if words else "")
+
+
+def _iter_table(title: str, rows: Sequence[str], words: str = "") -> Iterator[str]:
+    yield f"### {title}\n"
+    if words:
+        yield words + "\n"
     if rows:
         yield "| key | type | default | meaning |\n|---|---|---|---|"
         yield from rows
         yield ""
-
-
-def _iter_plugin_lines(selector: str, page: str, kinds: Iterable[tuple[str, type]]) -> Iterator[str]:
-    """Yield the types of each plug-in's settings; the hand-written page explains them."""
-    yield f"### Settings by {selector}\n\n{page} explains each.\n"
-    yield f"| {selector} | settings |\n|---|---|"
-    for name, kind in kinds:
-        settings = "; ".join(f"`{field.key}`: {describe_type(field)}" for field in get_keys(kind)).replace("|", "\\|")
-        yield f"| `{name}` | {settings} |"
-    yield ""
 
 
 def _format_row(field: Field) -> str:
