@@ -15,7 +15,7 @@ import yaml
 from cli import MakeProject, Project, contract, python, rule, rundir
 
 from golden_words import Golden
-from holdfast.cli.hunt import write_causes
+from holdfast.cli.hunt_job import write_causes
 from holdfast.hunt.outcomes import Count, Coverage
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.terminal.hunt import dump_scenarios

@@ -1,4 +1,4 @@
-"""holdfast ci | score: runs every part of a file. `demo`, `merge` and `show` show such runs, too."""
+"""Runs every part of a file and shows the result: what `ci`, `score`, `demo`, `merge` and `show` have in common."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import click
 from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob
@@ -17,9 +16,8 @@ from holdfast.api.whole_plan import WholePlan, plan_whole
 from holdfast.api.whole_run import WholeOutcome, run_whole
 from holdfast.cli import options as shared
 from holdfast.cli import screen as terminal
-from holdfast.cli.cached_outcome import find_cached_outcome
-from holdfast.cli.github_step import print_annotations, set_outputs
-from holdfast.cli.run_job import append_summary, execute, print_missing, write_reports
+from holdfast.cli.reports import append_summary, print_missing, report_step, write_reports
+from holdfast.cli.run_job import execute, find_cached_outcome, print_score
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import UsageError
@@ -27,8 +25,7 @@ from holdfast.model.spec import Part
 from holdfast.report.causes.cause_words import build_entries
 from holdfast.report.formats.whole_files import check_output, render_markdown, select_failed, write_whole
 from holdfast.report.overall import build_document, format_summary
-from holdfast.report.safe import can_show_signs, to_one_line
-from holdfast.report.wording import format_verdict
+from holdfast.report.safe import can_show_signs
 from holdfast.runner.outcome import RunOutcome
 from holdfast.store.rundir import RunDir
 
@@ -47,11 +44,12 @@ def run_and_show_parts(
                 at.path.symlink_to(os.path.relpath(Path(stored.run.path).absolute(), at.path.parent))
                 return stored
             prepared = replace(prepared, files=files)
-        return execute(prepared, screen, (), report=report, at=at)
+        outcome = execute(prepared, screen, report=report, at=at)
+        return outcome if part == "hunt" else write_reports(outcome)  # that of a hunt follows when it is concluded
 
     def show_part(outcome: RunOutcome) -> None:
         if outcome.run.part == "hunt":
-            write_reports(outcome, ())
+            write_reports(outcome)
         screen.print_part(outcome)
 
     return run_whole(plan, run_part, show_part)
@@ -96,29 +94,16 @@ def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool)
 
 
 def report_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
-    """Write the results of all parts for a GitHub Actions step: annotations and outputs."""
-    step = os.environ.get("GITHUB_STEP_SUMMARY")
-    if step:
+    """Report the results of all parts to a GitHub Actions step: summary, annotations and outputs."""
+    if os.environ.get("GITHUB_STEP_SUMMARY"):
         runs = {part: outcome.run for part, outcome in found.outcomes.items()}
-        append_summary(Path(step), render_markdown(found.overall, select_failed(found.overall, runs)))
-    if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
-        return
-    for outcome in found.outcomes.values():
-        print_annotations(outcome.run, os.environ, asked=annotations)
-    last = found.overall
-    set_outputs(os.environ, score=last.score, verdict=format_verdict(last), run=last.run)
+        append_summary(render_markdown(found.overall, select_failed(found.overall, runs)))
+    views = [outcome.run for outcome in found.outcomes.values()]
+    report_step(views, found.overall, found.overall.run, annotations=annotations)
 
 
-@click.command(name="ci", cls=shared.HeadedCommand)
-@shared.add_whole_options
-@click.option(
-    "--baseline",
-    metavar="RUN|last",
-    help="Fail if a rule got worse since this run.",
-    shell_complete=shared.complete_from("runs"),
-)
-@shared.add_whole_output
-def ci_command(
+def run_ci(
+    *,
     config: Path | None,
     resume: str | None,
     force: bool,
@@ -132,17 +117,7 @@ def ci_command(
     cached: bool,
     **raw_options: Any,
 ) -> int:
-    """Run every part of the file and decide whether the agent may ship.
-
-    The parts are the task, the contract, mutations, chaos and replays. Each trial runs once; the overall score is the
-    weighted mean of the parts that ran. --min-score applies to it.
-
-    \b
-      holdfast ci
-      holdfast ci --min-score 90 -o reports
-      holdfast ci --baseline last
-      holdfast ci --resume 0007
-    """
+    """Run and show every part, and return the exit code."""
     for path in outputs:
         check_output(path)
     if cached and resume is not None:
@@ -158,22 +133,11 @@ def ci_command(
     return print_missing(missing, found.overall.exit_code)
 
 
-@click.command(name="score", cls=shared.HeadedCommand)
-@shared.add_whole_options
-@click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
-def score_command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **raw_options: Any) -> int:
-    """Print only the overall score; the exit codes are those of `ci`.
-
-    \b
-      test "$(holdfast score)" = 100.00
-    """
-    plan = plan_whole(
-        config, shared.build_run_options(part="ci", **raw_options), resume, force, warn=shared.check_options
-    )
+def score_overall(*, config: Path | None, resume: str | None, force: bool, exit_zero: bool, **raw_options: Any) -> int:
+    """Run every part, print only the overall score, and return the exit code."""
+    options = shared.build_run_options(part="ci", **raw_options)
+    plan = plan_whole(config, options, resume, force, warn=shared.check_options)
     with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as found:
         pass  # the number is all that is shown
-    if found.overall.score is not None:
-        print(f"{found.overall.score:.2f}")
-    for reason in found.overall.reasons if found.overall.exit_code else ():
-        print(to_one_line(reason), file=sys.stderr)
-    return 0 if exit_zero else found.overall.exit_code
+    last = found.overall
+    return print_score(last.score, last.reasons, last.exit_code, exit_zero=exit_zero)

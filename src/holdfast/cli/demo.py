@@ -15,7 +15,7 @@ import click
 from holdfast.api.whole_plan import plan_whole
 from holdfast.cli import options as shared
 from holdfast.cli.ci import run_and_show_parts, write_overall
-from holdfast.cli.run_job import execute, prepare
+from holdfast.cli.run_job import execute_and_report, prepare
 from holdfast.cli.screen_output import Screen
 from holdfast.demo.demo import (
     CARELESS,
@@ -88,7 +88,7 @@ def _show(
     surprise: Callable[[Version, Iterable[Cell]], str],
 ) -> str:
     """Run and show one spec as its command would, and return what differs from the expected result."""
-    with closing(execute(prepare(spec, None, False, options, ()), screen, (), report=True)) as outcome:
+    with closing(execute_and_report(prepare(spec, options), screen)) as outcome:
         screen.finish(outcome)
         print()
         if outcome.score.exit_code == 2:

@@ -28,7 +28,7 @@ from holdfast.spec import LoadOptions, check
 @click.command(name="doctor")
 @shared.add_config
 @shared.runs_option
-@click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE.")
+@click.option("--replay", type=shared.FILE, metavar="FILE", help="Answer model calls from FILE.")
 @click.option("--no-agent", is_flag=True, help="Do not start or call the agent.")
 @shared.as_json
 def doctor_command(config: Path | None, replay: Path | None, no_agent: bool, as_json: bool) -> int:

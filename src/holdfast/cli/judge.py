@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from holdfast.cli import options as shared
-from holdfast.cli.run_job import report_unwritten, write_reports
+from holdfast.cli.reports import report_unwritten, write_reports
 from holdfast.cli.screen_output import Screen
 from holdfast.folders import get_runs_folder
 from holdfast.report.formats.files import find_reporter
@@ -23,7 +23,7 @@ from holdfast.store.rundir import RunDir
 @shared.runs_option
 @click.argument("run", shell_complete=shared.complete_from("runs"))
 @shared.add_config
-@shared.add_verdict_options
+@shared.add(*shared.VERDICT_OPTIONS)
 @shared.output_files
 @shared.as_json
 @shared.quiet

@@ -118,10 +118,9 @@ Exit codes: 0 held, 1 violated, 2 interrupted, 3 harness error,
 
 _SHARED = {
     **dict.fromkeys(("checks", "faults"), "catalogue"),
-    **dict.fromkeys(("ci", "score"), "ci"),
     **dict.fromkeys(("clean", "shell"), "leftovers"),
     **dict.fromkeys(("compare", "runs", "trend"), "past_runs"),
-    **dict.fromkeys(("contract", "run"), "run"),
+    **dict.fromkeys(("ci", "contract", "run", "score"), "run"),
     **dict.fromkeys(("doctor", "verify"), "doctor"),
     **dict.fromkeys(("hunt", "map", "shrink"), "hunt"),
     **dict.fromkeys(("init", "schema"), "init"),

@@ -14,8 +14,8 @@ from holdfast.api.hunt import conclude_hunt
 from holdfast.api.whole_run import conclude_merged
 from holdfast.cli import options as shared
 from holdfast.cli.ci import report_whole_step, show_stored_whole, write_overall
-from holdfast.cli.hunt import show_hunt
-from holdfast.cli.run_job import print_missing, report_unwritten, write_reports
+from holdfast.cli.hunt_job import show_hunt
+from holdfast.cli.reports import print_missing, report_unwritten, write_reports
 from holdfast.cli.screen_output import Screen
 from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.plan import build_plan
@@ -29,7 +29,7 @@ from holdfast.store.rundir import RunDir
 
 @click.command(name="merge")
 @shared.runs_option
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
+@click.argument("paths", nargs=-1, required=True, type=shared.FILE, metavar="DIR...")
 @click.option("--partial", is_flag=True, help="Join the shards that exist; --resume runs the others.")
 @shared.whole_files
 @shared.as_json
@@ -83,7 +83,7 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show every part of the run and the overall result, and return the exit code."""
-    with closing(conclude_merged(merged.run, merged.skipped_parts, lambda part: write_reports(part, ()))) as found:
+    with closing(conclude_merged(merged.run, merged.skipped_parts, write_reports)) as found:
         missing = write_overall(found, outputs, report=True)
         report_whole_step(found, annotations=False)
         show_stored_whole(found, screen, found.page_path)

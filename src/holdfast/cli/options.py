@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -36,17 +37,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 HEADINGS = (
     ("Selection", "config scenarios invariants keywords last_failed trials profile chaos chaos_only chaos_profile"),
-    ("Repetition", "replicas max_replicas seed concurrency fail_fast resume force cached baseline"),
-    ("Output", "outputs as_json quiet verbose dry_run exit_zero no_report otlp annotations runs_dir"),
+    ("Hunt", "order sweep cause confirm_live write"),
+    ("Sessions", "run_id project status date_range min_latency_ms limit run_now live"),
+    ("Run", "replicas max_replicas seed concurrency fail_fast no_preflight resume force cached baseline"),
+    ("Output", "outputs as_json quiet verbose dry_run exit_zero no_report otlp annotations runs_dir help"),
     ("Verdict", "min_score strict allow_vacuous max_errors"),
     ("Budgets", "max_trials max_time_s max_cost"),
     ("Models", "record replay"),
-    ("Sandbox", "backend keep strict_world allow_commands no_preflight"),
+    ("Sandbox", "backend keep strict_world allow_commands"),
     ("Cluster", "shard on send_secrets"),
 )
 """The options of a run by heading; the headings that most people need come first."""
 _WIDTH = 22
 """Width of the option column: descriptions start at the same column under every heading."""
+_RANGE = re.compile(r" *\[(?:default: (\S+); )?(?:\d+<=?)?x(?:[<>]=?\d+)?\]$")
+"""The range that click adds to a description. A value outside it is rejected with the range anyway."""
 
 
 class CommandGroup(click.Group):
@@ -64,15 +69,20 @@ class HeadedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        records_left = {one.name: record for one in options if (record := one.get_help_record(ctx))}
+        records = {one.name: record for one in options if (record := one.get_help_record(ctx))}
+        records_left = {name: (flags, _RANGE.sub(_keep_default, words)) for name, (flags, words) in records.items()}
         sections = [
             (heading, [records_left.pop(name) for name in names.split() if name in records_left])
             for heading, names in HEADINGS
         ]
-        for heading, records in (*sections, ("Other", list(records_left.values()))):
-            if records:
+        for heading, listed in (*sections, ("Other", list(records_left.values()))):
+            if listed:
                 with formatter.section(heading):
-                    formatter.write_dl([(name.ljust(_WIDTH), words) for name, words in records], col_max=_WIDTH)
+                    formatter.write_dl([(flags.ljust(_WIDTH), words) for flags, words in listed], col_max=_WIDTH)
+
+
+def _keep_default(match: re.Match[str]) -> str:
+    return f"  [default: {match[1]}]" if match[1] else ""
 
 
 def complete_from(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
@@ -86,11 +96,12 @@ def complete_from(what: str) -> Callable[[click.Context, click.Parameter, str], 
     return complete
 
 
-_FILE = click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=complete_from("specs"))
+FILE = click.Path(path_type=Path)
+_FILE = click.argument("file", required=False, type=FILE, shell_complete=complete_from("specs"))
 _CONFIG = click.option(
     "-c",
     "--config",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Spec file. Default: holdfast.yaml.",
     shell_complete=complete_from("specs"),
@@ -127,24 +138,14 @@ config_option = _CONFIG
 """The spec, given only by -c."""
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 
-add_shard = click.option(
-    "--shard", type=ShardOf(), metavar="I/N", help="Run shard I of N; join them with holdfast merge."
+shard = click.option("--shard", type=ShardOf(), metavar="I/N", help="Run shard I of N; join them with holdfast merge.")
+_REPLICAS = click.option(
+    "--replicas", type=ReplicaCount(), metavar="N|auto", help="Run each trial N times, or until it is decided."
 )
-_REPEATED = [
-    click.option(
-        "--replicas",
-        type=ReplicaCount(),
-        metavar="N|auto",
-        help="Run each trial N times, or until the result is decided.",
-    ),
-    click.option(
-        "--max-replicas",
-        type=click.IntRange(1, 100_000),
-        metavar="N",
-        help="Maximum for --replicas auto. Default: 20.",
-    ),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="Random seed."),
-]
+_MAX_REPLICAS = click.option(
+    "--max-replicas", type=click.IntRange(1, 100_000), metavar="N", help="Maximum for --replicas auto. Default: 20."
+)
+_SEED = click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="Random seed.")
 _WHAT = [
     click.option(
         "--scenario",
@@ -165,24 +166,26 @@ _WHAT = [
     click.option("-k", "keywords", metavar="EXPR", default="", help="Run only matching names: 'cites and not slow'."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Run only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Run only this trial, to reproduce a failure."),
-    add_shard,
+    shard,
     click.option(
         "--profile",
         metavar="NAME",
         help="Add a built-in chaos profile as a scenario.",
         shell_complete=complete_from("profiles"),
     ),
-    *_REPEATED,
+    _REPLICAS,
+    _MAX_REPLICAS,
+    _SEED,
 ]
-_HOW: list[Any] = [
+_HOW = [
     runs_option,
     click.option(
         "-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Number of trials to run in parallel."
     ),
     click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster; ray starts a local one."),
     click.option("--send-secrets", is_flag=True, help="Send secrets to the workers of the cluster."),
-    click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Record every model call in FILE."),
-    click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
+    click.option("--record", type=FILE, metavar="FILE", help="Record every model call in FILE."),
+    click.option("--replay", type=FILE, metavar="FILE", help="Answer model calls from FILE."),
     click.option("--max-cost", type=Dollars(), metavar="USD", help="Stop starting trials once this much is spent."),
     click.option("--max-trials", type=click.IntRange(1), metavar="N", help="Maximum number of trials."),
     click.option(
@@ -192,10 +195,10 @@ _HOW: list[Any] = [
         metavar="T",
         help="Stop starting trials after this time: 90, 5m, 1h.",
     ),
-    click.option("--no-preflight", is_flag=True, help="Skip the check that the agent answers before the run."),
+    click.option("--no-preflight", is_flag=True, help="Do not call the agent once before the run."),
 ]
 _FAIL_FAST = click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure.")
-_RESUME: list[Any] = [
+_RESUME = [
     click.option("--resume", metavar="RUN", help="Resume an interrupted run.", shell_complete=complete_from("runs")),
     click.option("--force", is_flag=True, help="Resume even if the spec or the agent changed."),
 ]
@@ -206,7 +209,7 @@ _WORLD = [
     click.option("--strict-world", is_flag=True, help="Fail if this machine cannot enforce the sandbox."),
     click.option("--allow-commands", is_flag=True, help="Allow specs to read secrets from commands."),
 ]  # fmt: skip
-_VERDICT = [
+VERDICT_OPTIONS = (
     click.option(
         "--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures at or above this score, 0-100."
     ),
@@ -215,7 +218,7 @@ _VERDICT = [
     click.option(
         "--max-errors", type=click.IntRange(0), default=0, metavar="N", help="Number of harness errors to tolerate."
     ),
-]
+)
 
 
 class ReportOption(click.Option):
@@ -228,25 +231,22 @@ class ReportOption(click.Option):
         return super().get_help_record(ctx)
 
 
-output_files = click.option("-o", "--output", "outputs", multiple=True, type=click.Path(path_type=Path),
-                            metavar="FILE", cls=ReportOption)  # fmt: skip
+output_files = click.option("-o", "--output", "outputs", multiple=True, type=FILE, metavar="FILE", cls=ReportOption)
 whole_files = click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR|FILE",
     help="Write all reports to DIR, or one file: .html .json .md .xml .sarif",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
-_ANNOTATIONS = click.option(
-    "--annotations", is_flag=True, help="Print GitHub annotations, as with GITHUB_ACTIONS=true."
-)
+_ANNOTATIONS = click.option("--annotations", is_flag=True, help="Print GitHub annotations even outside Actions.")
 _CACHED = click.option("--cached", is_flag=True, help="Reuse a stored run if nothing has changed.")
 _NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html.")
-_OUTPUT = [
+OUTPUT_OPTIONS = (
     output_files,
     click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans."),
     as_json,
@@ -256,53 +256,27 @@ _OUTPUT = [
     _NO_REPORT,
     _ANNOTATIONS,
     _CACHED,
-]  # fmt: skip
+)
+RUN_OPTIONS = (*_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *VERDICT_OPTIONS)
+"""What runs, how it runs, and what counts as passed."""
+MAP_OPTIONS = (_REPLICAS, _SEED, *_HOW, *_WORLD)
+"""For a command that runs only calm trials and prints nothing that `-q` could leave out."""
+HUNT_OPTIONS = (*MAP_OPTIONS, *_RESUME, quiet)
+"""For a hunt: none that select scenarios, and no minimum score."""
+WHOLE_OPTIONS = (shard, _REPLICAS, _MAX_REPLICAS, _SEED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *VERDICT_OPTIONS)
+"""For a run of several parts."""
+WHOLE_OUTPUT = (whole_files, as_json, quiet, verbose, _NO_REPORT, _ANNOTATIONS, _CACHED)
 
 
-def _add(command: F, *options: Any) -> F:
-    for option in reversed(options):  # click lists the decorator that is applied last first
-        command = option(command)
-    return command
+def add(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds all these options to a command."""
 
+    def decorate(command: F) -> F:
+        for option in reversed(options):  # click lists the decorator that is applied last first
+            command = option(command)
+        return command
 
-def add_run_options(command: F) -> F:
-    """Add the options that decide what runs, how it runs, and what counts as passed."""
-    return _add(command, add_config, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
-
-
-def add_run_options_without_file(command: F) -> F:
-    """Add the same options to a command whose argument is not the spec: the spec is given only by -c."""
-    return _add(command, _CONFIG, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
-
-
-def add_hunt_run_options(command: F) -> F:
-    """Add the options of a hunt: none that select scenarios, and no minimum score."""
-    return _add(command, _REPEATED[0], _REPEATED[2], *_HOW, *_RESUME, *_WORLD, quiet)
-
-
-def add_map_options(command: F) -> F:
-    """Add the same options to a command that runs only calm trials and prints nothing that `-q` could leave out."""
-    return _add(command, _REPEATED[0], _REPEATED[2], *_HOW, *_WORLD)
-
-
-def add_whole_options(command: F) -> F:
-    """Add the options that apply to a run of several parts."""
-    return _add(command, add_config, add_shard, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
-
-
-def add_whole_output(command: F) -> F:
-    """Add the output options of a run of several parts."""
-    return _add(command, whole_files, as_json, quiet, verbose, _NO_REPORT, _ANNOTATIONS, _CACHED)
-
-
-def add_output_options(command: F) -> F:
-    """Add the output options."""
-    return _add(command, *_OUTPUT)
-
-
-def add_verdict_options(command: F) -> F:
-    """Add the options that decide what counts as passed."""
-    return _add(command, *_VERDICT)
+    return decorate
 
 
 def build_run_options(

@@ -71,9 +71,7 @@ def _sort_runs(runs: list[PastRun]) -> list[PastRun]:
 
 @click.command(name="trend")
 @shared.runs_option
-@click.option(
-    "--spec", type=click.Path(path_type=Path), metavar="FILE", help="Spec file. Default: the one with the newest run."
-)
+@click.option("--spec", type=shared.FILE, metavar="FILE", help="Spec file. Default: the one with the newest run.")
 @click.option("--rule", metavar="ID", help="Show this rule in every scenario, even if nothing changed.")
 @click.option("-n", "count", type=click.IntRange(1), default=30, metavar="N", help="Number of runs.", show_default=True)
 @shared.as_json

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from holdfast.api.job import load_part, prepare_job, run_prepared
 from holdfast.cli import options as shared
 from holdfast.cli.replay_sessions import FOLDER
-from holdfast.cli.show import CAUSE, find_cause, find_trial
+from holdfast.cli.stored import CAUSE, find_cause, find_trial
 from holdfast.errors import NothingProven, UsageError
 from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.hunt.result import HuntedCause

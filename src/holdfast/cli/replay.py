@@ -32,7 +32,7 @@ from holdfast.replay.stored_run import read_report_sessions, read_run_sessions
 from holdfast.store.rundir import RunDir
 
 _FOLDER = click.option(
-    "-o", "--output", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR",
+    "-o", "--output", "folder", type=shared.FILE, default=FOLDER, show_default=True, metavar="DIR",
     help="Folder for the session files.",
 )  # fmt: skip
 _FORCE = click.option("--force", is_flag=True, help="Overwrite existing session files.")
@@ -54,8 +54,7 @@ def command() -> None:
 @add_langsmith_options
 @click.option("--run", "run_now", is_flag=True, help="Also run the sessions imported from LangSmith.")
 @click.option("--live", is_flag=True, help="Forward calls that are not in the recording.")
-@shared.add_run_options_without_file
-@shared.add_output_options
+@shared.add(shared.config_option, *shared.RUN_OPTIONS, *shared.OUTPUT_OPTIONS)
 def run(
     path: Path | None, config: Path | None, outputs: tuple[Path, ...], run_now: bool, live: bool, as_json: bool,
     **raw_options: Any,

@@ -1,9 +1,7 @@
-"""holdfast run, and holdfast contract run | validate | score"""
+"""holdfast run | ci | score, and holdfast contract run | validate | score"""
 
 from __future__ import annotations
 
-import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,11 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="run", cls=shared.HeadedCommand)
-@shared.add_run_options
+@shared.add(shared.add_config, *shared.RUN_OPTIONS)
 @click.option("--chaos", is_flag=True, help="Run the mutations under the faults of the chaos block.")
 @click.option("--chaos-only", is_flag=True, help="Run the golden prompts under these faults, without mutations.")
 @click.option("--chaos-profile", metavar="NAME", help="Use the faults of a built-in profile instead.")
-@shared.add_output_options
+@shared.add(*shared.OUTPUT_OPTIONS)
 def run_command(chaos_only: bool, **raw_options: Any) -> int:
     """Run the task of the file in its sandbox, or mutations of its golden prompts.
 
@@ -48,8 +46,7 @@ def contract_command() -> None:
 
 
 @contract_command.command(cls=shared.HeadedCommand)
-@shared.add_run_options
-@shared.add_output_options
+@shared.add(shared.add_config, *shared.RUN_OPTIONS, *shared.OUTPUT_OPTIONS)
 def run(**raw_options: Any) -> int:
     """Run the contract across the chaos matrix; print the score and why each cell failed.
 
@@ -81,24 +78,54 @@ def validate(config: Path | None, as_json: bool) -> int:
 
 
 @contract_command.command(cls=shared.HeadedCommand)
-@shared.add_run_options
+@shared.add(shared.add_config, *shared.RUN_OPTIONS)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
-def score(
-    config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **raw_options: Any
-) -> int:
+def score(**raw_options: Any) -> int:
     """Print the resilience score alone; exit as `contract run` does.
 
     \b
       test "$(holdfast contract score)" = 100.00
     """
-    from holdfast.cli.run_job import execute, prepare
-    from holdfast.cli.screen_output import Screen
+    from holdfast.cli.run_job import score_contract
 
-    prepared = prepare(config, resume, force, shared.build_run_options(**raw_options), (), last_failed=last_failed)
-    with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:
-        pass  # the number is all that is shown
-    if outcome.score.value is not None:
-        print(f"{outcome.score.value:.2f}")
-    for reason in outcome.score.reasons if outcome.score.exit_code else ():
-        print(reason, file=sys.stderr)
-    return 0 if exit_zero else outcome.score.exit_code
+    return score_contract(**raw_options)
+
+
+@click.command(name="ci", cls=shared.HeadedCommand)
+@shared.add(shared.add_config, *shared.WHOLE_OPTIONS)
+@click.option(
+    "--baseline",
+    metavar="RUN|last",
+    help="Fail if a rule got worse since this run.",
+    shell_complete=shared.complete_from("runs"),
+)
+@shared.add(*shared.WHOLE_OUTPUT)
+def ci_command(**raw_options: Any) -> int:
+    """Run every part of the file and decide whether the agent may ship.
+
+    The parts are the task, the contract, mutations, chaos and replays. Each trial runs once; the overall score is the
+    weighted mean of the parts that ran. --min-score applies to it.
+
+    \b
+      holdfast ci
+      holdfast ci --min-score 90 -o reports
+      holdfast ci --baseline last
+      holdfast ci --resume 0007
+    """
+    from holdfast.cli.ci import run_ci
+
+    return run_ci(**raw_options)
+
+
+@click.command(name="score", cls=shared.HeadedCommand)
+@shared.add(shared.add_config, *shared.WHOLE_OPTIONS)
+@click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
+def score_command(**raw_options: Any) -> int:
+    """Print only the overall score; the exit codes are those of `ci`.
+
+    \b
+      test "$(holdfast score)" = 100.00
+    """
+    from holdfast.cli.ci import score_overall
+
+    return score_overall(**raw_options)

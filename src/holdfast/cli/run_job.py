@@ -1,10 +1,10 @@
-"""Running a prepared job and showing it: shared by `run`, `contract run`, `contract score` and `demo`."""
+"""Running a prepared job and showing it: shared by every command that runs trials."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -15,39 +15,36 @@ from msgspec.structs import replace
 from holdfast.api.config_file import find_config
 from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job, run_prepared
 from holdfast.cli.options import build_run_options, check_options
+from holdfast.cli.reports import report_step, report_unwritten, write_all_reports, write_reports
 from holdfast.cli.screen_output import Screen
-from holdfast.errors import HoldfastError, UsageError, UserError
+from holdfast.errors import UsageError, UserError
 from holdfast.folders import get_runs_folder
-from holdfast.model.codes import RunWarning
-from holdfast.model.run import Run
+from holdfast.model.codes import RunNote, RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
-from holdfast.report.formats.files import find_reporter, get_reporter, get_suffix, warn_shadowed, write
+from holdfast.report.formats.files import find_reporter, warn_shadowed
 from holdfast.report.safe import to_one_line
-from holdfast.report.wording import format_verdict
-from holdfast.runner.job import Job, format_spec_warnings
+from holdfast.runner.job import format_spec_warnings
 from holdfast.runner.past.last_failed import find_failed, list_runs
 from holdfast.runner.start import resume_job
-from holdfast.store.run_folders import format_name
+from holdfast.store.run_folders import format_name, list_stored_files
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.protocols.reporter import Reporter
+    from holdfast.runner.job import Job
     from holdfast.runner.outcome import RunOutcome
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[RunWarning, ...]]]
 """Derives a spec from the spec of a part, with warnings."""
-HARNESS = 3
-"""The exit code of a harness error."""
 
 
 def prepare(
     config: Path | None,
-    resume: str | None,
-    force: bool,
     options: RunOptions,
-    outputs: Sequence[Path],
     *,
+    resume: str | None = None,
+    force: bool = False,
+    outputs: Sequence[Path] = (),
     last_failed: bool = False,
     make: MakePart = build_part,
 ) -> PreparedJob:
@@ -56,17 +53,19 @@ def prepare(
         find_reporter(path)
     if options.record is not None:
         _check_recording(options.record)
-    if resume is not None and last_failed:
-        raise UsageError(
-            "--lf and --resume cannot be combined", hint="a resumed run keeps its selection", code="options-conflict"
-        )
     if resume is not None:
+        if last_failed:
+            hint = "a resumed run keeps its selection"
+            raise UsageError("--lf and --resume cannot be combined", hint=hint, code="options-conflict")
         return _prepare_resume(config, resume, force, options)
     path = find_config(config)
     spec, problems = load_part(path, options)
-    if last_failed and options.seed is None and (seed := _read_last_seed(spec)) is not None:
-        options = replace(options, seed=seed)
-        spec, problems = load_part(path, options)
+    if last_failed and options.seed is None:
+        # Another seed would create other mutations and fire other faults.
+        last = next(list_runs(get_runs_folder(spec.file), spec), None)
+        if last is not None:
+            options = replace(options, seed=last.read_manifest().options.seed)
+            spec, problems = load_part(path, options)
     spec, made = make(spec, os.environ)
     warnings = [
         *format_spec_warnings(spec, problems),
@@ -87,12 +86,6 @@ def _prepare_resume(config: Path | None, resume: str, force: bool, options: RunO
         raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
     rundir = rundir.get_single()
     return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
-
-
-def _read_last_seed(spec: Spec) -> int | None:
-    """Read the seed of the last run of this file: another seed would create other mutations and fire other faults."""
-    last = next(iter(list_runs(get_runs_folder(spec.file), spec)), None)
-    return last.read_manifest().options.seed if last else None
 
 
 def _select_failed(spec: Spec, options: RunOptions, warnings: list[RunWarning]) -> RunOptions:
@@ -118,137 +111,39 @@ def _check_recording(path: Path) -> None:
         try:
             Cassette(path, str)
         except UserError as wrong:
+            problem = f"--record {path}: the file exists and is not a recording ({wrong})"
             hint = "name a new file, or a recording to add to"
-            raise UsageError(
-                f"--record {path}: the file exists and is not a recording ({wrong})",
-                hint=hint,
-                code="recording-unusable",
-            ) from wrong
+            raise UsageError(problem, hint=hint, code="recording-unusable") from wrong
 
 
-def execute(
-    prepared: PreparedJob,
-    screen: Screen,
-    outputs: Sequence[Path],
-    *,
-    report: bool,
-    at: RunDir | None = None,
-) -> RunOutcome:
-    """Run, score and store the job, and write every requested report.
-
-    `at` is the folder of a new run that is a part of a whole one.
-    """
-    job = prepared.job
+def execute(prepared: PreparedJob, screen: Screen, *, report: bool, at: RunDir | None = None) -> RunOutcome:
+    """Run, score and store the job. `at` is the folder of a new run that is a part of a larger one."""
     listen = screen.build_listener()
-    for warning in job.warnings:
+    for warning in prepared.job.warnings:
         screen.warn(warning)
     try:
-        outcome = run_prepared(prepared, listen, report=report, at=at, beat=screen.tick, each_trial=screen.hears_trials)
+        return run_prepared(prepared, listen, report=report, at=at, beat=screen.tick, each_trial=screen.hears_trials)
     except BaseException:
         screen.close()
         raise
-    if job.spec.part == "hunt":
-        return outcome  # its reports are written when it is concluded
+
+
+def execute_and_report(
+    prepared: PreparedJob, screen: Screen, outputs: Sequence[Path] = (), *, report: bool = True
+) -> RunOutcome:
+    """Execute the only job of a command, and write every requested report."""
+    outcome = execute(prepared, screen, report=report)
     try:
-        declared = {} if at is not None else _get_declared_report(job, outcome.run)
-        return write_reports(outcome, outputs, declared, step_summary=at is None)
+        return write_all_reports(outcome, prepared.job, outputs)
     except BaseException:
         outcome.close()
         raise
-
-
-def report_hunt(job: Job, outcome: RunOutcome) -> RunOutcome:
-    """Write the reports of a concluded hunt and return its outcome."""
-    return write_reports(outcome, (), _get_declared_report(job, outcome.run), step_summary=True)
-
-
-def write_reports(
-    outcome: RunOutcome,
-    outputs: Sequence[Path],
-    declared: Mapping[Path, str] = {},
-    *,
-    step_summary: bool = False,
-) -> RunOutcome:
-    """Write the reports and return the outcome, with any errors: a report that fails does not hide the verdict.
-
-    Each entry of `declared` has its format.
-    """
-    if outcome.run.page:
-        trouble = _try_write_report(outcome, Path(outcome.run.page))
-        if trouble:
-            print(f"warning: {trouble}", file=sys.stderr)
-            outcome = replace(outcome, run=replace(outcome.run, page=""))
-    reports = [(path, None) for path in outputs] + [(path, get_reporter(by)) for path, by in declared.items()]
-    missing = [trouble for path, by in reports if (trouble := _try_write_report(outcome, path, by))]
-    step = os.environ.get("GITHUB_STEP_SUMMARY")
-    if step and step_summary:
-        from holdfast.report.formats.markdown import Markdown
-
-        append_summary(Path(step), next(iter(Markdown().render(outcome.run).values())))
-    return replace(outcome, unwritten=tuple(missing))
-
-
-def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
-    """Write a report, and return the error message if that fails."""
-    try:
-        write(outcome.run, path, by)
-    except HoldfastError as refused:
-        return to_one_line(str(refused))
-    return ""
-
-
-def report_unwritten(outcome: RunOutcome) -> int:
-    """Print reports that could not be written, and return the exit code: not 0 if one is missing."""
-    return print_missing(outcome.unwritten, outcome.score.exit_code)
-
-
-def print_missing(missing: Sequence[str], exit_code: int = 0) -> int:
-    """Print why reports are missing, and return the exit code, which is then not 0."""
-    for trouble in missing:
-        print(f"error: {trouble}", file=sys.stderr)
-    return exit_code or (HARNESS if missing else 0)
-
-
-def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
-    """Append to the summary of a CI job. Errors are ignored: the verdict does not depend on it."""
-    try:
-        with open(step, "ab") as file:
-            file.writelines(rendered)
-    except OSError as refused:
-        print(f"warning: cannot write {to_one_line(str(step))}: {refused.strerror}", file=sys.stderr)
-
-
-def _get_declared_report(job: Job, run: Run) -> dict[Path, str]:
-    """Return the report that the spec's `output:` section requests, with its format."""
-    output = job.spec.output
-    if not output or output["format"] == "terminal":
-        return {}
-    suffix = get_suffix(output["format"])
-    root = Path(job.spec.path).parent
-    name = output.get("filename_template") or "holdfast-{run}"
-    started = run.started.replace(":", "-")
-    filled = name.replace("{run}", run.id.replace("/", "-")).replace("{timestamp}", started)
-    filled = filled.replace("{date}", started[:10]).replace("{time}", started[11:19])
-    path = root / output["path"] / filled
-    return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
-
-
-def send_traces(outcome: RunOutcome, target: str, screen: Screen) -> None:
-    """Export the run's traces. A collector that rejects them does not change the verdict."""
-    from holdfast.runner.export import export
-
-    trouble = export(outcome, target, os.environ)
-    if trouble is not None:
-        screen.warn(RunWarning("traces-unsent", trouble))
 
 
 def run_and_show(
     *,
     part: PartAsked,
     config: Path | None,
-    resume: str | None,
-    force: bool,
-    last_failed: bool,
     outputs: tuple[Path, ...],
     otlp: str | None,
     as_json: bool,
@@ -258,6 +153,9 @@ def run_and_show(
     no_report: bool,
     annotations: bool,
     cached: bool,
+    resume: str | None,
+    force: bool,
+    last_failed: bool,
     make: MakePart = build_part,
     **raw_options: Any,
 ) -> int:
@@ -272,14 +170,19 @@ def run_and_show(
         hint = f"{option} runs only the remaining trials"
         raise UsageError(f"--cached and {option} cannot be combined", hint=hint, code="options-conflict")
     options = build_run_options(part=part, **raw_options)
-    prepared = prepare(config, resume, force, options, outputs, last_failed=last_failed, make=make)
+    prepared = prepare(config, options, resume=resume, force=force, outputs=outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.print_dry_run(prepared.job, prepared.rundir)
     with closing(_run_or_reuse(prepared, screen, outputs, report=not no_report, cached=cached)) as outcome:
         screen.finish(outcome)
-        report_step(outcome, annotations=annotations)
+        report_step([outcome.run], outcome.score, outcome.run.id, annotations=annotations)
         if otlp is not None:
-            send_traces(outcome, otlp, screen)
+            from holdfast.runner.export import export
+
+            # A collector that rejects the traces does not change the verdict.
+            trouble = export(outcome, otlp, os.environ)
+            if trouble is not None:
+                screen.warn(RunWarning("traces-unsent", trouble))
     return report_unwritten(outcome)
 
 
@@ -288,21 +191,57 @@ def _run_or_reuse(
 ) -> RunOutcome:
     """Run the job; with `cached`, reuse a stored run if nothing has changed since."""
     if cached:
-        from holdfast.cli.cached_outcome import find_cached_outcome
-
         stored, files = find_cached_outcome(prepared.job, outputs)
         if stored:
             return write_reports(stored, outputs, step_summary=True)
         prepared = replace(prepared, files=files)
-    return execute(prepared, screen, outputs, report=report)
+    return execute_and_report(prepared, screen, outputs, report=report)
 
 
-def report_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
-    """Write the result for a GitHub Actions step: annotations and outputs."""
-    if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
-        return
-    from holdfast.cli.github_step import print_annotations, set_outputs
+def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
+    """Return the stored run that a new one would repeat, if there is one, and the digest that identifies a new run.
 
-    score = outcome.score
-    print_annotations(outcome.run, os.environ, asked=annotations)
-    set_outputs(os.environ, score=score.value, verdict=format_verdict(score), run=outcome.run.id)
+    Both are empty if the spec names variables: their values may be secret, and no run stores them. UsageError if
+    Holdfast cannot know whether anything changed.
+    """
+    from holdfast.runner.outcome import load_run
+    from holdfast.runner.past import cached
+
+    cached.refuse_uncacheable(job.spec, job.options)
+    variables = ", ".join(dict.fromkeys(cached.list_variables(job)))
+    if variables:
+        print(f"--cached: every trial runs, because {variables} may have a different value today", file=sys.stderr)
+        return None, ""
+    runs = get_runs_folder(job.spec.file)
+    files = cached.digest_files(job, [*outputs, *list_stored_files(runs)])
+    run = cached.find_cached_run(runs, job, files)
+    if run is None:
+        changed = ", ".join(cached.find_changed_variables(runs, job))
+        if changed:
+            print(f"--cached: every trial runs, because these variables changed: {changed}", file=sys.stderr)
+        return None, files
+    outcome = load_run(run, environ=os.environ)
+    summary = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
+    print(summary, file=sys.stderr)
+    note = RunNote("cached", f"{summary}; models and services may answer differently today")
+    return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files
+
+
+def print_score(value: float | None, reasons: Sequence[str], exit_code: int, *, exit_zero: bool) -> int:
+    """Print the number alone, and on stderr why it does not pass. Return the exit code."""
+    if value is not None:
+        print(f"{value:.2f}")
+    for reason in reasons if exit_code else ():
+        print(to_one_line(reason), file=sys.stderr)
+    return 0 if exit_zero else exit_code
+
+
+def score_contract(
+    *, config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **raw_options: Any
+) -> int:
+    """Run the contract, print only its score, and return the exit code."""
+    options = build_run_options(**raw_options)
+    prepared = prepare(config, options, resume=resume, force=force, last_failed=last_failed)
+    with closing(execute_and_report(prepared, Screen(silent=True), report=False)) as outcome:
+        pass  # the number is all that is shown
+    return print_score(outcome.score.value, outcome.score.reasons, outcome.score.exit_code, exit_zero=exit_zero)
