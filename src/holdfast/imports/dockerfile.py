@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from holdfast.imports.foreign_task import make_invalid_error, make_unsupported_error, read_text
+from holdfast.imports.foreign_task import InvalidTask, UnsupportedTask, read_text
 
 _KNOWN = frozenset(
     ("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER",
@@ -65,19 +65,17 @@ def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
     if parts:
         steps.append(_parse_step("".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise make_invalid_error(
-            f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04"
-        )
+        raise InvalidTask(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
     return steps
 
 
 def _parse_step(text: str, line: int, name: str) -> DockerStep:
     word, _, rest = text.strip().partition(" ")
     if word.upper() not in _KNOWN:
-        raise make_invalid_error(f"{name}:{line}: {word[:40]!r} is not an instruction of a Dockerfile")
+        raise InvalidTask(f"{name}:{line}: {word[:40]!r} is not an instruction of a Dockerfile")
     if word.upper() in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
         hint = "write its lines as one command, or as a file that is copied"
-        raise make_unsupported_error(f"{name}:{line}: a here-document in {word.upper()} cannot be converted", hint=hint)
+        raise UnsupportedTask(f"{name}:{line}: a here-document in {word.upper()} cannot be converted", hint=hint)
     return DockerStep(word.upper(), rest.strip(), line)
 
 
@@ -93,7 +91,7 @@ def load_dockerignore(context: Path, dockerfile: Path | None) -> Callable[[str],
             else []
         )
     except re.error as broken:
-        raise make_invalid_error(f"{file}: a pattern cannot be read: {broken}") from broken
+        raise InvalidTask(f"{file}: a pattern cannot be read: {broken}") from broken
 
     def is_left_out(path: str) -> bool:
         is_ignored = False

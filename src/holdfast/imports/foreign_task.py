@@ -81,14 +81,16 @@ class ForeignTask(Struct, frozen=True):
         return self.name if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", self.name, re.ASCII) else self.id
 
 
-def make_invalid_error(message: str, hint: str = "") -> UserError:
-    """Return the error of a task folder that is incomplete or cannot be read."""
-    return UserError(message, code="task-invalid", hint=hint)
+class InvalidTask(UserError):
+    """A task folder that is incomplete or cannot be read."""
+
+    default_code = "task-invalid"
 
 
-def make_unsupported_error(message: str, hint: str = "") -> UserError:
-    """Return the error of a task that needs something which a spec cannot express."""
-    return UserError(message, code="task-unsupported", hint=hint)
+class UnsupportedTask(UserError):
+    """A task that needs something which a spec cannot express."""
+
+    default_code = "task-unsupported"
 
 
 def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
@@ -100,7 +102,7 @@ def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
     for path in walk(folder):
         size += path.stat().st_size
         if size > most:
-            raise make_unsupported_error(
+            raise UnsupportedTask(
                 f"{folder}: {what} are more than {most // 1_000_000} MB", hint="move unneeded files out of it"
             )
         files[path.relative_to(folder).as_posix()] = path.read_bytes()
@@ -114,9 +116,9 @@ def walk(folder: Path) -> Iterator[Path]:
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
         if path.is_symlink() and not resolve_path(path).is_relative_to(inside):
-            raise make_invalid_error(f"{path} is a link to a path outside {folder}", hint="put the file itself there")
+            raise InvalidTask(f"{path} is a link to a path outside {folder}", hint="put the file itself there")
         if path.is_symlink() and not path.exists():
-            raise make_invalid_error(f"{path} is a broken link", hint="remove it, or put the file itself there")
+            raise InvalidTask(f"{path} is a broken link", hint="remove it, or put the file itself there")
         if path.is_file():
             yield path
 
@@ -130,12 +132,12 @@ def read_text(path: Path) -> str:
     """Return the text of a file; raises UserError if it cannot be read."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
-            raise make_unsupported_error(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
+            raise UnsupportedTask(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
         return path.read_text(encoding="utf-8")
     except OSError as refused:
-        raise make_invalid_error(f"cannot read {path}: {refused.strerror}") from refused
+        raise InvalidTask(f"cannot read {path}: {refused.strerror}") from refused
     except UnicodeDecodeError as broken:
-        raise make_invalid_error(f"{path} is not UTF-8 text") from broken
+        raise InvalidTask(f"{path} is not UTF-8 text") from broken
 
 
 def read_seconds(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
@@ -144,9 +146,7 @@ def read_seconds(table: Mapping[str, Any], key: str, default: float, file: Path)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
-        raise make_invalid_error(
-            f"{file}: {key} is not a number of seconds", hint="write a number above 0, such as 600"
-        )
+        raise InvalidTask(f"{file}: {key} is not a number of seconds", hint="write a number above 0, such as 600")
     return float(value)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
+    InvalidTask,
     TaskEgress,
     TaskTests,
-    make_invalid_error,
-    make_unsupported_error,
+    UnsupportedTask,
     read_seconds,
     read_text,
     read_tree,
@@ -74,7 +74,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as broken:
-        raise make_invalid_error(f"{path}: not readable as TOML: {broken}") from broken
+        raise InvalidTask(f"{path}: not readable as TOML: {broken}") from broken
 
 
 def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
@@ -82,14 +82,14 @@ def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Map
     major = version.partition(".")[0]
     if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
-        raise make_unsupported_error(
+        raise UnsupportedTask(
             f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest version that Holdfast knows", hint=hint
         )
     if settings.get("steps"):
         hint = "import each step as its own task"
-        raise make_unsupported_error(f"{folder / MARK}: a task with several steps cannot become one spec", hint=hint)
+        raise UnsupportedTask(f"{folder / MARK}: a task with several steps cannot become one spec", hint=hint)
     if str(environment.get("os", "linux")).lower() != "linux":
-        raise make_unsupported_error(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
+        raise UnsupportedTask(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
 
 
 def _list_left_out(settings: Mapping[str, Any]) -> list[str]:
@@ -116,9 +116,7 @@ def _list_compose_files(folder: Path) -> list[str]:
 def _read_tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
     files = read_tree(folder / "tests", LARGEST_TESTS, "the tests")
     if "test.sh" not in files:
-        raise make_invalid_error(
-            f"{folder}: there is no tests/test.sh", hint="a Harbor task reports its result with it"
-        )
+        raise InvalidTask(f"{folder}: there is no tests/test.sh", hint="a Harbor task reports its result with it")
     timeout_s = read_seconds(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
     return TaskTests(files, "test.sh", "reward", timeout_s, env)
 
@@ -155,5 +153,5 @@ def _read_egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_
 def _get_table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = value.get(name, {})
     if not isinstance(table, dict):
-        raise make_invalid_error(f"{MARK}: {name} is not a table")
+        raise InvalidTask(f"{MARK}: {name} is not a table")
     return table

@@ -16,8 +16,8 @@ from holdfast.imports.foreign_task import (
     GIT,
     LARGEST_FILES,
     ForeignTask,
-    make_invalid_error,
-    make_unsupported_error,
+    InvalidTask,
+    UnsupportedTask,
     read_text,
     resolve_path,
     walk,
@@ -161,12 +161,10 @@ class _StepReader:
         context = self._task.context
         sources = _find_sources(context, source)
         if not sources:
-            raise make_invalid_error(
-                f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}"
-            )
+            raise InvalidTask(f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}")
         for path in sources:
             if not resolve_path(path).is_relative_to(self._context):
-                raise make_invalid_error(f"{self._task.dockerfile}:{step.line}: {source} is outside the task's folder")
+                raise InvalidTask(f"{self._task.dockerfile}:{step.line}: {source} is outside the task's folder")
             if path.is_dir():
                 self._list_histories(path)
                 for file in walk(path):
@@ -196,9 +194,7 @@ class _StepReader:
             return
         self._bytes += path.stat().st_size
         if self._bytes > LARGEST_FILES:
-            raise make_unsupported_error(
-                f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB"
-            )
+            raise UnsupportedTask(f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB")
         self._place.files[inside] = path
 
     def _add_command(self, step: DockerStep) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from holdfast.imports.foreign_task import ForeignTask, TaskEgress, make_invalid_error
+from holdfast.imports.foreign_task import ForeignTask, InvalidTask, TaskEgress
 from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import rewrite_paths
@@ -121,9 +121,7 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
     section = next((name for name, value in read.items() if "${" in str(value)), None)
     if section is not None:
         hint = "write the value itself into the task"
-        raise make_invalid_error(
-            f"{task.name}: its {section} would be read from your environment: it has ${{", hint=hint
-        )
+        raise InvalidTask(f"{task.name}: its {section} would be read from your environment: it has ${{", hint=hint)
 
 
 def _build_script(task: ForeignTask, place: TaskEnvironment) -> bytes:

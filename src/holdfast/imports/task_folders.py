@@ -11,10 +11,17 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.imports import harbor_task as harbor
 from holdfast.imports import terminal_bench_task as terminal_bench
-from holdfast.imports.foreign_task import ForeignTask, make_invalid_error
+from holdfast.imports.foreign_task import ForeignTask, InvalidTask
 from holdfast.imports.task_environment import build_environment
 from holdfast.imports.task_files import SPEC, TaskFiles, build_task_files
 from holdfast.spec import check
+
+
+class ImportRefused(UserError):
+    """The spec folders cannot be written; nothing was."""
+
+    default_code = "import-refused"
+
 
 _READERS = {harbor.MARK: harbor.read_harbor_task, terminal_bench.MARK: terminal_bench.read_terminal_bench_task}
 
@@ -32,9 +39,7 @@ def find_tasks(path: Path) -> Iterator[Path]:
     tasks = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and is_task_folder(folder)]
     if not tasks:
         hint = "a Harbor task has a task.toml, a terminal-bench task a task.yaml"
-        raise make_invalid_error(
-            f"{path}: neither a Harbor or terminal-bench task nor a folder of such tasks", hint=hint
-        )
+        raise InvalidTask(f"{path}: neither a Harbor or terminal-bench task nor a folder of such tasks", hint=hint)
     yield from tasks
 
 
@@ -48,9 +53,9 @@ def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFile
     """Return the converted task; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
-        raise make_invalid_error(f"{folder}: {task.name!r} has no letters or digits for an id", hint="rename the task")
+        raise InvalidTask(f"{folder}: {task.name!r} has no letters or digits for an id", hint="rename the task")
     if solution and not task.solution:
-        raise make_invalid_error(f"{folder}: the solution is not a script", hint="leave out --solution")
+        raise InvalidTask(f"{folder}: the solution is not a script", hint="leave out --solution")
     return build_task_files(task, build_environment(task), agent=agent, solution=solution)
 
 
@@ -59,22 +64,16 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     targets = [below / one.name for one in made]
     twice = next((one for one in targets if targets.count(one) > 1), None)
     if twice is not None:
-        raise UserError(
-            f"two tasks are called {twice.name}; nothing was written",
-            code="import-refused",
-            hint="import them one by one",
-        )
+        raise ImportRefused(f"two tasks are called {twice.name}; nothing was written", hint="import them one by one")
     there = next((one for one in targets if one.exists() or one.is_symlink()), None)
     if there is not None and not force:
         hint = "overwrite it with --force, or choose another folder with -o"
-        raise UserError(f"{there} already exists; nothing was written", code="import-refused", hint=hint)
+        raise ImportRefused(f"{there} already exists; nothing was written", hint=hint)
     foreign = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
     if foreign is not None:
         hint = "choose another folder with -o, or remove it yourself"
-        raise UserError(
-            f"{foreign} is not an imported task, so --force does not replace it; nothing was written",
-            code="import-refused",
-            hint=hint,
+        raise ImportRefused(
+            f"{foreign} is not an imported task, so --force does not replace it; nothing was written", hint=hint
         )
     try:
         below.mkdir(parents=True, exist_ok=True)
@@ -86,9 +85,7 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
                     shutil.rmtree(target)
                 (Path(temporary) / target.name).replace(target)
     except OSError as refused:
-        raise UserError(
-            f"cannot write {refused.filename or below}: {refused.strerror or refused}", code="import-refused"
-        ) from refused
+        raise ImportRefused(f"cannot write {refused.filename or below}: {refused.strerror or refused}") from refused
     return targets
 
 
@@ -105,4 +102,4 @@ def _check_spec(path: Path) -> None:
     wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
     if wrong:
         first = wrong[0]
-        raise make_invalid_error(f"the task cannot become a spec: {first.path}: {first.message}", hint=first.hint)
+        raise InvalidTask(f"the task cannot become a spec: {first.path}: {first.message}", hint=first.hint)

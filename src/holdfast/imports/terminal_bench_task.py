@@ -10,9 +10,9 @@ import yaml
 from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
+    InvalidTask,
     TaskTests,
-    make_invalid_error,
-    make_unsupported_error,
+    UnsupportedTask,
     read_seconds,
     read_text,
     read_tree,
@@ -38,11 +38,11 @@ def read_terminal_bench_task(folder: Path) -> ForeignTask:
     settings = _read_map(folder / MARK)
     prompt = settings.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise make_invalid_error(f"{folder / MARK}: the task has no instruction", hint="write it as instruction:")
+        raise InvalidTask(f"{folder / MARK}: the task has no instruction", hint="write it as instruction:")
     parser = settings.get("parser_name", "pytest")
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
-        raise make_unsupported_error(
+        raise UnsupportedTask(
             f"{folder / MARK}: results are read by {parser}, but Holdfast supports only pytest's", hint=hint
         )
     dockerfile = folder / "Dockerfile"
@@ -83,7 +83,7 @@ def _is_line(step: dict[str, Any]) -> bool:
 def _read_tests(folder: Path, timeout_s: float) -> TaskTests:
     script = folder / "run-tests.sh"
     if not script.is_file():
-        raise make_invalid_error(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
+        raise InvalidTask(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
     files = read_tree(folder / "tests", LARGEST_TESTS, "the tests") if (folder / "tests").is_dir() else {}
     return TaskTests({**files, "run-tests.sh": script.read_bytes()}, "run-tests.sh", "pytest", timeout_s)
 
@@ -100,7 +100,7 @@ def _list_other_services(path: Path) -> list[str]:
 def _read_map(path: Path) -> dict[str, Any]:
     parsed = _read_yaml(path)
     if not isinstance(parsed, dict):
-        raise make_invalid_error(f"{path}: not a map of keys")
+        raise InvalidTask(f"{path}: not a map of keys")
     return parsed
 
 
@@ -108,4 +108,4 @@ def _read_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(read_text(path))
     except yaml.YAMLError as broken:
-        raise make_invalid_error(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken
+        raise InvalidTask(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken

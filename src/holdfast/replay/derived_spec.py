@@ -17,7 +17,7 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Recording, Task
 from holdfast.plan.checks import get_traits
 from holdfast.reading.words import find_near_name
-from holdfast.replay.session_list import ListedSessions
+from holdfast.replay.session_list import ListedSessions, SessionUnusable
 from holdfast.spec.rules.parts import REPLAY
 from holdfast.spec.rules.replays import find_contract_file, read_contract, suggest_contract
 
@@ -112,11 +112,7 @@ def check_distinct(sessions: Iterable[RecordedSession]) -> None:
         first = by_id.setdefault(session.id, session)
         if first is not session:
             places = f"{_format_place(first)} and {_format_place(session)}"
-            raise UserError(
-                f"two sessions have the id {session.id!r}: {places}",
-                hint="give each its own id",
-                code="session-unusable",
-            )
+            raise SessionUnusable(f"two sessions have the id {session.id!r}: {places}", hint="give each its own id")
 
 
 def _check_failed_rules(spec: Spec, groups: Iterable[HeldSessions]) -> None:
@@ -220,4 +216,4 @@ def _find_contract(spec: Spec, session: RecordedSession, root: Path) -> Path | N
         return None if file is None else file.resolve()
     where = f"{session.file or spec.path}:{session.line}"
     what = f"{where}: session {session.id}: there is no contract {session.contract[:80]!r}"
-    raise UserError(what, hint=suggest_contract(session.contract, spec.name, folder), code="session-unusable")
+    raise SessionUnusable(what, hint=suggest_contract(session.contract, spec.name, folder))

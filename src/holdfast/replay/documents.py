@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.foreign_trace import LeftOutTrace, TraceUnreadable
 
 LARGEST = 256 << 20
 """Bytes of a JSON document, or of one line: traces are small, and anything larger is something else."""
@@ -45,7 +45,7 @@ def read_documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
             yield document if isinstance(document, LeftOutTrace) else ForeignDocument(*document)
         return
     if not head.strip():
-        raise UserError(f"{path} is empty", hint="name a file of traces", code="trace-unreadable")
+        raise TraceUnreadable(f"{path} is empty", hint="name a file of traces")
     by_line = bool(rest) and (_can_decode(head) or _is_lines(path))
     yield from _read_lines(path) if by_line else [_read_whole(path)]
 
@@ -66,19 +66,17 @@ def _read_whole(path: Path) -> ForeignDocument:
     size = path.stat().st_size
     if size > LARGEST:
         hint = "export fewer traces, or one JSON object a line (.jsonl)"
-        raise UserError(
-            f"{path} is {size >> 20} MB, as one JSON document, and the limit is {LARGEST >> 20} MB",
-            hint=hint,
-            code="trace-unreadable",
+        raise TraceUnreadable(
+            f"{path} is {size >> 20} MB, as one JSON document, and the limit is {LARGEST >> 20} MB", hint=hint
         )
     data = path.read_bytes()
     try:
         return ForeignDocument(path.name, msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
     except RecursionError as deep:
-        raise UserError(f"{path}: the JSON is nested too deeply to be read", code="trace-unreadable") from deep
+        raise TraceUnreadable(f"{path}: the JSON is nested too deeply to be read") from deep
     except (msgspec.DecodeError, ValueError) as broken:
         hint = "traces are JSON or JSON lines; a session of Holdfast may be YAML, and needs no import"
-        raise UserError(f"{path}: not readable as JSON: {broken}", hint=hint, code="trace-unreadable") from broken
+        raise TraceUnreadable(f"{path}: not readable as JSON: {broken}", hint=hint) from broken
 
 
 def _read_lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
@@ -125,33 +123,27 @@ def read_archive(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
         with zipfile.ZipFile(path) as archive:
             yield from _read_samples(path, archive)
     except zipfile.BadZipFile as broken:
-        raise UserError(f"{path}: not readable as an archive: {broken}", code="trace-unreadable") from broken
+        raise TraceUnreadable(f"{path}: not readable as an archive: {broken}") from broken
 
 
 def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] | LeftOutTrace]:
     known = archive.NameToInfo  # of two entries with one name the last counts, as for every reader of archives
     header = next((known[name] for name in _HEADERS if name in known), None)
     if header is None:
-        raise UserError(
-            f"{path} is an archive without header.json, so it is not an Inspect log", code="trace-unreadable"
-        )
+        raise TraceUnreadable(f"{path} is an archive without header.json, so it is not an Inspect log")
     match = [info for name, info in known.items() if _SAMPLE.fullmatch(name)]
     if not match:
-        raise UserError(
-            f"{path}: the log has no samples", hint="log them: inspect eval --log-samples", code="trace-unreadable"
-        )
+        raise TraceUnreadable(f"{path}: the log has no samples", hint="log them: inspect eval --log-samples")
     if len(match) > MOST_SAMPLES:
-        raise UserError(f"{path} has {len(match)} samples: more than {MOST_SAMPLES}", code="trace-unreadable")
+        raise TraceUnreadable(f"{path} has {len(match)} samples: more than {MOST_SAMPLES}")
     size = sum(info.file_size for info in match)
     if size > LARGEST_ARCHIVE:
-        raise UserError(
-            f"{path} unpacks to {size >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB",
-            hint="log fewer samples",
-            code="trace-unreadable",
+        raise TraceUnreadable(
+            f"{path} unpacks to {size >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB", hint="log fewer samples"
         )
     head = _decode(path, archive, header)
     if not isinstance(head, dict):
-        raise UserError(f"{path}: {header.filename} is not a JSON object", code="trace-unreadable")
+        raise TraceUnreadable(f"{path}: {header.filename} is not a JSON object")
     for info in match:
         if ".." in info.filename.split("/"):
             yield LeftOutTrace(info.filename, "a name that leaves its folder")
@@ -171,13 +163,13 @@ def _decode(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     try:
         data = _read_zstd(path, info) if info.compress_type == _ZSTD else _read_plain(archive, info)
     except (*_BROKEN, NotImplementedError) as broken:
-        raise UserError(f"{info.filename} cannot be unpacked: {broken}", code="trace-unreadable") from broken
+        raise TraceUnreadable(f"{info.filename} cannot be unpacked: {broken}") from broken
     if len(data) > LARGEST_SAMPLE:
-        raise UserError(f"{info.filename} unpacks to more than {LARGEST_SAMPLE >> 20} MB", code="trace-unreadable")
+        raise TraceUnreadable(f"{info.filename} unpacks to more than {LARGEST_SAMPLE >> 20} MB")
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as broken:
-        raise UserError(f"{info.filename} is not readable as JSON: {broken}", code="trace-unreadable") from broken
+        raise TraceUnreadable(f"{info.filename} is not readable as JSON: {broken}") from broken
 
 
 def _read_plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

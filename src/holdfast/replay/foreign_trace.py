@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.errors import UserError
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
 from holdfast.replay.foreign_json import to_iso, to_json, unpack_json
@@ -27,6 +28,12 @@ UNNAMED = "trace"
 _WRAPPERS = frozenset(("args", "arguments", "input", "kwargs", "parameters"))
 _FAILURE = 400
 """Characters of an error message that a session keeps."""
+
+
+class TraceUnreadable(UserError):
+    """A file from which no trace can be read."""
+
+    default_code = "trace-unreadable"
 
 
 class LeftOutTrace(Struct, frozen=True):

@@ -12,10 +12,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.errors import UserError
 from holdfast.model.session import RecordedSession
 from holdfast.replay.documents import ForeignDocument, read_documents
-from holdfast.replay.foreign_trace import NO_INPUT, Found, LeftOutTrace
+from holdfast.replay.foreign_trace import NO_INPUT, Found, LeftOutTrace, TraceUnreadable
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.rules.replays import read_sessions
 
@@ -113,12 +112,12 @@ def _choose_format(path: Path, format: TraceFormat | None) -> str:
         # could be a transcript.
         counts.update(islice((name for name, reader in readers.items() if reader.matches(document.value)), 1))
     if not count:
-        raise UserError(f"{path}: none of its lines is valid JSON: {unreadable}", hint=_HINT, code="trace-unreadable")
+        raise TraceUnreadable(f"{path}: none of its lines is valid JSON: {unreadable}", hint=_HINT)
     if format == "holdfast":
         return format
     if not counts:
         what = "its format is unknown" if format is None else f"this is not the format {format}"
-        raise UserError(f"{path}: {what}", hint=_HINT, code="trace-unreadable")
+        raise TraceUnreadable(f"{path}: {what}", hint=_HINT)
     return max(_MODULES, key=lambda name: counts[name])
 
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.errors import UserError
 from holdfast.replay.foreign_json import compute_duration_ms, decode_json, read_at, read_list, read_text, to_seconds
 from holdfast.replay.foreign_messages import join_content, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session, list_tool_uses
+from holdfast.replay.foreign_trace import (
+    ForeignTrace,
+    Found,
+    LeftOutTrace,
+    ToolUse,
+    TraceUnreadable,
+    build_session,
+    list_tool_uses,
+)
 
 SOURCE = "inspect"
 VERSION = 2
@@ -32,15 +39,12 @@ def matches(document: Any) -> bool:
 def read(document: Any, name: str) -> Iterator[Found]:
     """Yield a session for every sample; raise UserError for a log of a later format, or without samples."""
     if document["version"] > VERSION:
-        raise UserError(
+        raise TraceUnreadable(
             f"{name}: a log of format {document['version']}, and {VERSION} is the latest version that Holdfast knows",
             hint="update Holdfast, or write the log with an earlier Inspect",
-            code="trace-unreadable",
         )
     if not isinstance(read_at(document, "samples"), list):
-        raise UserError(
-            f"{name}: the log has no samples", hint="log them: inspect eval --log-samples", code="trace-unreadable"
-        )
+        raise TraceUnreadable(f"{name}: the log has no samples", hint="log them: inspect eval --log-samples")
     task = read_text(document, "eval", "task")
     for sample in read_list(document, "samples"):
         if isinstance(sample, dict):

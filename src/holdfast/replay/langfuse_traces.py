@@ -18,14 +18,16 @@ from holdfast.replay.foreign_json import (
     to_seconds,
     unpack_json,
 )
-from holdfast.replay.foreign_messages import find_messages, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session, find_last_tool_uses
+from holdfast.replay.foreign_messages import read_messages
+from holdfast.replay.foreign_trace import Found, LeftOutTrace
+from holdfast.replay.trace_steps import TraceStep, build_sessions
 
 SOURCE = "langfuse"
 _TYPES = frozenset(
     ("SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
 )
 
+_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
 _RESULTS = ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value")
 """Attributes that may hold a tool's result if the observation's own output is empty."""
 
@@ -43,16 +45,14 @@ def read(document: Any) -> Iterator[Found]:
         if _is_observation(entry):
             loose[read_text(entry, "traceId")].append(entry)
         elif _is_trace(entry):
-            trace = read_at(entry, "trace") if isinstance(read_at(entry, "trace"), dict) else entry
-            yield build_session(
-                _build_trace(read_text(trace, "id"), trace, _list_observations(entry) or _list_observations(trace))
-            )
+            trace = _get_trace(entry)
+            observations = _list_observations(entry) or _list_observations(trace)
+            yield from build_sessions(_list_steps(read_text(trace, "id"), trace, observations), SOURCE)
         else:
-            yield LeftOutTrace(
-                read_text(entry, "id") or "an entry", "it is neither a Langfuse trace nor a Langfuse observation"
-            )
-    for id, inside in loose.items():
-        yield build_session(_build_trace(id, {}, inside))
+            why = "it is neither a Langfuse trace nor a Langfuse observation"
+            yield LeftOutTrace(read_text(entry, "id") or "an entry", why)
+    for id, observations in loose.items():
+        yield from build_sessions(_list_steps(id, {}, observations), SOURCE)
 
 
 def _list_entries(document: Any) -> list[Any]:
@@ -66,10 +66,14 @@ def _is_observation(entry: Any) -> bool:
     return read_text(entry, "type").upper() in _TYPES and bool(read_text(entry, "traceId"))
 
 
+def _get_trace(entry: Any) -> Any:
+    """Return the trace of an entry: a download may keep it apart from its observations."""
+    return read_at(entry, "trace") if isinstance(read_at(entry, "trace"), dict) else entry
+
+
 def _is_trace(entry: Any) -> bool:
-    trace = read_at(entry, "trace") if isinstance(read_at(entry, "trace"), dict) else entry
-    own = read_at(entry, "observations")
-    listed = isinstance(own, list | dict) or isinstance(read_at(trace, "observations"), list | dict)
+    trace = _get_trace(entry)
+    listed = any(isinstance(read_at(one, "observations"), list | dict) for one in (entry, trace))
     return bool(read_text(trace, "id")) and (listed or {"htmlPath", "timestamp"} <= set(trace))
 
 
@@ -79,94 +83,78 @@ def _list_observations(holder: Any) -> list[Any]:
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def _build_trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
-    inside = sorted(inside, key=lambda observation: to_seconds(read_at(observation, "startTime")) or 0.0)
-    ids = {read_text(observation, "id") for observation in inside}
-    roots = [observation for observation in inside if read_text(observation, "parentObservationId") not in ids]
-    generations = [observation for observation in inside if read_text(observation, "type").upper() == "GENERATION"]
-    began = to_seconds(read_at(trace, "timestamp")) or next(
-        (to_seconds(read_at(observation, "startTime")) for observation in inside), None
+def _list_steps(id: str, trace: dict[str, Any], observations: list[Any]) -> Iterator[TraceStep]:
+    """Yield the trace itself and its observations as steps."""
+    observations = sorted(observations, key=_get_start)
+    tools = {n: tool for n, one in enumerate(observations) if (tool := _read_tool(one)) is not None}
+    tools = tools or _find_unmarked_tools(observations)
+    yield TraceStep(
+        trace=id,
+        id=f"trace {id}",
+        parent="",
+        name=read_text(trace, "name"),
+        inputs=(unpack_json(read_first(trace, "input")),),
+        error=next(filter(None, map(_read_error, observations)), ""),
+        began=to_seconds(read_at(trace, "timestamp")) or next(map(_get_start, observations), 0.0),
     )
-    # For traces without observations of tools: the last model call has their results in its messages.
-    conversations = (
-        find_messages(unpack_json(read_first(observation, "input"))) for observation in reversed(generations)
-    )
-    failed = [observation for observation in (*roots, *inside) if read_text(observation, "level").upper() == "ERROR"]
-    return ForeignTrace(
-        id=id,
-        asked=tuple(unpack_json(read_first(observation, "input")) for observation in (trace, *roots, *generations)),
-        tools=tuple(_list_tools(inside)) or find_last_tool_uses(conversations),
-        name=read_text(trace, "name") or next((read_text(observation, "name") for observation in roots), ""),
-        source=SOURCE,
-        began=began,
-        failure=next(
-            (
-                read_text(observation, "statusMessage") or f"{read_text(observation, 'name')} failed"
-                for observation in failed
-            ),
-            "",
-        ),
-    )
+    for n, observation in enumerate(observations):
+        name, output = tools.get(n, (read_text(observation, "name"), None))
+        generation = read_text(observation, "type").upper() == "GENERATION"
+        yield TraceStep(
+            trace=id,
+            id=read_text(observation, "id"),
+            parent=read_text(observation, "parentObservationId"),
+            name=name,
+            kind="tool" if n in tools else "model" if generation else "",
+            inputs=(unpack_json(read_first(observation, "input")),),
+            output=output,
+            arguments=read_at(observation, "input"),
+            error=_read_error(observation),
+            began=_get_start(observation),
+            latency_ms=compute_duration_ms(read_at(observation, "startTime"), read_at(observation, "endTime")),
+        )
 
 
-def _list_tools(inside: list[Any]) -> Iterator[ToolUse]:
-    """Yield the tool calls: observations marked as such or, without any, steps with a tool's result."""
-    marked = [use for observation in inside if (use := _read_tool(observation)) is not None]
-    if marked:
-        yield from marked
-        return
+def _get_start(observation: Any) -> float:
+    return to_seconds(read_at(observation, "startTime")) or 0.0
+
+
+def _read_error(observation: Any) -> str:
+    if read_text(observation, "level").upper() != "ERROR":
+        return ""
+    return read_text(observation, "statusMessage") or f"{read_text(observation, 'name')} failed"
+
+
+def _find_unmarked_tools(observations: list[Any]) -> dict[int, tuple[str, Any]]:
+    """Return the steps with a tool's result, for traces that mark no observation as a tool."""
     # Several steps may describe the same call, so steps with equal name, arguments and output count once.
-    steps: set[str] = set()
-    for observation in inside:
+    calls: dict[str, tuple[int, str, Any]] = {}
+    for n, observation in enumerate(observations):
         attributes = _merge_attributes(observation)
         name, output = read_text(attributes, "tool.name"), unpack_json(read_first(observation, "output"))
-        step = to_json([name, attributes.get("tool.parameters"), output])
-        if name and output is not None and step not in steps:
-            steps.add(step)
-            yield _build_tool_use(observation, name, output)
+        if name and output is not None:
+            calls.setdefault(to_json([name, attributes.get("tool.parameters"), output]), (n, name, output))
+    return {n: (name, output) for n, name, output in calls.values()}
 
 
-def _read_tool(observation: Any) -> ToolUse | None:
-    """Return the tool call that an observation describes; None if it is not a tool call."""
+def _read_tool(observation: Any) -> tuple[str, Any] | None:
+    """Return the tool that an observation calls, and its output; None if it is not a tool call."""
     attributes = _merge_attributes(observation)
     output = unpack_json(read_first(observation, "output"))
     if output in (None, "", {}, []):
         output = unpack_json(read_first(attributes, *_RESULTS)) or output
-    named = (
-        read_text(attributes, "gen_ai.tool.name")
-        or read_text(attributes, "tool.name")
-        or read_text(attributes, "ai.toolCall.name")
-    )
-    kind = (
-        read_text(observation, "type").upper() == "TOOL"
-        or read_text(attributes, "gen_ai.operation.name") == "execute_tool"
-    )
-    kind = kind or (
-        bool(read_text(attributes, "tool.name")) and read_text(attributes, "openinference.span.kind") == "TOOL"
-    )
+    name = next(filter(None, (read_text(attributes, key) for key in _NAMES)), "")
     results = [result for message in read_messages([output])[:1] for result in message.results]
     if results:  # LangChain wraps a result in a tool message
-        _, name, answer = results[0]
-        return _build_tool_use(
-            observation, named or name or read_text(observation, "name"), msgspec.json.decode(answer)
-        )
-    return (
-        _build_tool_use(observation, named or read_text(observation, "name"), output)
-        if kind or "gen_ai.tool.name" in attributes
-        else None
+        _, named, answer = results[0]
+        return name or named or read_text(observation, "name"), msgspec.json.decode(answer)
+    is_tool = (
+        read_text(observation, "type").upper() == "TOOL"
+        or read_text(attributes, "gen_ai.operation.name") == "execute_tool"
+        or "gen_ai.tool.name" in attributes
+        or (read_text(attributes, "tool.name") and read_text(attributes, "openinference.span.kind") == "TOOL")
     )
-
-
-def _build_tool_use(observation: Any, name: str, output: Any) -> ToolUse:
-    failed = read_text(observation, "level").upper() == "ERROR"
-    return ToolUse(
-        tool=name,
-        output=output,
-        error=(read_text(observation, "statusMessage") or "error") if failed else "",
-        latency_ms=compute_duration_ms(read_at(observation, "startTime"), read_at(observation, "endTime")),
-        began=to_seconds(read_at(observation, "startTime")) or 0.0,
-        arguments=read_at(observation, "input"),
-    )
+    return (name or read_text(observation, "name"), output) if is_tool else None
 
 
 def _merge_attributes(observation: Any) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.session import SessionSource
@@ -24,26 +23,12 @@ from holdfast.replay.foreign_json import (
     to_seconds,
 )
 from holdfast.replay.foreign_messages import join_content
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session
+from holdfast.replay.foreign_trace import Found, LeftOutTrace
 from holdfast.replay.stored_run import SessionsFound
+from holdfast.replay.trace_steps import TraceStep, build_sessions
 from holdfast.spec.sections.run import parse_range
 
 SOURCE = "langsmith"
-
-
-class LangSmithRun(Struct, frozen=True):
-    """One run from the API or an export."""
-
-    id: str
-    kind: str
-    name: str = ""
-    parent: str = ""
-    trace: str = ""
-    inputs: Any = None
-    outputs: Any = None
-    error: str = ""
-    began: float = 0.0
-    latency_ms: float = 0.0
 
 
 def matches(document: Any) -> bool:
@@ -54,56 +39,20 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any) -> Iterator[Found]:
-    """Return a session for every trace among the runs."""
+    """Yield a session for every trace among the runs."""
     listed = document if isinstance(document, list) else read_list(document, "runs") or [document]
-    return build_sessions(run for entry in listed for run in _flatten_runs(entry, ""))
+    return build_sessions(_set_traces(step for entry in listed for step in _flatten_runs(entry)), SOURCE)
 
 
-def build_sessions(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
-    """Yield a session for every root among the runs: one whose parent is missing."""
-    by_id = {run.id: run for run in runs}
-    below: defaultdict[str, list[LangSmithRun]] = defaultdict(list)
-    for run in by_id.values():
-        below[run.parent if run.parent in by_id else ""].append(run)
-    for root in below[""]:
-        yield build_session(_build_trace(root, below))
-
-
-def _build_trace(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> ForeignTrace:
-    inner = list(_list_descendants(root, below))
-    models = [one.inputs for one in sorted(inner, key=lambda run: run.began) if one.kind == "llm"]
-    return ForeignTrace(
-        id=root.id,
-        asked=(root.inputs, *models[:1]),
-        tools=tuple(_build_tool_use(run) for run in _list_outer_tools(root, below)),
-        name=root.name,
-        source=SOURCE,
-        began=root.began or None,
-        failure=root.error,
-    )
-
-
-def _list_descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
-    waiting = list(below.get(root.id, ()))
-    while waiting:
-        run = waiting.pop()
-        yield run
-        waiting += below.get(run.id, ())
-
-
-def _list_outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
-    """Yield the tools that the agent called; calls inside a tool do not count."""
-    waiting = list(below.get(root.id, ()))
-    while waiting:
-        run = waiting.pop()
-        if run.kind == "tool":
-            yield run
-        else:
-            waiting += below.get(run.id, ())
-
-
-def _build_tool_use(run: LangSmithRun) -> ToolUse:
-    return ToolUse(run.name, _unwrap_output(run.outputs), run.error, None, run.latency_ms, run.began, run.inputs)
+def _set_traces(steps: Iterable[TraceStep]) -> Iterator[TraceStep]:
+    """Yield the steps with the trace of their root, whose own parent is missing: an export may be part of a trace."""
+    by_id = {step.id: step for step in steps}
+    for step in by_id.values():
+        root, visited = step, {step.id}
+        while root.parent in by_id and root.parent not in visited:
+            root = by_id[root.parent]
+            visited.add(root.id)
+        yield replace(step, trace=root.id)
 
 
 def _unwrap_output(outputs: Any) -> Any:
@@ -115,31 +64,36 @@ def _unwrap_output(outputs: Any) -> Any:
     return decode_json(unwrapped)
 
 
-def _flatten_runs(value: Any, parent: str) -> Iterator[LangSmithRun]:
+def _flatten_runs(document: Any) -> Iterator[TraceStep]:
     """Yield a run and its children, which an export may nest."""
-    waiting = [(value, parent)]
+    waiting = [(document, "")]
     while waiting:
-        run, above = waiting.pop()
-        id = read_text(run, "id")
-        if not id:
-            continue
-        yield LangSmithRun(
-            id=id,
-            kind=read_text(run, "run_type"),
-            name=read_text(run, "name"),
-            parent=read_text(run, "parent_run_id") or above,
-            trace=read_text(run, "trace_id"),
-            inputs=read_first(run, "inputs"),
-            outputs=read_at(run, "outputs"),
-            error=read_text(run, "error"),
-            began=to_seconds(read_at(run, "start_time")) or 0.0,
-            latency_ms=compute_duration_ms(read_at(run, "start_time"), read_at(run, "end_time")),
-        )
-        waiting += [(child, id) for child in read_list(run, "child_runs")]
+        run, parent = waiting.pop()
+        if id := read_text(run, "id"):
+            yield _build_step(run, parent)
+            waiting += [(child, id) for child in read_list(run, "child_runs")]
+
+
+def _build_step(run: Any, parent: str = "") -> TraceStep:
+    kind = read_text(run, "run_type")
+    return TraceStep(
+        trace="",
+        id=read_text(run, "id"),
+        parent=read_text(run, "parent_run_id") or parent,
+        name=read_text(run, "name"),
+        kind="tool" if kind == "tool" else "model" if kind == "llm" else "",
+        inputs=(read_first(run, "inputs"),),
+        output=_unwrap_output(read_at(run, "outputs")),
+        arguments=read_first(run, "inputs"),
+        error=read_text(run, "error"),
+        began=to_seconds(read_at(run, "start_time")) or 0.0,
+        latency_ms=compute_duration_ms(read_at(run, "start_time"), read_at(run, "end_time")),
+    )
 
 
 KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_FIELDS = ("id", "run_type", "name", "parent_run_id", "inputs", "outputs", "error", "start_time", "end_time")
 _WAIT_MS = (5_000, 60_000)
 
 
@@ -220,7 +174,7 @@ def _fetch_run(client: Any, id: str) -> Iterator[Found]:
             hint="it is a UUID, as in the run's URL",
             code="langsmith-failed",
         ) from wrong
-    yield from build_sessions(_fetch_tree(client, run))
+    yield from build_sessions(_set_traces(_fetch_tree(client, run)), SOURCE)
 
 
 def _fetch_project(client: Any, source: SessionSource, now: datetime) -> Iterator[Found]:
@@ -232,7 +186,7 @@ def _fetch_project(client: Any, source: SessionSource, now: datetime) -> Iterato
         tree = list(_fetch_tree(client, root))
         if source.status == "warning" and not any(run.error for run in tree):
             continue
-        yield from build_sessions(tree)
+        yield from build_sessions(_set_traces(tree), SOURCE)
         count += 1
         if count >= source.limit:
             return
@@ -251,29 +205,19 @@ def _query(source: SessionSource, now: datetime) -> dict[str, Any]:
     return query
 
 
-def _fetch_tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
+def _fetch_tree(client: Any, root: Any) -> Iterator[TraceStep]:
     """Yield the root with every run below it."""
-    yield _read_run(root, is_root=True)
+    yield replace(_build_step(_to_map(root)), parent="")
     below: Iterable[Any] = client.list_runs(project_id=root.session_id, trace_id=root.trace_id, is_root=False)
-    own = str(root.id)
-    ids = {own}
-    waiting = [_read_run(one) for one in sorted(below, key=lambda run: run.dotted_order or "")]
-    for run in waiting:  # parents come before their children in the dotted order
-        if run.id != own and run.parent in ids:
-            ids.add(run.id)
-            yield run
+    ids = {str(root.id)}
+    for run in sorted(below, key=lambda run: run.dotted_order or ""):  # parents come before their children
+        step = _build_step(_to_map(run))
+        if step.id != str(root.id) and step.parent in ids:
+            ids.add(step.id)
+            yield step
 
 
-def _read_run(run: Any, *, is_root: bool = False) -> LangSmithRun:
-    return LangSmithRun(
-        id=str(run.id),
-        kind=run.run_type or "",
-        name=run.name or "",
-        parent="" if is_root or run.parent_run_id is None else str(run.parent_run_id),
-        trace=str(run.trace_id),
-        inputs=run.inputs,
-        outputs=run.outputs,
-        error=run.error or "",
-        began=to_seconds(run.start_time) or 0.0,
-        latency_ms=compute_duration_ms(run.start_time, run.end_time),
-    )
+def _to_map(run: Any) -> dict[str, Any]:
+    """Return the client's run as an export writes it."""
+    fields = {name: getattr(run, name) for name in _FIELDS}
+    return {name: str(value) if isinstance(value, UUID) else value for name, value in fields.items()}

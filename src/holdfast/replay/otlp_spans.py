@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-
-from msgspec import Struct
 
 from holdfast.replay.foreign_json import (
     compute_duration_ms,
@@ -18,37 +15,16 @@ from holdfast.replay.foreign_json import (
     read_text,
     to_seconds,
 )
-from holdfast.replay.foreign_messages import read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
+from holdfast.replay.foreign_trace import Found
+from holdfast.replay.trace_steps import TraceStep, TraceStepKind, build_sessions
 
 SOURCE = "opentelemetry"
 _MODEL = ("chat", "text_completion", "generate_content", "completion")
 _AGENT = ("invoke_agent", "create_agent", "invoke_workflow")
 _MESSAGE_EVENT = re.compile(r"gen_ai\.(user|system|assistant|tool)\.message")
+_Event = tuple[str, dict[str, Any]]
+"""The name of a span's event, and its fields."""
 _INDEXED = re.compile(r"gen_ai\.prompt\.(\d+)\.(role|content)")
-
-
-class OtlpSpan(Struct, frozen=True):
-    """One span with its attributes and events as plain values."""
-
-    trace: str
-    id: str
-    parent: str
-    name: str
-    attributes: dict[str, Any]
-    events: tuple[tuple[str, dict[str, Any]], ...] = ()
-    began: float = 0.0
-    latency_ms: float = 0.0
-    failure: str = ""
-
-    @property
-    def operation(self) -> str:
-        name = read_text(self.attributes, "gen_ai.operation.name")
-        return name or self.name.partition(" ")[0]
-
-    @property
-    def is_tool(self) -> bool:
-        return self.operation == "execute_tool" or "gen_ai.tool.name" in self.attributes
 
 
 def matches(document: Any) -> bool:
@@ -58,132 +34,73 @@ def matches(document: Any) -> bool:
 
 
 def read(document: Any) -> Iterator[Found]:
-    """Return a session for every trace in it."""
-    return build_sessions(
-        span for request in (document if isinstance(document, list) else [document]) for span in _list_spans(request)
+    """Yield a session for every trace in it."""
+    requests = document if isinstance(document, list) else [document]
+    steps = (_build_step(span) for request in requests for span in _list_spans(request))
+    return build_sessions(steps, SOURCE, ("agent", "model", "root"))
+
+
+def _list_spans(document: Any) -> Iterator[dict[str, Any]]:
+    for resource in read_list(document, "resourceSpans") or read_list(document, "resource_spans"):
+        for scope in read_list(resource, "scopeSpans") or read_list(resource, "scope_spans"):
+            yield from (span for span in read_list(scope, "spans") if isinstance(span, dict))
+
+
+def _build_step(span: dict[str, Any]) -> TraceStep:
+    began, ended = read_at(span, "startTimeUnixNano"), read_at(span, "endTimeUnixNano")
+    attributes, name = _read_attributes(span), read_text(span, "name")
+    events = [(read_text(event, "name"), _read_event(event)) for event in read_list(span, "events")]
+    operation = read_text(attributes, "gen_ai.operation.name") or name.partition(" ")[0]
+    error, status = _read_error(span, attributes), read_at(attributes, "http.response.status_code")
+    kind: TraceStepKind = "agent" if operation in _AGENT else "model" if operation in _MODEL else ""
+    if operation == "execute_tool" or "gen_ai.tool.name" in attributes:
+        kind, name = "tool", read_text(attributes, "gen_ai.tool.name") or name.partition(" ")[2] or name
+        code = read_text(attributes, "error.type")
+        error, status = error or code, int(code) if re.fullmatch(r"\d{3}", code) else status
+    return TraceStep(
+        trace=read_text(span, "traceId") or read_text(span, "trace_id"),
+        id=read_text(span, "spanId") or read_text(span, "span_id"),
+        parent=read_text(span, "parentSpanId") or read_text(span, "parent_span_id"),
+        name=(read_text(attributes, "gen_ai.agent.name") if kind != "tool" else "") or name,
+        kind=kind,
+        inputs=tuple(_list_inputs(attributes, events)),
+        output=decode_json(_find_result(attributes, events)),
+        arguments=attributes.get("gen_ai.tool.call.arguments"),
+        error=error,
+        status=status if isinstance(status, int) else None,
+        began=to_seconds(began) or 0.0,
+        latency_ms=compute_duration_ms(began, ended),
     )
 
 
-def build_sessions(spans: Iterable[OtlpSpan]) -> Iterator[Found]:
-    traces: defaultdict[str, list[OtlpSpan]] = defaultdict(list)
-    for span in spans:
-        traces[span.trace].append(span)
-    for trace, inside in traces.items():
-        yield build_session(_build_trace(trace, sorted(inside, key=lambda span: span.began)))
+def _find_result(attributes: dict[str, Any], events: Iterable[_Event]) -> Any:
+    for key in ("gen_ai.tool.call.result", "gen_ai.tool.result"):
+        if attributes.get(key) is not None:
+            return attributes[key]
+    return next((body["content"] for _, body in events if "content" in body), None)
 
 
-def _build_trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
-    span_ids = {span.id for span in spans}
-    roots = [span for span in spans if span.parent not in span_ids] or spans[:1]
-    agents = [span for span in spans if span.operation in _AGENT]
-    models = [span for span in spans if span.operation in _MODEL]
-    asking = [*agents, *models, *roots]
-    tools = [_build_tool_use(span) for span in _list_outer_tools(spans)]
-    root = (agents or roots)[0]
-    # Tools without spans of their own: the last model call has their results in its messages.
-    conversations = (read_messages(value) for span in reversed(models) for value in _list_inputs(span))
-    return ForeignTrace(
-        id=id,
-        asked=tuple(value for span in asking for value in _list_inputs(span)),
-        tools=tuple(tools) or find_last_tool_uses(conversations),
-        name=read_text(root.attributes, "gen_ai.agent.name") or root.name,
-        source=SOURCE,
-        began=root.began or None,
-        failure=root.failure or next((span.failure for span in roots if span.failure), ""),
-    )
-
-
-def _list_outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
-    """Yield the tools that the agent called: an MCP span may be nested in one, and is the same call."""
-    by_id = {span.id: span for span in spans}
-    for span in spans:
-        above, visited = by_id.get(span.parent), {span.id}
-        while above is not None and not above.is_tool and above.id not in visited:
-            visited.add(above.id)
-            above = by_id.get(above.parent)
-        if span.is_tool and (above is None or not above.is_tool):
-            yield span
-
-
-def _build_tool_use(span: OtlpSpan) -> ToolUse:
-    attributes = span.attributes
-    status = read_at(attributes, "http.response.status_code")
-    error = span.failure
-    kind = read_text(attributes, "error.type")
-    if kind:
-        error = error or kind
-        status = int(kind) if kind.isdigit() and len(kind) == 3 else status
-    name = read_text(attributes, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
-    result = next(
-        (attributes[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in attributes), None
-    )
-    if result is None:
-        result = next((body for _, body in span.events if "content" in body), {}).get("content")
-    return ToolUse(
-        name,
-        decode_json(result),
-        error,
-        status if isinstance(status, int) else None,
-        span.latency_ms,
-        span.began,
-        attributes.get("gen_ai.tool.call.arguments"),
-    )
-
-
-def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
+def _list_inputs(attributes: dict[str, Any], events: Sequence[_Event]) -> Iterator[Any]:
     """Yield the places where a span's input messages may be, newest convention first."""
-    attributes = span.attributes
     yield attributes.get("gen_ai.input.messages")
-    for name, body in span.events:
+    for name, body in events:
         if name == "gen_ai.client.inference.operation.details":
             yield body.get("gen_ai.input.messages")
         if name == "gen_ai.content.prompt":
             yield body.get("gen_ai.prompt")
-    yield _read_message_events(span)
+    separate = [(match[1], body) for name, body in events if (match := _MESSAGE_EVENT.fullmatch(name))]
+    yield [{"role": read_text(body, "role") or role, **body} for role, body in separate]
     yield group_numbered(attributes, _INDEXED)
     yield from (attributes.get(key) for key in ("gen_ai.prompt", "input.value", "traceloop.entity.input"))
 
 
-def _read_message_events(span: OtlpSpan) -> list[dict[str, Any]]:
-    """Return the messages that are separate events."""
-    messages = []
-    for name, body in span.events:
-        kind = _MESSAGE_EVENT.fullmatch(name)
-        if kind is not None:
-            messages.append({"role": read_text(body, "role") or kind[1], **body})
-    return messages
-
-
-def _list_spans(document: Any) -> Iterator[OtlpSpan]:
-    for resource in read_list(document, "resourceSpans") or read_list(document, "resource_spans"):
-        for scope in read_list(resource, "scopeSpans") or read_list(resource, "scope_spans"):
-            yield from (_build_span(span) for span in read_list(scope, "spans") if isinstance(span, dict))
-
-
-def _build_span(span: dict[str, Any]) -> OtlpSpan:
-    begun, ended = read_at(span, "startTimeUnixNano"), read_at(span, "endTimeUnixNano")
-    status = read_at(span, "status")
-    attributes = _read_attributes(span)
-    failed = read_at(status, "code") in (2, "2", "STATUS_CODE_ERROR")
-    error = read_text(status, "message") or read_text(attributes, "error.type") or _find_exception(span) or "error"
-    return OtlpSpan(
-        trace=read_text(span, "traceId") or read_text(span, "trace_id"),
-        id=read_text(span, "spanId") or read_text(span, "span_id"),
-        parent=read_text(span, "parentSpanId") or read_text(span, "parent_span_id"),
-        name=read_text(span, "name"),
-        attributes=attributes,
-        events=tuple((read_text(event, "name"), _read_event(event)) for event in read_list(span, "events")),
-        began=to_seconds(begun) or 0.0,
-        latency_ms=compute_duration_ms(begun, ended),
-        failure=error if failed else "",
-    )
-
-
-def _find_exception(span: dict[str, Any]) -> str:
-    exceptions = [
-        _read_attributes(event) for event in read_list(span, "events") if read_text(event, "name") == "exception"
-    ]
-    return next((read_text(body, "exception.message") or read_text(body, "exception.type") for body in exceptions), "")
+def _read_error(span: dict[str, Any], attributes: dict[str, Any]) -> str:
+    """Return why the span failed; empty if it succeeded."""
+    if read_at(span, "status", "code") not in (2, "2", "STATUS_CODE_ERROR"):
+        return ""
+    raised = (_read_attributes(event) for event in read_list(span, "events") if read_text(event, "name") == "exception")
+    exception = next((read_text(one, "exception.message") or read_text(one, "exception.type") for one in raised), "")
+    return read_text(span, "status", "message") or read_text(attributes, "error.type") or exception or "error"
 
 
 def _read_event(event: Any) -> dict[str, Any]:

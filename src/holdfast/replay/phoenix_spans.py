@@ -16,8 +16,8 @@ from holdfast.replay.foreign_json import (
     read_text,
     to_seconds,
 )
-from holdfast.replay.foreign_messages import read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
+from holdfast.replay.foreign_trace import Found
+from holdfast.replay.trace_steps import TraceStep, build_sessions
 
 SOURCE = "phoenix"
 _COLUMN = "attributes."
@@ -32,13 +32,7 @@ def matches(document: Any) -> bool:
 
 def read(document: Any) -> Iterator[Found]:
     """Yield a session for every trace among the spans."""
-    traces: defaultdict[str, list[Any]] = defaultdict(list)
-    for span in _list_spans(document):
-        traces[_read_context(span, "trace_id")].append(span)
-    for id, spans in traces.items():
-        yield build_session(
-            _build_trace(id, sorted(spans, key=lambda span: to_seconds(read_at(span, "start_time")) or 0.0))
-        )
+    return build_sessions(map(_build_step, _list_spans(document)), SOURCE)
 
 
 def _list_spans(document: Any) -> list[Any]:
@@ -51,21 +45,21 @@ def _list_spans(document: Any) -> list[Any]:
     )
 
 
-def _build_trace(id: str, spans: list[Any]) -> ForeignTrace:
-    span_ids = {_read_context(span, "span_id") for span in spans}
-    roots = [span for span in spans if read_text(span, "parent_id") not in span_ids] or spans[:1]
-    models = [span for span in spans if _read_kind(span) == "LLM"]
-    tools = [_build_tool_use(span) for span in spans if _read_kind(span) == "TOOL"]
-    # Tools without spans of their own: the last model call has their results in its messages.
-    conversations = (read_messages(_read_input_messages(span)) for span in reversed(models))
-    return ForeignTrace(
-        id=id,
-        asked=tuple(value for span in (*roots, *models) for value in _list_inputs(span)),
-        tools=tuple(tools) or find_last_tool_uses(conversations),
-        name=read_text(roots[0], "name"),
-        source=SOURCE,
-        began=to_seconds(read_at(roots[0], "start_time")),
-        failure=next(filter(None, map(_read_failure, roots)), ""),
+def _build_step(span: Any) -> TraceStep:
+    kind = _read_kind(span)
+    tool = read_text({"": _read_attribute(span, "tool.name")}, "") if kind == "TOOL" else ""
+    return TraceStep(
+        trace=_read_context(span, "trace_id"),
+        id=_read_context(span, "span_id"),
+        parent=read_text(span, "parent_id"),
+        name=tool or read_text(span, "name"),
+        kind="model" if kind == "LLM" else "tool" if kind == "TOOL" else "",
+        inputs=tuple(_list_inputs(span)),
+        output=decode_json(_read_attribute(span, "output.value")),
+        arguments=_read_attribute(span, "input.value"),
+        error=_read_failure(span),
+        began=to_seconds(read_at(span, "start_time")) or 0.0,
+        latency_ms=compute_duration_ms(read_at(span, "start_time"), read_at(span, "end_time")),
     )
 
 
@@ -74,17 +68,6 @@ def _list_inputs(span: Any) -> Iterator[Any]:
         yield _read_input_messages(span)
     yield _read_attribute(span, "input.value")
     yield _read_input_messages(span)
-
-
-def _build_tool_use(span: Any) -> ToolUse:
-    return ToolUse(
-        tool=read_text({"": _read_attribute(span, "tool.name")}, "") or read_text(span, "name"),
-        output=decode_json(_read_attribute(span, "output.value")),
-        error=_read_failure(span),
-        latency_ms=compute_duration_ms(read_at(span, "start_time"), read_at(span, "end_time")),
-        began=to_seconds(read_at(span, "start_time")) or 0.0,
-        arguments=_read_attribute(span, "input.value"),
-    )
 
 
 def _read_failure(span: Any) -> str:

@@ -25,10 +25,14 @@ SUFFIXES = (".yaml", ".yml", ".json")
 _MOST = 10_000
 
 
-class UnreadableSessions(UserError):
-    """Several session files that cannot be used, each with its problems."""
+class SessionUnusable(UserError):
+    """A session that cannot be replayed, or there is none."""
 
     default_code = "session-unusable"
+
+
+class UnreadableSessions(SessionUnusable):
+    """Several session files that cannot be used, each with its problems."""
 
     def __init__(self, files: tuple[SpecError, ...]) -> None:
         super().__init__(f"{len(files)} session files cannot be used")
@@ -48,16 +52,10 @@ def read_path(path: Path) -> tuple[RecordedSession, ...]:
         return read_sessions(path)
     files = sorted(file for file in path.rglob("*") if _is_candidate(file, path))
     if not files:
-        raise UserError(
-            f"{path}: no session file in this folder",
-            hint="a session file is .yaml, .yml or .json",
-            code="session-unusable",
-        )
+        raise SessionUnusable(f"{path}: no session file in this folder", hint="a session file is .yaml, .yml or .json")
     if len(files) > _MOST:
-        raise UserError(
-            f"{path}: more than {_MOST:,} files",
-            hint="name a folder that contains only session files",
-            code="session-unusable",
+        raise SessionUnusable(
+            f"{path}: more than {_MOST:,} files", hint="name a folder that contains only session files"
         )
     return _read_every([file for file in files if not _is_spec_or_contract(file)])
 
@@ -78,10 +76,9 @@ def _is_spec_or_contract(file: Path) -> bool:
 def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
     """Return the sessions of a spec, including those of sources with `auto_import`."""
     if spec.replays is None:
-        raise UserError(
+        raise SessionUnusable(
             f"{spec.path} has no replays section, so there is no session to replay",
             hint="name a session file or folder, or turn a failed trial into a session: holdfast promote TRIAL",
-            code="session-unusable",
         )
     root = Path(spec.path).parent
     sessions: list[RecordedSession] = []

@@ -157,3 +157,9 @@ def test_where_no_observation_is_of_a_tool_its_answer_is_in_what_the_model_was_g
     ]
     chat = observation(2, "GENERATION", "chat", input=packed({"messages": said}))
     assert told(one_trace(tmp_path, "Hi", chat).responses) == [("find", "7", 200)]
+
+
+def test_a_tool_inside_a_tool_is_part_of_the_same_call(tmp_path: Path) -> None:
+    inner = observation(3, "TOOL", "search", output=[7], parentObservationId="obs-2")
+    outer = observation(2, "TOOL", "find", output={"order": 7})
+    assert told(one_trace(tmp_path, "Hi", outer, inner).responses) == [("find", {"order": 7}, 200)]

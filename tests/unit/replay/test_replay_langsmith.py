@@ -212,3 +212,14 @@ def test_attributes_may_be_nested_or_columns_of_a_table(tmp_path: Path) -> None:
     whole = {"name": "desk", "context": {"trace_id": "tr1", "span_id": "s1"}, "attributes": nested}
     assert read_json(tmp_path, [whole]).sessions[0].turns == ("Hello",)
     assert read_json(tmp_path, [row]).sessions[0].turns == ("Hello",)
+
+
+def test_where_no_run_is_of_a_tool_its_answer_is_in_what_the_model_was_given(tmp_path: Path) -> None:
+    given = [
+        {"role": "user", "content": "Refund order 7"},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "function": {"name": "find"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+    ]
+    model = langsmith_run(2, "llm", parent=1, trace=1, inputs={"messages": given})
+    (found,) = read_json(tmp_path, [langsmith_run(1, inputs={"input": "Refund order 7"}), model]).sessions
+    assert (found.turns, told(found.responses)) == (("Refund order 7",), [("find", "found", 200)])

@@ -1,0 +1,80 @@
+"""The steps of a trace in a form that does not depend on the tool that recorded them, and the sessions they make."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.replay.foreign_messages import find_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
+
+TraceStepKind: TypeAlias = Literal["agent", "model", "tool", ""]
+PromptStep: TypeAlias = Literal["root", "agent", "model"]
+
+
+class TraceStep(Struct, frozen=True):
+    """One step: a call of an agent, a model or a tool, or anything else that was recorded."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    """For a tool: its name in the session."""
+    kind: TraceStepKind = ""
+    inputs: tuple[Any, ...] = ()
+    """Values that may hold the prompt or the messages, the most likely first."""
+    output: Any = None
+    arguments: Any = None
+    error: str = ""
+    status: int | None = None
+    began: float = 0.0
+    latency_ms: float = 0.0
+
+
+def build_sessions(
+    steps: Iterable[TraceStep], source: str, prompts: Sequence[PromptStep] = ("root", "model")
+) -> Iterator[Found]:
+    """Yield a session for every trace; `prompts` says which steps are searched for the prompt first."""
+    traces: defaultdict[str, list[TraceStep]] = defaultdict(list)
+    for step in steps:
+        traces[step.trace].append(step)
+    for trace, inside in traces.items():
+        yield build_session(_build_trace(trace, sorted(inside, key=lambda step: step.began), source, prompts))
+
+
+def _build_trace(id: str, steps: list[TraceStep], source: str, prompts: Sequence[PromptStep]) -> ForeignTrace:
+    ids = {step.id for step in steps}
+    roots = [step for step in steps if step.parent not in ids] or steps[:1]
+    agents, models = ([step for step in steps if step.kind == kind] for kind in ("agent", "model"))
+    by_role = {"root": roots, "agent": agents, "model": models}
+    main = [*agents[:1], *roots]
+    # Tools without steps of their own: the last model call has their results in its messages.
+    conversations = (find_messages(value) for step in reversed(models) for value in step.inputs)
+    return ForeignTrace(
+        id=id,
+        asked=tuple(value for role in prompts for step in by_role[role] for value in step.inputs),
+        tools=tuple(map(_build_tool_use, _list_outer_tools(steps))) or find_last_tool_uses(conversations),
+        name=next((step.name for step in main if step.name), ""),
+        source=source,
+        began=main[0].began or None,
+        failure=next((step.error for step in main if step.error), ""),
+    )
+
+
+def _list_outer_tools(steps: Sequence[TraceStep]) -> Iterator[TraceStep]:
+    """Yield the tools that the agent called. A tool in a tool, such as its MCP request, is part of the same call."""
+    by_id = {step.id: step for step in steps}
+    for step in steps:
+        above, visited = by_id.get(step.parent), {step.id}
+        while above is not None and above.kind != "tool" and above.id not in visited:
+            visited.add(above.id)
+            above = by_id.get(above.parent)
+        if step.kind == "tool" and (above is None or above.kind != "tool"):
+            yield step
+
+
+def _build_tool_use(step: TraceStep) -> ToolUse:
+    return ToolUse(step.name, step.output, step.error, step.status, step.latency_ms, step.began, step.arguments)
