@@ -14,10 +14,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from holdfast.planes.urls import DEFAULT_PORTS
+
 Address: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
-_PORTS = {"http": 80, "https": 443}
 _METADATA = frozenset(map(ip_address, (
     "169.254.169.254",  # most clouds
     "169.254.170.2", "169.254.170.23", "fd00:ec2::23",  # AWS: credentials of tasks and pods
@@ -126,12 +127,12 @@ def _parse_places(url: str) -> Iterable[tuple[str, int]]:
     text = url if "://" in url else f"//{url}"
     try:
         parts = urlsplit(text)
-        host, written_port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
+        host, written_port = (parts.hostname or "").rstrip("."), parts.port or DEFAULT_PORTS.get(parts.scheme)
     except ValueError:  # the port is a glob
         return
     if not host or (written_port is None and parts.scheme) or any(sign in host for sign in "*?["):
         return
-    for port in _PORTS.values() if written_port is None else (written_port,):
+    for port in DEFAULT_PORTS.values() if written_port is None else (written_port,):
         yield host, port
         if host == "localhost":
             yield from ((address, port) for address in _LOOPBACK)

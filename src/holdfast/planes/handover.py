@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.folders import format_path
-from holdfast.http1.server import Exchange, Listener, serve
-from holdfast.planes.trial_address import NO_TRIAL
+from holdfast.http1.server import Listener, serve
+from holdfast.planes.trial_address import reject_no_trial
 from holdfast.streams.sockets import open_socket_path
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Standby:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _stand_by(self) -> None:
-        self._listener = await serve(_refuse, sock=self._socket.dup())
+        self._listener = await serve(reject_no_trial, sock=self._socket.dup())
 
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Lend the socket to one run at a time; it returns when the run's connection closes."""
@@ -226,10 +226,6 @@ def take_socket(folder: Path) -> TakenSocket:
         message = "the gateway is in use by another run"
         raise AgentUnavailable(message, code="gateway-busy", hint="wait for it to end", config=True)
     return TakenSocket(connection, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=HandedSocket))
-
-
-async def _refuse(exchange: Exchange) -> None:
-    await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
 
 
 def _bind_socket(host: str, port: int) -> socket.socket:

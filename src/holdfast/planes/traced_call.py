@@ -138,38 +138,31 @@ class TracedCall:
         self, phase: Phase, status: int | None, error_type: str, output: str, raised: str = "", reply: str = ""
     ) -> None:
         self._is_reported = phase == "done"
-        at, watch, plane = self._at, self._watch, self._plane
-        took_ms = (perf_counter() - at) * 1000
-        tool = plane == "tool"
-        fault = "+".join(dict.fromkeys(self.modes.values())) if self.modes else ""
+        is_tool = self._plane == "tool"
         event = TraceEvent(
-            at - watch.began,
-            "tool_call" if tool else "llm_call",
+            self._at - self._watch.began,
+            "tool_call" if is_tool else "llm_call",
             self._name,
-            plane,
+            self._plane,
             self._n,
-            0,
-            phase,
-            took_ms,
-            status,
-            error_type,
-            "",
-            "",
-            self._input,
-            output,
-            tool,
-            self._digest,
-            self._idempotency,
-            None,
-            fault,
-            self._canaries,
-            self._unread,
+            phase=phase,
+            duration_ms=(perf_counter() - self._at) * 1000,
+            status=status,
+            error_type=error_type,
+            input=self._input,
+            output=output,
+            write=is_tool,
+            digest=self._digest,
+            idempotency=self._idempotency,
+            fault="+".join(dict.fromkeys(self.modes.values())) if self.modes else "",
+            canaries=self._canaries,
+            unread=self._unread,
             unsent=self._is_waiting and phase == "done",
             raised=raised,
             reply=reply,
-            in_process=not tool,
+            in_process=not is_tool,
         )
-        watch.tell(self._number, event)
+        self._watch.tell(self._number, event)
 
 
 def format_arguments(arguments: dict[str, Any]) -> bytes:

@@ -175,7 +175,7 @@ class TrialAddress(LoopbackAddress):
             if self._served is None and self.passes_on and upstream is not None:
                 await _forward_to_host(exchange, upstream)
             elif self._served is None:
-                await _reject_no_trial(exchange)
+                await reject_no_trial(exchange)
             else:
                 requested = (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
                 await self._served.serve_host(exchange, scheme, requested if requested in also else host, port)
@@ -242,7 +242,7 @@ def serve_request(exchange: Exchange, token: str, served: TrialServer | None) ->
         challenge = (("proxy-authenticate", "Basic"),)
         return exchange.respond(407, challenge, b"the proxy's password is missing or wrong\n")
     if served is None:
-        return _reject_no_trial(exchange)
+        return reject_no_trial(exchange)
     if head.method == "CONNECT" and head.target.startswith(MCP_HOST):
         return served.serve_mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
     return served.serve_web(exchange)
@@ -255,11 +255,12 @@ def route_request(exchange: Exchange, path: str, token: str, served: TrialServer
     if not slash or not _is_token(first, token) or plane not in PLANES:
         return exchange.respond(404, body=b"not found\n")
     if served is None:
-        return _reject_no_trial(exchange)
+        return reject_no_trial(exchange)
     return served.serve_mcp(exchange, rest) if plane == "mcp" else served.serve_model(exchange, plane, f"/{rest}")
 
 
-async def _reject_no_trial(exchange: Exchange) -> None:
+async def reject_no_trial(exchange: Exchange) -> None:
+    """Answer a request outside a trial."""
     # A call outside a trial, such as a late one from the previous trial, must not count for the next trial. Closing
     # makes a client that retries, or calls in the next trial, open a new connection.
     exchange.keep_alive = False

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from urllib.parse import urlsplit
 
-_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def matches_url(glob: str, url: str) -> bool:
@@ -17,7 +17,7 @@ def matches_url(glob: str, url: str) -> bool:
         return True
     scheme, host, path = _split_glob(glob)
     parts = urlsplit(url)
-    port = parts.port or _PORTS.get(parts.scheme, 0)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
     if not fnmatchcase(parts.scheme, scheme):
         return False
     name = (parts.hostname or "").lower()
@@ -46,7 +46,7 @@ def matches_origin(glob: str, origin: str) -> bool:
     parts = urlsplit(origin)
     if not fnmatchcase(parts.scheme, _split_glob(glob)[0]):
         return False
-    return matches_host(glob, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0))
+    return matches_host(glob, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme, 0))
 
 
 def is_declared(globs: Iterable[str], url: str) -> bool:
@@ -72,7 +72,7 @@ def _matches_host_glob(glob: str, host: str, port: int, scheme: str) -> bool:
     name, colon, wanted_port = glob.rpartition(":") if _has_port(glob) else (glob, "", "")
     if colon and wanted_port != "*" and wanted_port != str(port):
         return False
-    if not colon and "*" not in glob and scheme and port != _PORTS.get(scheme, port):
+    if not colon and "*" not in glob and scheme and port != DEFAULT_PORTS.get(scheme, port):
         return False
     if name.startswith("["):  # an IPv6 address, not a character class
         return host == name.strip("[]")

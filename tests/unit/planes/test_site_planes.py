@@ -65,8 +65,8 @@ async def test_a_tool_of_mcp_is_not_reported_as_declared_and_never_answered(tmp_
     site_planes = SitePlanes(settings)
     address = await site_planes.open_address()
     with address.serve_trial(context):
-        site_planes.mcp._visits[context] = visit = McpTrialState()
-        visit.add_tool("price")
+        site_planes.mcp._states[context] = state = McpTrialState()
+        state.add_tool("price")
         reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
         writer.write(
             f"POST /{address.token}/openai/v1/chat/completions HTTP/1.1\r\nconnection: close\r\n"

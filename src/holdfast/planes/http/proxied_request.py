@@ -196,7 +196,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
     async def _forward_untouched(self, call: Call | None = None) -> Reply:
         incoming = await self._send_upstream()
         self._trace.status = incoming.status
-        self._trace.set_reply(incoming)
+        self._trace.encoding = incoming.get("content-encoding")
         await forward_reply(self._exchange, incoming, tap=self._trace.tap)
         return _PASSED
 

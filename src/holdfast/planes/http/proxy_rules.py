@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
@@ -88,16 +88,11 @@ class Connector:
         return await self._upstreams.open_stream(parse_endpoint(str(origin)), addresses, tls=tls)
 
 
-SideKind: TypeAlias = Literal["telemetry", "update", "sign-in"]
-SIDE_KINDS: tuple[str, ...] = get_args(SideKind)
-
-
 def find_side_kind(host: str) -> str:
     """Return why a program calls the host in addition to its work, such as telemetry; empty if unknown."""
     name = host.lower().rstrip(".")
     kinds = (kind for kind, hosts in _load_hosts()[0].items() if any(_matches_host(listed, name) for listed in hosts))
-    kind = next(kinds, "")
-    return kind if kind in SIDE_KINDS else ""
+    return next(kinds, "")
 
 
 def find_unread_format(host: str) -> str:

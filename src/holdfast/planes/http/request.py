@@ -14,8 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from holdfast.http1.heads import RequestHead
 from holdfast.model.trace import READ_METHODS
-
-_PORTS = {"http": 80, "https": 443}
+from holdfast.planes.urls import DEFAULT_PORTS
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,11 @@ class Origin:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}" if self.port == _PORTS[self.scheme] else f"{self.scheme}://{host}:{self.port}"
+        return (
+            f"{self.scheme}://{host}"
+            if self.port == DEFAULT_PORTS[self.scheme]
+            else f"{self.scheme}://{host}:{self.port}"
+        )
 
     @property
     def place(self) -> str:
@@ -72,10 +75,10 @@ def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarg
         return RequestTarget(head.method, origin, head.target)
     parts = urlsplit(head.target)
     scheme = parts.scheme.lower()
-    if scheme not in _PORTS or not parts.hostname:
+    if scheme not in DEFAULT_PORTS or not parts.hostname:
         raise ValueError("a proxy needs an http or https URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    own_origin = Origin(scheme, parts.hostname.lower(), parts.port or _PORTS[scheme])
+    own_origin = Origin(scheme, parts.hostname.lower(), parts.port or DEFAULT_PORTS[scheme])
     return RequestTarget(head.method, origin or own_origin, path)
 
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead
 from holdfast.model.canary import CanaryReader, find_echoes
 from holdfast.model.codec import make_encodable
@@ -43,7 +42,8 @@ class RequestTrace(CallReport):
         self._armed = context.trial.task.attack or context.injector.has_faults
         """Whether the request may contain a canary."""
         self._reply = bytearray()
-        self._encoding: str | None = None
+        self.encoding: str | None = None
+        """The content encoding of the reply that is passing."""
         self._unfinished = False
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -55,10 +55,6 @@ class RequestTrace(CallReport):
             if len(self._input) < KEPT:
                 self._input += chunk[: KEPT - len(self._input)]
             yield chunk
-
-    def set_reply(self, incoming: UpstreamReply) -> None:
-        """Set which reply is passing."""
-        self._encoding = incoming.get("content-encoding")
 
     def tap(self, data: bytes) -> None:
         """Read a part of the reply as it passes."""
@@ -113,7 +109,7 @@ class RequestTrace(CallReport):
         if self.output is not None:
             short = make_encodable(shorten(self.output, TEXT_KEPT))
             return short, "" if short == self.output else write_reply(self.output)
-        encoding, body = self._encoding, bytes(self._reply)
+        encoding, body = self.encoding, bytes(self._reply)
         plain = decompress(encoding, body, REPLY_KEPT)
         if plain is None:
             return f"({encoding})", write_lost("packed")

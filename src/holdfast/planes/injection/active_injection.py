@@ -76,11 +76,9 @@ class ActiveInjection:
 
     def can_face(self, plane: str, target: str) -> bool:
         """Return whether it can act on a call on this plane to this target."""
-        return _can_face(self.injection, self.traits, plane, target) and self.is_at_step(plane)
-
-    def is_at_step(self, plane: str) -> bool:
-        """Return whether calls on this plane belong to its step; only faults of services have steps."""
-        return self.injection.plane != "service" or plane == name_step_plane(self.traits.step)
+        if self.injection.plane == "service" and plane != name_step_plane(self.traits.step):
+            return False  # the call belongs to another step
+        return _can_face(self.injection, self.traits, plane, target)
 
     def is_due(self, nth: int) -> bool:
         """Return whether the schedule lets it fire on the nth matching call, before the random draw."""
@@ -235,8 +233,6 @@ class Luck:
 
     def draw_chance(self, fault: int, key: str, probability: float) -> bool:
         """Return True with the given probability."""
-        if probability >= 1.0:
-            return True
         return self.draw_bits(fault, key) < probability * 2.0**64
 
     def create_rng(self, fault: int, key: str) -> Random:

@@ -161,9 +161,7 @@ class Firing:
 
     def has_left_trace(self, text: str) -> bool:
         """Return whether part of its planted text arrived; true for a fault that plants nothing."""
-        if not self._planted:
-            return True
-        return has_arrived(self._planted, text)
+        return not self._planted or has_arrived(self._planted, text)
 
     def keep_arrived_canaries(self, text: str) -> None:
         """Keep only the canaries that arrived."""

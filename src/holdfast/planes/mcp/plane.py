@@ -9,26 +9,23 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
+from holdfast.http1.client import Upstreams
+from holdfast.http1.server import Exchange, Tunnel
 from holdfast.model.shorten import shorten
 from holdfast.planes.describe import format_exception
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.relay import LINE_LIMIT, UNUSABLE
-from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcMessage, RpcRequest
+from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcRequest
 from holdfast.planes.mcp.session import ClientOutcome, McpSession, build_expired
+from holdfast.planes.mcp.streamable import McpHttpRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols.trial import TrialContext
 
-if TYPE_CHECKING:
-    from holdfast.http1.client import Upstreams
-    from holdfast.http1.server import Exchange, Tunnel
-
-
-_LAST_WORDS_S = 0.5
+_LATE_ANSWERS_S = 0.5
 """Time for answers in progress after the server has ended."""
 _LATEST_KEPT = 100
 """Replies that may be in transit when a client leaves: more than any client waits for."""
@@ -46,11 +43,11 @@ class ServerGone(Exception):
 class Pipe:
     """One relay, from its greeting to its end."""
 
-    def __init__(self, connection: Tunnel, server: str, context: TrialContext, visit: McpTrialState) -> None:
+    def __init__(self, connection: Tunnel, server: str, context: TrialContext, state: McpTrialState) -> None:
         self._connection = connection
         self._server = server
         self._context = context
-        self._session = McpSession(server, context, visit, lambda: self._unread)
+        self._session = McpSession(server, context, state, lambda: self._unread)
         self._unread = False
         """Whether the client has closed its input."""
         self._lines = 0
@@ -96,8 +93,9 @@ class Pipe:
         request = rpc.read_request(message, line) if message is not None else None
         if message is None:
             self._session.note_batch(line)
-        if message is not None:
-            self._cancel(message)
+        if message is not None and (cancelled := rpc.find_cancelled(message)) is not None:
+            for task in [task for task, id in self._tasks.items() if id == cancelled]:
+                task.cancel()  # the client no longer waits for its answer
         if request is None:
             await self._send(b"S", line)
             return
@@ -141,12 +139,6 @@ class Pipe:
         for n, outcome in self._latest:
             if n > accepted:
                 self._session.mark_undelivered(outcome)
-
-    def _cancel(self, message: RpcMessage) -> None:
-        """Cancel the answers that the client no longer waits for."""
-        named = rpc.find_cancelled(message)
-        for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
-            task.cancel()
 
     async def _answer(self, request: RpcRequest) -> None:
         try:
@@ -201,7 +193,7 @@ class Pipe:
             for future in [future for future in waiting if not future.done()]:
                 future.set_exception(ServerGone())
         if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
+            await asyncio.wait(list(self._tasks), timeout=_LATE_ANSWERS_S)
         if not self._answered and not self._ending and (why := _describe_failure(self._server, report)):
             self._context.sink.add_error(
                 f"{why}: fix its command in the agent's MCP configuration", "mcp-config-invalid"
@@ -241,24 +233,18 @@ class McpPlane:
     def __init__(self, servers: Mapping[str, Target], upstreams: Upstreams) -> None:
         self._servers = servers
         self._upstreams = upstreams
-        self._visits: WeakKeyDictionary[TrialContext, McpTrialState] = WeakKeyDictionary()
+        self._states: WeakKeyDictionary[TrialContext, McpTrialState] = WeakKeyDictionary()
 
     async def serve(self, exchange: Exchange, server: str, context: TrialContext) -> None:
         """Serve one request from an address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the
         path."""
         if exchange.head.method == "CONNECT":
-            await self.serve_stdio(await exchange.take_over(), server, context)
+            await Pipe(await exchange.take_over(), server, context, self._get_state(context)).serve()
         else:
             await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), context)
 
-    async def serve_stdio(self, connection: Tunnel, server: str, context: TrialContext) -> None:
-        """Serve a relay until the client or the server has ended."""
-        await Pipe(connection, server, context, self._get_state(context)).serve()
-
     async def serve_http(self, exchange: Exchange, server: str, context: TrialContext) -> None:
         """Serve one request of a client to an HTTP server."""
-        from holdfast.planes.mcp.streamable import McpHttpRequest
-
         target = self._servers.get(server)
         if target is None:
             line = rpc.write_error(None, rpc.INTERNAL_ERROR, f"there is no MCP server {server!r} here")
@@ -270,17 +256,12 @@ class McpPlane:
 
     def list_tool_names(self, context: TrialContext) -> frozenset[str]:
         """Return the tools that were listed or called over MCP in this trial."""
-        visit = self._visits.get(context)
-        return frozenset(visit.tools) if visit is not None else frozenset()
+        return frozenset(self._get_state(context).tools)
 
     def end_trial(self, context: TrialContext) -> None:
         """End a trial: its unanswered calls are reported to its trace as unfinished."""
-        visit = self._visits.pop(context, None)
-        if visit is not None:
-            visit.end_trial()
+        if (state := self._states.pop(context, None)) is not None:
+            state.end_trial()
 
     def _get_state(self, context: TrialContext) -> McpTrialState:
-        visit = self._visits.get(context)
-        if visit is None:
-            visit = self._visits[context] = McpTrialState()
-        return visit
+        return self._states.setdefault(context, McpTrialState())

@@ -121,35 +121,27 @@ def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
     return ResultShape(structured=True, key=key if text or key == _WRAP else "", text=text)
 
 
-def build_result(value: Any, form: ResultShape, *, stateless: bool) -> Result:
+def build_result(value: Any, shape: ResultShape) -> Result:
     """Return a result for a server that was never called, in the format that its tool declares."""
     result: Result = {"content": write_content(value), "isError": False}
-    if form.key:
-        result["structuredContent"] = {form.key: _to_text(value) if form.text else value}
-    elif form.structured:
+    if shape.key:
+        result["structuredContent"] = {shape.key: _to_text(value) if shape.text else value}
+    elif shape.structured:
         result["structuredContent"] = value if isinstance(value, dict) else {_WRAP: value}
-    return _mark_complete(result, stateless)
+    return result
 
 
-def build_replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
+def build_replayed(value: Any, shape: ResultShape) -> Result:
     """Return the recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as
     text.
     """
-    if isinstance(value, dict) and _is_content(value.get("content")):
-        return _mark_complete(value, stateless)
-    if form.structured and not form.text and isinstance(value, str):
+    content = value.get("content") if isinstance(value, dict) else None
+    if isinstance(content, list) and all(isinstance(b, dict) and isinstance(b.get("type"), str) for b in content):
+        return value  # type: ignore[no-any-return]  # a recorded value is untyped
+    if shape.structured and not shape.text and isinstance(value, str):
         with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             value = msgspec.json.decode(value)
-    return build_result(value, form, stateless=stateless)
-
-
-def _is_content(content: Any) -> bool:
-    return isinstance(content, list) and all(isinstance(b, dict) and isinstance(b.get("type"), str) for b in content)
-
-
-def build_failure(text: str, *, stateless: bool) -> Result:
-    """Return the result of a tool that failed."""
-    return _mark_complete({"content": write_content(text), "isError": True}, stateless)
+    return build_result(value, shape)
 
 
 def write_content(value: Any) -> list[Any]:
@@ -196,11 +188,6 @@ def _write_blocks(value: Any) -> list[Any]:
     """Keep blocks as they were, and turn everything else into text."""
     items = value if isinstance(value, list) else [value]
     return [block for one in items for block in ([one.to_wire()] if isinstance(one, Block) else write_content(one))]
-
-
-def _mark_complete(result: Result, stateless: bool) -> Result:
-    """Mark a result as complete, which the protocol version without sessions requires."""
-    return {**result, "resultType": "complete"} if stateless else result
 
 
 def _write_structured(result: Result, structured: Any, value: Any) -> Result:

@@ -100,7 +100,7 @@ class McpSession(Struct, eq=False):
 
     _server: str
     _context: TrialContext
-    _visit: McpTrialState
+    _state: McpTrialState
     _has_left: Callable[[], bool] = bool
     """Whether the client has disconnected and will receive no answer."""
 
@@ -152,23 +152,23 @@ class McpSession(Struct, eq=False):
         call = Call(
             "mcp", name, arguments if isinstance(arguments, dict) else {}, self._context.injector.count("mcp", name)
         )
-        self._visit.add_tool(name)
+        self._state.add_tool(name)
         call_trace = McpCallTrace(self._context, self._server, call)
-        if self._visit.open and self._context.injector.can_affect("mcp", name):
+        if self._state.open and self._context.injector.can_affect("mcp", name):
             self._context.injector.mark_concurrent()
-        self._visit.open.add(call_trace)
+        self._state.open.add(call_trace)
         try:
             outcome = await self._apply_faults(
                 request,
                 call,
-                _ServerRequest(request, ask, results.read_tool_value, self._visit.schemas.get(name, UNSET)),
+                _ServerRequest(request, ask, results.read_tool_value, self._state.schemas.get(name, UNSET)),
             )
             if self._can_deliver(outcome):
                 _report_call(call_trace, outcome)
             return outcome
         finally:  # cancelled, or the server or the client has disconnected
             call_trace.report_unfinished()
-            self._visit.open.discard(call_trace)
+            self._state.open.discard(call_trace)
 
     async def _apply_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
         return replace(await self._inject_faults(request, call, asking), calls=(call,))
@@ -219,16 +219,15 @@ class McpSession(Struct, eq=False):
 
     def _build_result(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
         """Return a result for a request that never went to the server."""
-        form = self._visit.tools.get(call.target, results.PLAIN)
-        if isinstance(reply, ReplayedReply):
-            return results.build_replayed(reply.value, form, stateless=request.is_stateless)
-        return results.build_result(reply.value, form, stateless=request.is_stateless)
+        build = results.build_replayed if isinstance(reply, ReplayedReply) else results.build_result
+        shape = self._state.tools.get(call.target, results.PLAIN)
+        return _mark_complete(build(reply.value, shape), request)
 
     async def _answer_read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """Answer a request for a resource or a prompt, whose text may be attacked."""
         target = _find_target(request)
         value_of = results.read_resource_value if request.method == rpc.READ else results.read_prompt_value
-        call = Call("mcp_read", target, {}, self._visit.count_request("mcp_read", target))
+        call = Call("mcp_read", target, {}, self._state.count_request("mcp_read", target))
         return await self._apply_faults(request, call, _ServerRequest(request, ask, value_of))
 
     async def _answer_list(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
@@ -248,14 +247,14 @@ class McpSession(Struct, eq=False):
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return [tool]
-        self._visit.add_listed_tool(name, tool)
+        self._state.add_listed_tool(name, tool)
         if not self._context.injector.can_affect("mcp_list", name):
             return [tool]
 
         async def forward(call: Call) -> Reply:
             return Reply(deepcopy(tool))  # a fault may change it in place
 
-        call = Call("mcp_list", name, {}, self._visit.count_request("mcp_list", name))
+        call = Call("mcp_list", name, {}, self._state.count_request("mcp_list", name))
         calls.append(call)
         try:
             return [(await self._context.injector.inject(call, forward, _sleep)).value]
@@ -293,9 +292,13 @@ def _build_failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None
     if isinstance(failed, Dropped):
         return ClientOutcome("lost")
     wait = "" if failed.retry_after_s is None else f" (retry after {failed.retry_after_s:g} s)"
-    return ClientOutcome(
-        line=rpc.write_result(request.id, results.build_failure(words + wait, stateless=request.is_stateless))
-    )
+    result = {"content": results.write_content(words + wait), "isError": True}
+    return ClientOutcome(line=rpc.write_result(request.id, _mark_complete(result, request)))
+
+
+def _mark_complete(result: results.Result, request: RpcRequest) -> results.Result:
+    """Mark a result as complete, which the protocol version without sessions requires."""
+    return {**result, "resultType": "complete"} if request.is_stateless else result
 
 
 def _report_call(call_trace: McpCallTrace, outcome: ClientOutcome) -> None:

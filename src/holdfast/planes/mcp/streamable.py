@@ -16,7 +16,7 @@ from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.session import ClientOutcome, McpSession, build_expired
-from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.planes.mcp.trial_state import NAMES_KEPT, McpTrialState
 from holdfast.protocols.trial import TrialContext
 
 BODY_LIMIT = 64_000_000
@@ -44,15 +44,15 @@ class McpHttpRequest:
         target: Target,
         upstreams: Upstreams,
         context: TrialContext,
-        visit: McpTrialState,
+        state: McpTrialState,
     ) -> None:
         self._exchange = exchange
         self._server = server
         self._context = context
         self._target = target
         self._upstreams = upstreams
-        self._visit = visit
-        self._session = McpSession(server, context, visit, lambda: exchange.connection.has_left)
+        self._state = state
+        self._session = McpSession(server, context, state, lambda: exchange.connection.has_left)
         self._session_id = exchange.head.get("mcp-session-id")
         self._incoming: UpstreamReply | None = None
         self._events: AsyncIterator[sse.SseEvent] | None = None
@@ -69,7 +69,7 @@ class McpHttpRequest:
         request = rpc.read_request(message, body) if message is not None and body is not None else None
         if body is not None and message is None:
             self._session.note_batch(body)
-        if self._session_id in self._visit.lost and (request is None or request.method != rpc.INITIALIZE):
+        if self._session_id in self._state.lost_sessions and (request is None or request.method != rpc.INITIALIZE):
             await self._deliver(build_expired(request or RpcRequest("", "", {}, b"")))
         elif request is not None and self._session.can_answer(request):
             await self._work_while_connected(self._answer(request))
@@ -208,8 +208,8 @@ class McpHttpRequest:
         await self._exchange.finish()
 
     def _forget_session(self) -> None:
-        if self._session_id is not None:
-            self._visit.add_lost_session(self._session_id)
+        if self._session_id is not None and len(self._state.lost_sessions) < NAMES_KEPT:
+            self._state.lost_sessions.add(self._session_id)
 
 
 async def _read_events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:

@@ -19,8 +19,8 @@ from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
 from holdfast.reading.json_values import build_validator
 
-_NAMES_KEPT = 10_000
-"""Maximum number of tools remembered per trial: it bounds memory if a server lists endlessly."""
+NAMES_KEPT = 10_000
+"""Maximum number of tools, or lost sessions, remembered per trial: it bounds memory if a server lists endlessly."""
 
 
 class McpTrialState:
@@ -29,7 +29,7 @@ class McpTrialState:
     def __init__(self) -> None:
         self.tools: dict[str, ResultShape] = {}
         """The known tools, each with its result format."""
-        self.lost: set[str] = set()
+        self.lost_sessions: set[str] = set()
         """Ids of HTTP sessions that a fault has ended."""
         self.open: set[McpCallTrace] = set()
         self.schemas: dict[str, DeclaredSchema | None] = {}
@@ -38,7 +38,7 @@ class McpTrialState:
 
     def add_tool(self, tool: str, shape: ResultShape | None = None) -> None:
         """Remember a tool."""
-        if tool in self.tools or len(self.tools) < _NAMES_KEPT:
+        if tool in self.tools or len(self.tools) < NAMES_KEPT:
             self.tools[tool] = shape or self.tools.get(tool, PLAIN)
 
     def add_listed_tool(self, name: str, tool: Mapping[str, Any]) -> None:
@@ -51,14 +51,9 @@ class McpTrialState:
     def count_request(self, plane: str, target: str) -> int:
         """Count a request that is not a tool call: a listing, a read."""
         key = (plane, target)
-        if key in self._counts or len(self._counts) < _NAMES_KEPT:
+        if key in self._counts or len(self._counts) < NAMES_KEPT:
             self._counts[key] = self._counts.get(key, 0) + 1
         return self._counts.get(key, 1)
-
-    def add_lost_session(self, session: str) -> None:
-        """Record that a fault ended an HTTP session, which is unknown from now on."""
-        if len(self.lost) < _NAMES_KEPT:
-            self.lost.add(session)
 
     def end_trial(self) -> None:
         """Report the calls that are open at the end of the trial as unfinished."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from enum import IntEnum
-from functools import partial
 from typing import NamedTuple
 
-from holdfast.planes.tcp.transactions import StatementRefused
+from holdfast.planes.tcp.transactions import StatementRefused, TransactionState
 from holdfast.planes.tcp.wire_reader import WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
 from holdfast.streams.connection_end import ConnectionEnd
@@ -33,6 +31,8 @@ SILENT = (MysqlCommand.QUIT, MysqlCommand.LONG_DATA, MysqlCommand.CLOSE)
 """Commands without an answer."""
 
 _COMPRESS, _TLS, _ZSTD = 1 << 5, 1 << 11, 1 << 26
+_TLS_REQUEST = 32
+"""Length of a first packet that only requests TLS."""
 IN_TRANSACTION, AUTOCOMMIT = 1, 2
 
 CODES = {
@@ -57,24 +57,9 @@ def build_error(kind: str) -> bytes:
     return build_packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
 
 
-def build_too_many_error() -> bytes:
-    """Build the error that a full server sends instead of a greeting; it has no SQL state yet."""
-    return build_packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
-
-
 def build_query(sql: str) -> bytes:
     """Return a command from Holdfast."""
     return build_packet(bytes((MysqlCommand.QUERY,)) + sql.encode(), 0)
-
-
-def wants_tls(hello: bytes) -> bool:
-    """Return whether the client's first packet only requests TLS."""
-    return len(hello) == 32 and bool(int.from_bytes(hello[:4], "little") & _TLS)
-
-
-def uses_compression(hello: bytes) -> bool:
-    """Return whether the connection is compressed after the client's first packet."""
-    return bool(int.from_bytes(hello[:4], "little") & (_COMPRESS | _ZSTD))
 
 
 def read_sql(payload: bytes) -> str:
@@ -113,34 +98,6 @@ _LAST = 0xFFFFFFFF
 _UNKNOWN = TransactionStatement("read", "")
 
 
-class MysqlStatements:
-    """The statements of one connection."""
-
-    def __init__(self) -> None:
-        self._prepared: dict[int, TransactionStatement] = {}
-        self._last = _UNKNOWN
-
-    def find_statements(self, payload: bytes) -> tuple[TransactionStatement, ...]:
-        """Return the statements that a MysqlCommand.QUERY or an MysqlCommand.EXECUTE runs."""
-        if payload[0] == MysqlCommand.QUERY:
-            return parse_transaction(read_sql(payload), "mysql")
-        number = int.from_bytes(payload[1:5], "little")
-        return (self._last if number == _LAST else self._prepared.get(number, _UNKNOWN),)
-
-    def prepare(self, payload: bytes) -> Callable[[int], None]:
-        """Remember a statement; return the object that will receive its number."""
-        statements = parse_transaction(read_sql(payload), "mysql")
-        self._last = statements[0] if statements else _UNKNOWN
-        return partial(self._set_number, self._last)
-
-    def close(self, payload: bytes) -> None:
-        self._prepared.pop(int.from_bytes(payload[1:5], "little"), None)
-
-    def _set_number(self, statement: TransactionStatement, number: int) -> None:
-        if len(self._prepared) < _PREPARED_KEPT:
-            self._prepared[number] = statement
-
-
 class MysqlReader(WireReader):
     """A connection to MySQL or MariaDB."""
 
@@ -149,11 +106,12 @@ class MysqlReader(WireReader):
 
     @staticmethod
     async def reject_client(client: ConnectionEnd) -> None:
-        await client.write(build_too_many_error())
+        # A full server sends this instead of a greeting; it has no SQL state yet.
+        await client.write(build_packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0))
 
     def _set_up(self) -> None:
         self._replies: MysqlReplies = MysqlReplies(self._transactions)
-        self._statements = MysqlStatements()
+        self._last_prepared = _UNKNOWN
         self._read_only: StatementRefused | None = None
         """A refusal that is valid for the rest of the transaction."""
 
@@ -161,11 +119,12 @@ class MysqlReader(WireReader):
         hello = await self._read_message()
         if hello is None:
             return False
-        tls = wants_tls(hello.body)
+        flags = int.from_bytes(hello.body[:4], "little")
+        tls = len(hello.body) == _TLS_REQUEST and bool(flags & _TLS)
         if tls:
             await self._faults.request_tls()
         await self._pass(hello)
-        if tls or uses_compression(hello.body):
+        if tls or flags & (_COMPRESS | _ZSTD):
             self._faults.note_unreadable("it is encrypted" if tls else "it is compressed")
             self._replies.opaque = True
             return False
@@ -177,20 +136,29 @@ class MysqlReader(WireReader):
             return None
         match payload[0] if payload else 0:
             case MysqlCommand.QUERY | MysqlCommand.EXECUTE:
-                before, statements = self._transactions.n, self._statements.find_statements(payload)
+                before, statements = self._transactions.n, self._find_statements(payload)
                 work = Work(statements, self._transactions.add_statements(statements))
                 if self._transactions.n != before:
                     self._read_only = None
                 return work
             case MysqlCommand.PREPARE:
-                self._replies.expect_answer(MysqlCommand.PREPARE, self._statements.prepare(payload))
+                statements = parse_transaction(read_sql(payload), "mysql")
+                self._last_prepared = statements[0] if statements else _UNKNOWN
+                self._replies.expect_answer(MysqlCommand.PREPARE, self._last_prepared)
             case MysqlCommand.CLOSE:
-                self._statements.close(payload)
+                self._replies.prepared.pop(int.from_bytes(payload[1:5], "little"), None)
             case command:
                 self._replies.expect_answer(command)
                 if command in (MysqlCommand.CHANGE_USER, MysqlCommand.RESET):
                     self._transactions.reset()
         return None
+
+    def _find_statements(self, payload: bytes) -> tuple[TransactionStatement, ...]:
+        """Return the statements that a QUERY or an EXECUTE runs."""
+        if payload[0] == MysqlCommand.QUERY:
+            return parse_transaction(read_sql(payload), "mysql")
+        number = int.from_bytes(payload[1:5], "little")
+        return (self._last_prepared if number == _LAST else self._replies.prepared.get(number, _UNKNOWN),)
 
     async def _handle_work(self, message: WireMessage, work: Work) -> None:
         if self._read_only is not None and any(statement.kind == "write" for statement in work.statements):
@@ -220,8 +188,8 @@ class MysqlReader(WireReader):
 
 class _PendingCommand(NamedTuple):
     command: int
-    set_number: Callable[[int], None] | None = None
-    """Receives the number of a prepared statement."""
+    statement: TransactionStatement | None = None
+    """The statement that it prepares; the answer contains its number."""
     ours: bool = False
     """Whether the command is not the client's: then the answer is not for it."""
 
@@ -229,12 +197,15 @@ class _PendingCommand(NamedTuple):
 class MysqlReplies(WireReplies):
     """Reads MySQL's answers."""
 
-    def expect_answer(
-        self, command: int, set_number: Callable[[int], None] | None = None, *, ours: bool = False
-    ) -> None:
+    def __init__(self, transactions: TransactionState) -> None:
+        super().__init__(transactions)
+        self.prepared: dict[int, TransactionStatement] = {}
+        """The prepared statements by number."""
+
+    def expect_answer(self, command: int, statement: TransactionStatement | None = None, *, ours: bool = False) -> None:
         """Record that a command goes to the server, which will answer it."""
         if command not in SILENT:
-            self._waiting.append(_PendingCommand(command, set_number, ours))
+            self._waiting.append(_PendingCommand(command, statement, ours))
 
     def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
@@ -255,8 +226,9 @@ class MysqlReplies(WireReplies):
         """Read the first packet of an answer; return whether it is for the client."""
         question = self._waiting.popleft()
         self.last = describe_answer(payload)
-        if question.set_number is not None and payload[:1] == b"\0":
-            question.set_number(int.from_bytes(payload[1:5], "little"))
+        if question.statement is not None and payload[:1] == b"\0":
+            if len(self.prepared) < _PREPARED_KEPT:
+                self.prepared[int.from_bytes(payload[1:5], "little")] = question.statement
         elif question.command == MysqlCommand.QUERY and not self._waiting and not question.ours:
             state = read_status(payload)
             if state is not None:

@@ -101,30 +101,6 @@ _NAMES_KEPT = 5_000
 _UNKNOWN = TransactionStatement("read", "")
 
 
-class PostgresStatements:
-    """The statements of one connection."""
-
-    def __init__(self) -> None:
-        self._prepared: dict[str, TransactionStatement] = {}
-        self._portals: dict[str, TransactionStatement] = {}
-
-    def find_statements(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
-        """Return the statements that a message runs; remembers named statements and portals."""
-        if kind == b"Q":
-            return parse_transaction(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
-        if kind == b"E":
-            (portal,) = read_strings(body, 1)
-            return (self._portals.get(portal, _UNKNOWN),)
-        if kind == b"P":
-            name, text = read_strings(body, 2)
-            statements = parse_transaction(text, "postgres")
-            _remember(self._prepared, name, statements[0] if statements else _UNKNOWN)
-        elif kind == b"B":
-            portal, name = read_strings(body, 2)
-            _remember(self._portals, portal, self._prepared.get(name, _UNKNOWN))
-        return ()
-
-
 def _remember(names: dict[str, TransactionStatement], name: str, statement: TransactionStatement) -> None:
     if len(names) >= _NAMES_KEPT and name not in names:
         names.pop(next(iter(names)))
@@ -149,7 +125,8 @@ class PostgresReader(WireReader):
 
     def _set_up(self) -> None:
         self._replies: PostgresReplies = PostgresReplies(self._transactions)
-        self._statements = PostgresStatements()
+        self._prepared: dict[str, TransactionStatement] = {}
+        self._portals: dict[str, TransactionStatement] = {}
 
     async def _forward_start(self) -> bool:
         while True:
@@ -180,7 +157,7 @@ class PostgresReader(WireReader):
 
     def _read(self, message: WireMessage) -> Work | None:
         kind = message.head[:1]
-        statements = self._statements.find_statements(kind, message.body)
+        statements = self._find_statements(kind, message.body)
         match kind:
             case b"Q":
                 return Work(statements, self._transactions.add_statements(statements))
@@ -190,6 +167,22 @@ class PostgresReader(WireReader):
                 return Work((), self._transactions.add_sync())
         self._expect(message)
         return None
+
+    def _find_statements(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
+        """Return the statements that a message runs; remembers named statements and portals."""
+        match kind:
+            case b"Q":
+                return parse_transaction(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
+            case b"E":
+                return (self._portals.get(read_strings(body, 1)[0], _UNKNOWN),)
+            case b"P":
+                name, text = read_strings(body, 2)
+                statements = parse_transaction(text, "postgres")
+                _remember(self._prepared, name, statements[0] if statements else _UNKNOWN)
+            case b"B":
+                portal, name = read_strings(body, 2)
+                _remember(self._portals, portal, self._prepared.get(name, _UNKNOWN))
+        return ()
 
     def _expect(self, message: WireMessage) -> None:
         self._replies.expect(message.head[:1])
@@ -225,7 +218,7 @@ class PostgresReader(WireReader):
             await self._requests.skip(message.rest)
             if message.head[:1] == b"S":
                 return
-            self._statements.find_statements(message.head[:1], message.body)
+            self._find_statements(message.head[:1], message.body)
 
 
 def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:

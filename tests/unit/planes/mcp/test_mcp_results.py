@@ -139,14 +139,13 @@ def test_the_form_that_a_tool_declares(schema, form):
 
 def test_a_made_up_result_has_the_declared_form():
     ok = {"status": "ok"}
-    assert results.build_result(ok, ResultShape(), stateless=False) == {
+    assert results.build_result(ok, ResultShape()) == {
         "content": [{"type": "text", "text": '{"status":"ok"}'}],
         "isError": False,
     }
-    assert results.build_result(ok, ResultShape(structured=True), stateless=True)["structuredContent"] == ok
-    assert results.build_result(ok, ResultShape(structured=True), stateless=True)["resultType"] == "complete"
+    assert results.build_result(ok, ResultShape(structured=True))["structuredContent"] == ok
     text = ResultShape(structured=True, key="content", text=True)
-    assert results.build_result(ok, text, stateless=False)["structuredContent"] == {"content": '{"status":"ok"}'}
+    assert results.build_result(ok, text)["structuredContent"] == {"content": '{"status":"ok"}'}
 
 
 # The schema that an MCP server sends for a tool's results: nothing is fetched for it, and it is read once.

@@ -299,4 +299,11 @@ def test_mysql_answers_pass_unchanged_and_are_understood(places):
 
 def test_mysql_errors_have_their_numbers():
     assert mysql.describe_answer(mysql.build_error("lock_timeout")[4:]).startswith("error 1205: ")
-    assert mysql.build_too_many_error() == b"\x17\0\0\0\xff\x10\x04Too many connections"
+
+
+def test_a_full_mysql_server_rejects_a_client():
+    class Client:
+        async def write(self, data):
+            assert data == b"\x17\0\0\0\xff\x10\x04Too many connections"
+
+    asyncio.run(mysql.MysqlReader.reject_client(Client()))

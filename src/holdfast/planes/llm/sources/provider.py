@@ -27,8 +27,8 @@ from holdfast.planes.llm.sources.source import (
     RawReply,
     UpstreamDown,
 )
+from holdfast.planes.urls import DEFAULT_PORTS
 
-_PORTS = {"http": 80, "https": 443}
 _REASONS = {
     "dns": "its name cannot be resolved",
     "refused": "it accepts no connections",
@@ -87,7 +87,9 @@ class Provider:
         """Return the checked addresses of a host that the agent itself named, as for all proxied requests."""
         parts = urlsplit(base)
         try:
-            return tuple(await self._policy.resolve_addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
+            return tuple(
+                await self._policy.resolve_addresses(parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme])
+            )
         except OSError as unknown:
             raise build_down_error(UpstreamFailed("dns", str(unknown)), base) from unknown
         except NotPermitted as refused:
