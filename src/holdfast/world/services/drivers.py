@@ -42,17 +42,14 @@ SHARED = "is external: its state stays between trials, and they share it"
 class External:
     """One trial's access to a shared service."""
 
-    def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
+    def __init__(self, spec: ServiceSpec, url: SplitResult, *notes: str) -> None:
         self.spec = spec
+        self.notes = (f"service {spec.name} {SHARED}", *(f"service {spec.name}: {note}" for note in notes))
         self.upstream: tuple[str, int] | str = read_address(spec, url)
         parts = [part.replace("{", "{{").replace("}", "}}") for part in url]
         login, at, _ = parts[1].rpartition("@")
         parts[1] = f"{login}{at}{{host}}:{{port}}"  # Holdfast's address, which the world fills in
         self.variables: Mapping[str, str] = {"URL": urlunsplit(parts)}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (f"service {self.spec.name} {SHARED}",)
 
     async def close(self) -> None:
         """Do nothing: the service is not Holdfast's."""
@@ -133,7 +130,6 @@ async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, .
 
 
 async def open_contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
-    """Open a MySQL or MariaDB container."""
     settings = read_mysql_settings(select_login_variables(running.spec, "MYSQL", "MARIADB"))
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
     login: dict[str, Any] = {"unix_socket": running.path(get_port(running.spec)), "user": user, "password": password}
@@ -170,13 +166,9 @@ class ExternalSql(SqlService, External):
     """A database by URL."""
 
     def __init__(self, spec: ServiceSpec, url: SplitResult, session: SqlSession, counters: RowCounters) -> None:
-        super().__init__(spec, url)
+        super().__init__(spec, url, _SHARED_COUNTERS)
         self._own_session = session
         self._counters = counters
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (*super().notes, f"service {self.spec.name}: {_SHARED_COUNTERS}")
 
 
 def open_external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
@@ -186,7 +178,6 @@ def open_external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
 
 
 def open_external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
-    """Open an external MySQL or MariaDB."""
     (host, port), database = read_address(spec, url), unquote(url.path[1:])
     login: dict[str, Any] = {"host": host, "port": port, "database": database or None}
     login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}

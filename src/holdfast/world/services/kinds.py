@@ -69,32 +69,27 @@ class MockKind:
 
 
 class _ServerKind:
-    """The common part of kinds whose servers run on this machine or in a container."""
+    """The common part of kinds whose servers run on this machine, in a container, or elsewhere."""
 
     driver: ClassVar[str]
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        return await _load_driver(self.driver).open_keeper(spec)
+        return await self._load_driver().open_keeper(spec)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        return await _load_driver(self.driver).contained(running, notes)
-
-
-class _SqlKind(_ServerKind):
-    """A database, which may also be external."""
+        return await self._load_driver().contained(running, notes)
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
-        return _load_driver(self.driver).elsewhere(spec, url)
+        return self._load_driver().elsewhere(spec, url)
 
+    def _load_driver(self) -> Driver:
+        from holdfast.world.services.drivers import DRIVERS
 
-def _load_driver(name: str) -> Driver:
-    from holdfast.world.services.drivers import DRIVERS
-
-    return DRIVERS[name]
+        return DRIVERS[self.driver]
 
 
 @dataclass(frozen=True)
-class MysqlKind(_SqlKind):
+class MysqlKind(_ServerKind):
     """A separate MariaDB or MySQL server for every trial."""
 
     driver = "mysql"
@@ -104,7 +99,7 @@ class MysqlKind(_SqlKind):
 
 
 @dataclass(frozen=True)
-class PostgresKind(_SqlKind):
+class PostgresKind(_ServerKind):
     """A separate PostgreSQL server for every trial."""
 
     driver = "postgres"

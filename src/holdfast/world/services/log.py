@@ -8,9 +8,12 @@ import re
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar
+
+from msgspec import Struct, field
 
 from holdfast.processes.pipes import DRAINS, Tail, read_now
+from holdfast.sqltext.writes import Write
 from holdfast.world.services.write_tally import WriteTally
 
 LINE_LIMIT = 65_536
@@ -115,10 +118,19 @@ class ServerLog:
 _SESSIONS = 1_000
 """Maximum number of agent sessions that a log tracks."""
 
-AgentSession = TypeVar("AgentSession")
+
+class AgentSession(Struct):
+    """What earlier statements of a session of the agent tell about its later ones."""
+
+    database: str = ""
+    """MySQL: the current database."""
+    last: list[Write] = field(default_factory=list)
+    """PostgreSQL: the writes of the last statement, which may turn out to have failed."""
+    temporary: set[str] = field(default_factory=set)
+    """The names of temporary tables, because later statements do not say that they are temporary."""
 
 
-class StatementLog(ABC, Generic[AgentSession]):
+class StatementLog(ABC):
     """Reads a server's log line by line and adds up the writes of sessions that are not Holdfast's."""
 
     entry: ClassVar[re.Pattern[bytes]]
@@ -126,9 +138,8 @@ class StatementLog(ABC, Generic[AgentSession]):
     continuation: ClassVar[re.Pattern[bytes]]
     """Matches a line that belongs to the entry before it; its group `more` is the text that the line adds."""
 
-    def __init__(self, make_session: Callable[[], AgentSession]) -> None:
+    def __init__(self) -> None:
         self.tally = WriteTally()
-        self._make_session = make_session
         self._own_sessions: set[int] = set()
         self._pending = bytearray()
         self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
@@ -159,7 +170,7 @@ class StatementLog(ABC, Generic[AgentSession]):
     def _get_session(self, number: int) -> AgentSession:
         # An agent may open sessions forever. Those that it has not used for longest are forgotten, and a new one knows
         # nothing of a session's temporary tables or last statement.
-        session = self._sessions.get(number) or self._sessions.setdefault(number, self._make_session())
+        session = self._sessions.get(number) or self._sessions.setdefault(number, AgentSession())
         self._sessions.move_to_end(number)
         if len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)

@@ -7,7 +7,6 @@ its own copy, unpacked in memory; the archive is never changed.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import secrets
@@ -42,14 +41,10 @@ class PreparedData(Struct, frozen=True):
     password: str
 
 
-async def prepare_data(
+def prepare_data(
     kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: FillData
 ) -> PreparedData:
     """Return the data of that kind and settings, and make it if needed; `visible` is its programs' folder."""
-    return await asyncio.to_thread(_prepare, kind, made_of, user, visible, make)
-
-
-def _prepare(kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: FillData) -> PreparedData:
     folder = get_cache_folder("services")
     archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")

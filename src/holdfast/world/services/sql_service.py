@@ -97,7 +97,7 @@ class SqlServerOfTrial(SqlService, ServerOfTrial):
         server: Server,
         socket: str,
         url: str,
-        log: StatementLog[Any],
+        log: StatementLog,
         own_session: SqlSession,
         counters: RowCounters,
     ) -> None:

@@ -67,20 +67,7 @@ class RequestRecord:
             self.dropped += 1
             return
         self._size = size
-        self.requests.append(
-            Recorded(
-                method=request.method,
-                path=request.path,
-                query=request.query,
-                headers=request.headers,
-                body=request.body,
-                status=replied.status,
-                response=replied.body,
-                ts=ts,
-                cut=request.cut,
-                unread=request.unread,
-            )
-        )
+        self.requests.append(Recorded(**request._asdict(), status=replied.status, response=replied.body, ts=ts))
 
     @property
     def notes(self) -> tuple[str, ...]:

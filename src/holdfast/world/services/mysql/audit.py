@@ -14,16 +14,16 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import ServiceFailed
 from holdfast.sqltext.lexer import TokenCursor, format_name, quote_part
 from holdfast.sqltext.writes import Write, find_writes, format_plain_name
-from holdfast.world.services.log import StatementLog
+from holdfast.world.services.log import AgentSession, StatementLog
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
@@ -65,14 +65,7 @@ _OTHER_SESSIONS = (
 )
 
 
-class _MysqlAgentSession(Struct):
-    """The stored facts about one session of the agent."""
-
-    database: str = ""
-    temporary: set[str] = set()
-
-
-class MyLog(StatementLog[_MysqlAgentSession]):
+class MyLog(StatementLog):
     """Reads the general log of MariaDB or MySQL.
 
     A statement of several lines could imitate a log entry. It can only add to what its author is seen to do: Holdfast's
@@ -83,10 +76,10 @@ class MyLog(StatementLog[_MysqlAgentSession]):
     continuation = re.compile(rb"(?!%b)(?P<more>.*)" % _ENTRY.pattern, re.DOTALL)
 
     def __init__(self, database: str) -> None:
-        super().__init__(_MysqlAgentSession)
+        super().__init__()
         self._database = database
 
-    def read_entry(self, session: _MysqlAgentSession, entry: re.Match[bytes]) -> None:
+    def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
         text = entry[3].decode("utf-8", "replace")
         if entry[2] in (b"Query", b"Execute", b"Bulk_execute"):
             self._read_statement(session, text)
@@ -96,7 +89,7 @@ class MyLog(StatementLog[_MysqlAgentSession]):
         elif entry[2] == b"Init DB":
             session.database = text.strip()
 
-    def _read_statement(self, session: _MysqlAgentSession, text: str) -> None:
+    def _read_statement(self, session: AgentSession, text: str) -> None:
         cursor = TokenCursor(text, "mysql")
         if cursor.skip("use"):
             session.database = format_plain_name(cursor.read_name())
@@ -109,7 +102,7 @@ class MyLog(StatementLog[_MysqlAgentSession]):
             elif name not in session.temporary:
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
-    def _format_table(self, session: _MysqlAgentSession, table: str) -> str:
+    def _format_table(self, session: AgentSession, table: str) -> str:
         """Return the table's bare name if it is in the service's database, otherwise `database.table`."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
@@ -160,6 +153,8 @@ class MyCounters:
 
 def _wait_alone(cursor: Any, *, end: bool) -> None:
     """Wait until other sessions end, so that their counts are complete; `end` ends them."""
+    import pymysql
+
     # MariaDB adds the rows of a session to the table's count only when the session ends.
     until = time.monotonic() + SETTLE_S
     while cursor.execute(_OTHER_SESSIONS):
@@ -170,18 +165,9 @@ def _wait_alone(cursor: Any, *, end: bool) -> None:
             if not end:
                 return
             for number in numbers:
-                _kill(cursor, number)
+                with suppress(pymysql.OperationalError):  # it has ended already
+                    cursor.execute(f"KILL {int(number)}")
         time.sleep(0.005)
-
-
-def _kill(cursor: Any, number: int) -> None:
-    import pymysql
-
-    try:
-        cursor.execute(f"KILL {int(number)}")
-    except pymysql.Error as refused:
-        if refused.args[0] != 1094:  # it has ended already
-            raise
 
 
 def list_tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Tables:

@@ -188,7 +188,9 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
     program = _find_server(spec.image, user)
     mariadb = _is_mariadb(program)
     made_of = [program.version, _SHARED, _INSTALL[mariadb]]
-    data = await prepare_data("mysql", made_of, user, program.prefix, partial(fill_data, program.program, mariadb))
+    data = await asyncio.to_thread(
+        prepare_data, "mysql", made_of, user, program.prefix, partial(fill_data, program.program, mariadb)
+    )
 
     def build_argv(sockets: str, files: str) -> list[str]:
         places = [f"--datadir={files}", f"--socket={sockets}/{_SOCKET}", f"--pid-file={files}/server.pid"]

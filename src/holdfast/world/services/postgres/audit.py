@@ -22,7 +22,7 @@ from holdfast.errors import QueryFailed
 from holdfast.sqltext.lexer import format_name, quote_part
 from holdfast.sqltext.script import split_statements
 from holdfast.sqltext.writes import Write, find_writes
-from holdfast.world.services.log import StatementLog
+from holdfast.world.services.log import AgentSession, StatementLog
 from holdfast.world.services.postgres.session import PgSession, fetch_results
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade, subtract_counts
 
@@ -73,8 +73,6 @@ SELECT d.datname, s.tup_inserted + s.tup_updated + s.tup_deleted
 FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid WHERE d.datallowconn AND NOT d.datistemplate
 """
 
-Counts = dict[str, tuple[int, int, int]]
-
 
 def list_tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
     """Return a database's tables from the rows of TABLES; `name` takes database, schema and table."""
@@ -88,30 +86,22 @@ def list_tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str],
 class _ServerSnapshot(Struct):
     """The state of a server at one moment, by database."""
 
-    counts: Counts = {}
+    counts: dict[str, tuple[int, int, int]] = {}
     tables: dict[str, Tables] = {}
 
 
-class _PgAgentSession:
-    """The stored facts about one session of the agent."""
-
-    def __init__(self) -> None:
-        self.last: list[Write] = []
-        self.temporary: set[str] = set()
-
-
-class PgLog(StatementLog[_PgAgentSession]):
+class PgLog(StatementLog):
     """Reads PostgreSQL's log."""
 
     entry = _ENTRY
     continuation = re.compile(rb"\t(?P<more>.*)", re.DOTALL)
 
     def __init__(self) -> None:
-        super().__init__(_PgAgentSession)
+        super().__init__()
         self.default = "public"
         """The schema whose tables are named without it."""
 
-    def read_entry(self, session: _PgAgentSession, entry: re.Match[bytes]) -> None:
+    def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
         if entry[3] != b"LOG":  # the session's last statement failed
             for write in session.last:
                 self.tally.drop(write)
@@ -119,12 +109,10 @@ class PgLog(StatementLog[_PgAgentSession]):
         elif _STATEMENT.match(entry[0]):
             self._read_statement(session, float(entry[1]), entry[4].decode("utf-8", "replace"))
 
-    def _read_statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
+    def _read_statement(self, session: AgentSession, ts: float, text: str) -> None:
         session.last.clear()
         for statement in split_statements(text, "postgres"):
             for write in find_writes(statement, "postgres"):
-                # Temporary tables are the session's own and gone with it. Their names are remembered, because later
-                # statements do not say that they are temporary.
                 if write.temporary:
                     session.temporary.add(write.table)
                 elif write.table not in session.temporary:
