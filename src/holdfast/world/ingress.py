@@ -120,21 +120,10 @@ def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
 def open_listener(port: int) -> socket.socket:
     """Listen on that port of this machine, or on a free one if it is taken; raise OSError if it cannot."""
     try:
-        return _bind(port)
+        listener = socket.create_server((_HOST, port), backlog=128)
     except OSError as refused:
         if refused.errno != errno.EADDRINUSE:
             raise
-        return _bind(0)
-
-
-def _bind(port: int) -> socket.socket:
-    sock = socket.socket()
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((_HOST, port))
-        sock.listen(128)
-    except BaseException:
-        sock.close()
-        raise
-    sock.setblocking(False)
-    return sock
+        listener = socket.create_server((_HOST, 0), backlog=128)
+    listener.setblocking(False)
+    return listener

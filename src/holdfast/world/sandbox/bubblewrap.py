@@ -17,7 +17,7 @@ from holdfast.world.sandbox import isolation, kernel, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
-from holdfast.world.sandbox.workspace import make_unavailable_error
+from holdfast.world.sandbox.workspace import make_unavailable_error, open_sandbox
 from holdfast.world.supervisors.connection import SupervisorConnection
 from holdfast.world.supervisors.messages import (
     WORKSPACE,
@@ -127,18 +127,13 @@ class Bubblewrap:
             )
             sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
             layout = self._build_layout(sandbox_spec, sources, in_group="memory" in wanted)
-            line = self._send_layout(layout, sources, group, sandbox)
+            sandbox.programs.line = self._send_layout(layout, sources, group, sandbox)
         except BaseException:
             await group.close()
             raise
         finally:
             sources.close()
-        try:
-            await sandbox.open(line)
-        except BaseException:
-            await sandbox.close()
-            raise
-        return sandbox
+        return await open_sandbox(sandbox)
 
     def _send_layout(
         self, layout: SandboxLayout, sources: Sources, group: limits.ControlGroup, sandbox: BubblewrapSandbox

@@ -24,7 +24,7 @@ from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits
 from holdfast.world.sandbox.workspace import OpenSandbox, resolve
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.connection import SupervisedPrograms, SupervisorConnection, await_connected
+from holdfast.world.supervisors.connection import SupervisedPrograms, await_connected
 from holdfast.world.supervisors.messages import WORKSPACE, SupervisorMessage
 
 NOT_EXECUTED = "the sandbox could not execute it"
@@ -40,11 +40,15 @@ class BubblewrapSandbox(OpenSandbox):
     ) -> None:
         super().__init__(sandbox_spec, isolation)
         self._group = group
-        self._limits = LiveLimits(
-            group, sandbox_spec.resources, lambda: list_family([self._supervisor]), lambda: self._protected
-        )
         self._copies = copies
         self.programs = SupervisedPrograms()
+        self._limits = LiveLimits(
+            group,
+            sandbox_spec.resources,
+            lambda: list_family([self._supervisor]),
+            self.programs.kill_agents,
+            lambda: self._protected,
+        )
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
         """What to call when a command ends, by its number."""
         self._watches = 0
@@ -56,9 +60,9 @@ class BubblewrapSandbox(OpenSandbox):
         self._protected: set[int] = set()
         """Process ids of the supervisor and its own helpers."""
 
-    async def open(self, line: SupervisorConnection) -> None:
+    async def open(self) -> None:
         """Wait until the supervisor has made the sandbox; raise HarnessError if it cannot."""
-        self.programs.line = line
+        line = self.programs.line
         line.expect(0)
         message = await line.await_reply(0)
         self._view, self._home_view, *listeners = message.fds
@@ -82,7 +86,7 @@ class BubblewrapSandbox(OpenSandbox):
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, agents=True)
-        await self._limits.reapply(self.programs.kill_agents)
+        await self._limits.reapply()
         return program
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
@@ -110,7 +114,7 @@ class BubblewrapSandbox(OpenSandbox):
         return self.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        await self._limits.limit(memory, cpu, self.programs.kill_agents)
+        await self._limits.limit(memory, cpu)
 
     def count_limit_hits(self, resource: Literal["memory", "cpu"]) -> int | None:
         return self._limits.count_hits(resource)

@@ -168,7 +168,7 @@ class _RecorderLoop:
             self._poll.unregister(self._orders.fileno())
             return
         if order.what == wire.WATCH:
-            self._files.add(order.value, wire.read_watch(order.fds[0]), os.fsdecode(order.text))
+            self._files.add(order.value, wire.read_order(order.fds[0]), os.fsdecode(order.text))
         else:
             self._lives.close()
             self._report_ends()

@@ -13,11 +13,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 
 from holdfast.processes.leftovers import keep_orphans, kill
 from holdfast.processes.spares import SpareChild
 from holdfast.world.sandbox import kernel, supervisor
+from holdfast.world.sandbox.mounts import SandboxMounts
 from holdfast.world.sandbox.system import System, find_shared
 from holdfast.world.supervisors import messages as wire
 
@@ -37,30 +37,27 @@ class SandboxHost(SpareChild):
     def __init__(self, control: socket.socket, machine: System) -> None:
         super().__init__(control)
         self._machine = machine
-        self._serve: Callable[[socket.socket, int, tuple[int, ...]], None]
 
     def prepare(self) -> None:
-        self._serve = self._prepare_supervisor()
+        try:
+            self._mounts: SandboxMounts | OSError = supervisor.prepare_sandbox(self._machine)
+        except OSError as refused:
+            self._mounts = refused
 
     def serve(self) -> int:
         message = wire.receive(self.control)
         if message is not None:
             self.report_taken(b"x")
             self.leave()
-            self._serve(socket.socket(fileno=message.fds[0]), message.fds[1], message.fds[2:])
+            line, layout, fds = socket.socket(fileno=message.fds[0]), message.fds[1], message.fds[2:]
+            if isinstance(self._mounts, OSError):
+                wire.send(line, wire.BROKE, 0, text=f"{self._mounts.errno} {self._mounts}".encode())
+            else:
+                supervisor.Supervisor(line, self._mounts).run(wire.read_order(layout), fds)
         return 0
 
     def on_fork_refused(self) -> None:
         time.sleep(0.05)
-
-    def _prepare_supervisor(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
-        """Prepare a supervisor and return the function that serves an order with its line, layout and descriptors."""
-        try:
-            mounts = supervisor.prepare_sandbox(self._machine)
-        except OSError as refused:
-            broken = f"{refused.errno} {refused}".encode()
-            return lambda line, *_: wire.send(line, wire.BROKE, 0, text=broken)
-        return lambda line, layout, fds: supervisor.Supervisor(line, mounts).run(wire.read_layout(layout), fds)
 
 
 def drop_root(uid: int, gid: int) -> None:

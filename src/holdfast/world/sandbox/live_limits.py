@@ -31,13 +31,16 @@ class LiveLimits:
         group: ControlGroup,
         resources: Resources,
         list_processes: ListProcesses,
+        kill: Callable[[], object],
         protected: Callable[[], Container[int]] = set,
     ) -> None:
         """`resources` are the usual limits; `list_processes` returns the processes that they apply to.
 
-        `protected` are those that must outlive the agent, so they never enter its group.
+        `kill` ends programs that use more memory than a new limit. `protected` are processes that must outlive the
+        agent, so they never enter its group.
         """
         self._group = group
+        self._kill = kill
         self._protected = protected
         self._usual: dict[str, float | None] = {"memory": resources.memory, "cpu": resources.cpu}
         self._list_processes = list_processes
@@ -45,23 +48,19 @@ class LiveLimits:
         self._ended = 0
         """How many programs were killed because they exceeded the memory limit."""
 
-    async def limit(self, memory: int | None, cpu: float | None, too_big: Callable[[], object]) -> None:
-        """Set limits; `too_big` kills programs that already use more memory.
+    async def limit(self, memory: int | None, cpu: float | None) -> None:
+        """Set limits; raise HarnessError if this machine cannot."""
+        self._now |= {name: limit for name, limit in (("memory", memory), ("cpu", cpu)) if limit is not None}
+        await self.reapply()
 
-        Raises HarnessError if this machine cannot.
-        """
-        self._now |= {} if memory is None else {"memory": memory}
-        self._now |= {} if cpu is None else {"cpu": cpu}
-        await self.reapply(too_big)
-
-    async def reapply(self, too_big: Callable[[], object]) -> None:
+    async def reapply(self) -> None:
         """Apply the same limits to programs that have started since."""
         can = find_parents() if self._now else {}
         if "cpu" in self._now and "cpu" not in can:
             raise HarnessError(NO_GROUP, code="limits-failed")
         for controller, limit in self._now.items():
             if controller in can:
-                await self._limit_group(controller, limit, too_big)
+                await self._limit_group(controller, limit)
             else:
                 _limit_each(int(limit), self._list_processes)
 
@@ -78,14 +77,11 @@ class LiveLimits:
             if not is_killed_by(status, signal.SIGKILL):
                 return ""
             out = self._ended > ended if by_us else self._group.count_memory_kills() > killed
-            return self._describe_memory() if out else ""
+            usual, now = self._usual["memory"], self._now.get("memory")
+            size, source = (usual, "resources.memory") if now is None else (now, "a fault")
+            return f"used more than its {format_size(int(size or 0))} of memory ({source})" if out else ""
 
         return describe_end
-
-    def _describe_memory(self) -> str:
-        usual, now = self._usual["memory"], self._now.get("memory")
-        size, source = (usual, "resources.memory") if now is None else (now, "a fault")
-        return f"used more than its {format_size(int(size or 0))} of memory ({source})"
 
     def lift(self) -> None:
         """Restore the usual limits, so that neither they nor cached files of the agent affect checks."""
@@ -102,7 +98,7 @@ class LiveLimits:
                 self._group.limit("memory", memory + memory_in_use, tuple)
         self._now.clear()
 
-    async def _limit_group(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
+    async def _limit_group(self, controller: str, limit: float) -> None:
         until = time.monotonic() + KILL_S
         try:
             while not self._group.limit(controller, limit, self._list_limited):
@@ -110,7 +106,7 @@ class LiveLimits:
                     raise HarnessError(
                         "memory could not be limited: more is already in use and was not freed", code="limits-failed"
                     )
-                too_big()
+                self._kill()
                 self._ended += 1
                 await asyncio.sleep(_PAUSE_S)
         except (OSError, KeyError) as refused:

@@ -65,7 +65,7 @@ class ProcessSandbox(FolderSandbox):
         self._agents: list[Program] = []
         """The programs of the agent."""
         self._group = ControlGroup({})
-        self._limits = LiveLimits(self._group, Resources(), self._list_processes)
+        self._limits = LiveLimits(self._group, Resources(), self._list_processes, self._kill)
 
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
@@ -103,7 +103,7 @@ class ProcessSandbox(FolderSandbox):
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, agents=True)
-        await self._limits.reapply(self._kill)
+        await self._limits.reapply()
         return program
 
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
@@ -123,7 +123,7 @@ class ProcessSandbox(FolderSandbox):
 
         Where the machine limits all programs together, memory that a program already uses does not count.
         """
-        await self._limits.limit(memory, cpu, self._kill)
+        await self._limits.limit(memory, cpu)
 
     def count_limit_hits(self, resource: Literal["memory", "cpu"]) -> int | None:
         return self._limits.count_hits(resource)

@@ -162,7 +162,7 @@ def start(
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
     try:
         argv = [*words, "--", *order.argv]
-        pid = _spawn_in(groups, bwrap, argv, fds) if groups else _spawn(bwrap, argv, fds)
+        pid = _spawn(groups, bwrap, argv, fds)
     except BaseException:
         os.close(status_fd)
         raise
@@ -173,19 +173,8 @@ def start(
     return pid, status_fd
 
 
-def _spawn(bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
-    return os.posix_spawn(
-        bwrap,
-        argv,
-        {},
-        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(fds)],
-        setsid=True,
-        setsigdef=_SIGNALS,
-    )
-
-
-def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
-    """Start it inside control groups. Raises OSError if it cannot enter them or cannot be executed."""
+def _spawn(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
+    """Start it inside these control groups. Raises OSError if it cannot enter them or cannot be executed."""
     # posix_spawn cannot enter a control group, so this forks. The close-on-exec pipe tells failure from success: exec
     # closes it without a byte, an error writes its errno.
     failed, low = os.pipe()

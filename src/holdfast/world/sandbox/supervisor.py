@@ -23,7 +23,7 @@ from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts
 from holdfast.world.sandbox.sandboxed_program import ProgramLookup, SandboxedProgram, list_replaced_mounts, start
 from holdfast.world.sandbox.system import System
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
+from holdfast.world.supervisors.messages import SandboxLayout, StartOrder, SupervisorMessage
 
 _OWN_MEMORY = 64_000_000
 """Address space that a supervisor itself needs."""
@@ -46,7 +46,7 @@ def prepare_sandbox(machine: System) -> SandboxMounts:
     # Computed here and cached, before any order arrives. By then, only this process uses the memory that it writes to.
     if kernel.can_filter():
         kernel.build_guard()
-    wire.read_layout(wire.write_order(SandboxLayout()))
+    wire.read_order(wire.write_order(SandboxLayout()))
     return mounts
 
 
@@ -107,7 +107,7 @@ class Supervisor:
         self._layout = layout
         # The order matters. The kernel accepts a filter from an unprivileged process only after no_new_privs. The
         # recorder forks before the limits are set, so that the agent's limits do not apply to it.
-        listeners = [_open_listener(host, port) for host, port in layout.listen]
+        listeners = [socket.create_server(address, backlog=128) for address in layout.listen]
         view = self._mounts.mount_layout(layout, trees)
         kernel.forgo_privileges()
         if kernel.can_filter():  # set here, so that it also holds for bubblewrap's own processes inside
@@ -143,7 +143,7 @@ class Supervisor:
         written, *stdio = message.fds
         throwaway, layer = "", None
         try:
-            order = wire.read_order(written)
+            order: StartOrder = wire.read_order(written)
             if message.value:
                 throwaway, layer = self._mounts.open_throwaway()
             # bubblewrap itself would start and then fail inside, with an exit code that a program could have, too. So a
@@ -279,11 +279,3 @@ def _limit(layout: SandboxLayout) -> None:
     if layout.memory is not None:
         memory = max(layout.memory, _OWN_MEMORY)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-
-def _open_listener(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    listener.listen(128)
-    return listener

@@ -59,6 +59,12 @@ class OpenSandbox:
         async with self._open_starter(throwaway) as begin:
             return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
 
+    async def open(self) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
     def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """Return the function that starts a Holdfast command inside.
 
@@ -87,12 +93,6 @@ class FolderSandbox(OpenSandbox):
         self._copy: Path | None = None
         """The copy that scripts read, once it is made."""
 
-    async def open(self) -> None:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        raise NotImplementedError
-
     async def snapshot(self) -> None:
         self._before = await asyncio.to_thread(lambda: [*list_entries(str(self._root))])
 
@@ -119,7 +119,7 @@ class FolderSandbox(OpenSandbox):
         return self._folder / "home"
 
 
-S = TypeVar("S", bound=FolderSandbox)
+S = TypeVar("S", bound=OpenSandbox)
 
 
 async def open_sandbox(sandbox: S) -> S:

@@ -5,13 +5,13 @@ Standard library only: supervisors use it.
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import shutil
 import socket
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,9 +186,9 @@ def receive(source: socket.socket) -> SupervisorMessage | None:
     return SupervisorMessage(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
 
 
-def write_order(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
+def write_order(order: SandboxLayout | StartOrder | WatchOrder) -> int:
     """Encode a layout or an order as a file in memory; the caller closes it."""
-    return make_memory_file(json.dumps(asdict(thing)).encode())
+    return make_memory_file(pickle.dumps(order))
 
 
 def make_memory_file(data: bytes) -> int:
@@ -201,32 +201,10 @@ def make_memory_file(data: bytes) -> int:
     return fd
 
 
-def read_json(fd: int) -> Any:
-    """Read a file and close it."""
+def read_order(fd: int) -> Any:
+    """Read a layout or an order from a file and close the file. Only Holdfast can send one."""
     with open(fd, "rb") as file:
-        file.seek(0)
-        return json.loads(file.read())
-
-
-def read_layout(fd: int) -> SandboxLayout:
-    """Read a layout from a file and close the file."""
-    data = read_json(fd)
-    data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
-    for name in ("sources", "folders", "layers", "watched"):
-        data[name] = tuple(data[name])
-    return SandboxLayout(**data)
-
-
-def read_order(fd: int) -> StartOrder:
-    """Read an order from a file and close the file."""
-    data = read_json(fd)
-    return StartOrder(tuple(data["argv"]), data["env"], data["cwd"])
-
-
-def read_watch(fd: int) -> WatchOrder:
-    """Read a watch order from a file and close the file."""
-    data = read_json(fd)
-    return WatchOrder(data["kind"], data["path"], tuple(data["spared"]))
+        return pickle.load(file)  # noqa: S301
 
 
 def encode_ends(ends: Sequence[CommandEndMessage]) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.world.sandbox.file_watch import FileWatch, WatchedFault, is_blocked
 from holdfast.world.sandbox.stopped_calls import FileUse
-from holdfast.world.supervisors.messages import WatchOrder, read_watch, write_order
+from holdfast.world.supervisors.messages import WatchOrder, read_order, write_order
 
 LOOK = FileUse(0, 0, exists=True)
 READ = FileUse(0, 0, exists=True, opens=True)
@@ -126,4 +126,4 @@ def test_our_own_processes_count_for_nothing(tmp_path):
 
 def test_an_order_is_handed_over_whole():
     order = WatchOrder("read_only", "a/\udcff", tuple(f"p{n}" for n in range(10_000)))
-    assert read_watch(write_order(order)) == order
+    assert read_order(write_order(order)) == order

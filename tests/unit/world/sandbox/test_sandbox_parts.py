@@ -135,7 +135,7 @@ def test_a_program_ran_out_of_memory_only_by_the_evidence_of_its_group(status, c
     group = limits.ControlGroup({})
     kills = iter([4, 4 + counted])
     group.count_memory_kills = lambda: next(kills)
-    told = LiveLimits(group, Resources(memory=64 << 20), tuple).make_memory_end()
+    told = LiveLimits(group, Resources(memory=64 << 20), tuple, lambda: None).make_memory_end()
     assert ("64Mi" in told(status, by_us)) is out
 
 
@@ -182,7 +182,7 @@ def test_a_layout_arrives_as_it_was_given():
     layout = wire.SandboxLayout(
         (None, "/x"), (True, False), (0,), 1, (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
     )
-    assert wire.read_layout(wire.write_order(layout)) == layout
+    assert wire.read_order(wire.write_order(layout)) == layout
 
 
 paths = st.binary(min_size=1, max_size=9).filter(lambda b: b"\0" not in b)
