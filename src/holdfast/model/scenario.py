@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
 
@@ -18,18 +18,28 @@ class Position(Struct, frozen=True):
 
 
 class Schedule(Struct, frozen=True, omit_defaults=True):
-    """The schedule of a fault; calls are counted as they arrive at the target, per trial."""
+    """When a fault fires; calls are counted as they arrive at the target, per trial."""
 
-    probability: float = 1.0
-    after_calls: int | None = None
-    times: int | None = None
-    every: int | None = None
-    on_call: int | None = None
-    count: Literal["attempts", "logical"] = "attempts"
-    """`logical`: a client library's retry belongs to the call that it repeats, and is not counted."""
-    after_event: dict[str, int] | None = None
-    """`{write: k}`: at the k-th call of the trial that changes something, whatever its target."""
-    match: dict[str, Any] | None = None
+    probability: Annotated[float, Meta(description="The chance that a call is hit.", ge=0, le=1)] = 1.0
+    after_calls: Annotated[int, Meta(description="Let this many calls pass, then fire.", ge=0)] | None = None
+    times: Annotated[int, Meta(description="Stop after the fault was met this many times.", ge=1)] | None = None
+    every: Annotated[int, Meta(description="Fire on every Nth call.", ge=1)] | None = None
+    on_call: Annotated[int, Meta(description="Fire on the Nth call only.", ge=1)] | None = None
+    count: Annotated[
+        Literal["attempts", "logical"],
+        Meta(
+            description="What on_call and after_calls count: each attempt, or calls without a client library's retries."
+        ),
+    ] = "attempts"
+    after_event: Annotated[
+        dict[str, int] | None,
+        Meta(description="Fire on the Nth call that changes something, as in {write: 2}."),
+    ] = None
+    """Counted over the calls of the whole trial, whatever their target."""
+    match: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Fire only on calls with these arguments: name to value or glob."),
+    ] = None
 
 
 INPUT = "input"

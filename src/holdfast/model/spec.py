@@ -6,9 +6,9 @@ A Spec holds references (`${VAR}`, `{{ secrets.X }}`), never the values behind t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET, Meta, Struct, field
 from msgspec.structs import replace
 
 from holdfast.model.model_spec import ModelSpec
@@ -115,12 +115,13 @@ class ToolRef(Struct, frozen=True):
 
 
 class UsageLimits(Struct, frozen=True, omit_defaults=True):
-    """The limits at which Holdfast stops a trial of the agent. None: no limit."""
+    """The limits of one trial. Exceeding one stops the agent with the ending `limit`."""
 
-    calls: int | None = None
-    cost: float | None = None
-    """US dollars."""
-    tokens: int | None = None
+    calls: Annotated[int, Meta(description="Calls of models, tools, MCP tools and URLs together.", ge=1)] | None = None
+    cost: Annotated[float, Meta(description="US dollars of its model calls, estimated from tokens.", gt=0)] | None = (
+        None
+    )
+    tokens: Annotated[int, Meta(description="Tokens of its model calls, in and out.", ge=1)] | None = None
 
 
 class TerminalStep(Struct, frozen=True):
@@ -224,13 +225,18 @@ class Scoring(Struct, frozen=True, omit_defaults=True):
     gate_on: Literal["score", "passed"] = "score"
 
 
-class PartWeights(Struct, frozen=True, omit_defaults=True):
-    """The weights of the parts in the overall score; they sum to 1."""
+PartWeight: TypeAlias = Annotated[
+    float, Meta(description="Weight in the overall score; the four sum to 1.0.", ge=0, le=1)
+]
 
-    mutation: float = 0.20
-    chaos: float = 0.35
-    contract: float = 0.35
-    replay: float = 0.10
+
+class PartWeights(Struct, frozen=True, omit_defaults=True):
+    """The weights of the parts in the overall score."""
+
+    mutation: PartWeight = 0.20
+    chaos: PartWeight = 0.35
+    contract: PartWeight = 0.35
+    replay: PartWeight = 0.10
 
     def get_weight(self, part: Literal["mutation", "chaos", "contract", "replay"]) -> float:
         """Return the weight of a part."""

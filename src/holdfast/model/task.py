@@ -3,18 +3,18 @@
 Additions are UNSET in a plain task, so they appear in no record and in no trial id.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.model.codec import digest, encode_canonical
 
 
 class DialogueMessage(Struct, frozen=True):
-    """One message of a conversation, for agents that take a list of messages."""
+    """One message of a conversation."""
 
-    role: Literal["user", "assistant", "system", "tool"]
-    content: str
+    role: Annotated[Literal["user", "assistant", "system", "tool"], Meta(description="Who said it.")]
+    content: Annotated[str, Meta(description="What was said.")]
 
 
 class RequestChange(Struct, frozen=True, omit_defaults=True):
@@ -119,10 +119,8 @@ class RecordedResponse(Struct, frozen=True, omit_defaults=True):
 class RecordedFiring(Struct, frozen=True):
     """A call on which a fault with a probability fired."""
 
-    fault: int
-    """The number of the fault in the scenario, from 1."""
-    call: int
-    """The number of the call among those the fault matches, from 1."""
+    fault: Annotated[int, Meta(description="Which fault of the scenario, from 1.", ge=1)]
+    call: Annotated[int, Meta(description="Which of the calls that the fault matches, from 1.", ge=1)]
 
 
 class Recording(Struct, frozen=True, omit_defaults=True):
@@ -183,9 +181,8 @@ class RecordedUse(Struct, frozen=True, omit_defaults=True):
 class SayRule(Struct, frozen=True):
     """A scripted user's reply to a matching answer."""
 
-    when: str
-    """A regular expression that is searched for in the answer."""
-    say: str
+    when: Annotated[str, Meta(description="A regular expression that is looked for in the answer.", min_length=1)]
+    say: Annotated[str, Meta(description="What the user then says.", min_length=1)]
 
 
 class UserScript(Struct, frozen=True, omit_defaults=True):

@@ -3,9 +3,9 @@
 Strings keep their references (`${VAR}`, `{{ secrets.X }}`, `{{ params.x }}`) until a world is opened.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 DriftKind = Literal["null", "swap", "stale", "duplicate"]
 Wire = Literal["", "postgres", "mysql"]
@@ -161,10 +161,10 @@ class Determinism(Struct, frozen=True, omit_defaults=True):
 class AuditSettings(Struct, frozen=True, omit_defaults=True):
     """What the audit log records."""
 
-    commands: bool = True
-    file_writes: bool = True
-    db_writes: bool = True
-    http_calls: bool = True
+    commands: Annotated[bool, Meta(description="Commands that the agent ran.")] = True
+    file_writes: Annotated[bool, Meta(description="Files that changed.")] = True
+    db_writes: Annotated[bool, Meta(description="Database writes.")] = True
+    http_calls: Annotated[bool, Meta(description="HTTP calls.")] = True
 
 
 class Forbidden(Struct, frozen=True, omit_defaults=True):

@@ -44,10 +44,7 @@ class Hint(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        own = next((m.description for m in self.limits if m.description), "")
-        if own or get_origin(self.base) not in (Union, types.UnionType):
-            return own
-        return next((words for member in get_args(self.base) if (words := parse_hint(member).description)), "")
+        return next((meta.description for meta in self.limits if meta.description), "")
 
 
 class Field(Struct, frozen=True, dict=True):
@@ -80,6 +77,10 @@ def parse_hint(hint: Any) -> Hint:
         hint, *extras = get_args(hint)
         form = next((e for e in extras if isinstance(e, ValueForm)), form)
         limits += [e for e in extras if isinstance(e, msgspec.Meta)]
+    # What is said of an optional value is said of the key: msgspec wants the limits of a number inside the union.
+    members = [m for m in get_args(hint) if m is not type(None)] if get_origin(hint) in (Union, types.UnionType) else []
+    if len(members) == 1 and (inner := parse_hint(members[0])).limits and inner.form is None:
+        return Hint(inner.base | None, form, (*limits, *inner.limits))
     return Hint(hint, form, tuple(limits))
 
 

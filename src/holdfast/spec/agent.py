@@ -106,15 +106,9 @@ def build_agent(section: AgentSection) -> AgentSpec:
         timeout_ms=section.timeout,
         isolation=_get_isolation(section),
         prompt=_get_prompt_channel(section),
-        limits=_build_limits(section),
         dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
         position=section.at.position,
     )
-
-
-def _build_limits(section: AgentSection) -> UsageLimits | None:
-    limits = section.limits
-    return None if limits is None else UsageLimits(limits.calls, limits.cost, limits.tokens)
 
 
 def _get_prompt_channel(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
@@ -152,7 +146,7 @@ def report_agent_problems(reader: Reader, agent: AgentSection) -> None:
     _check_answer_path(reader, agent)
     for key, message, hint in _iter_conflicts(agent):
         reader.report(at.get_key(key), message, hint=hint, code="conflict")
-    if _build_limits(agent) == UsageLimits():
+    if agent.limits == UsageLimits():
         reader.report(at.get("limits"), "nothing is limited", hint="name calls, tokens or cost", code="missing-key")
 
 

@@ -32,7 +32,7 @@ def build_world(file: File) -> world.WorldSpec | None:
         fixtures=tuple(map(_build_fixture, file.fixtures)),
         network=_build_network(file.network) if file.network else world.Network(),
         determinism=_build_determinism(file.determinism) if file.determinism else world.Determinism(),
-        audit=convert(world.AuditSettings, file.audit) if file.audit else world.AuditSettings(),
+        audit=file.audit or world.AuditSettings(),
         forbidden=_build_forbidden(file.forbidden) if file.forbidden else world.Forbidden(),
     )
 

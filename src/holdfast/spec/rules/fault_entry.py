@@ -57,7 +57,6 @@ def _is_open(glob: str) -> bool:
 FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
 ]
-_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "count", "after_event", "match")
 _EXCLUSIVE = (
     ("on_event", "after_ms", "a fault begins at a time or at an event"),
     ("on_call", "after_calls", "on_call counts all calls"),
@@ -217,7 +216,11 @@ def _get_attack_target(reader: Reader, common: dict[str, Any], chosen: ChosenVar
 def _build_entry(
     reader: Reader, family: Family, common: dict[str, Any], chosen: ChosenVariant, node: Node
 ) -> FaultEntry | Bad:
-    schedule = {key: common[key] for key in _SCHEDULE if key in common} if family.name != "world_faults" else {}
+    schedule = (
+        {key: common[key] for key in Schedule.__struct_fields__ if key in common}
+        if family.name != "world_faults"
+        else {}
+    )
     if "trigger_probability" in common:
         schedule["probability"] = common["trigger_probability"]
     target: str | Bad = common.get(family.target, "*") if family.target else "*"

@@ -14,7 +14,7 @@ from holdfast.model.codec import encode
 from holdfast.model.scenario import Scenario
 from holdfast.model.session import RecordedSession, ReplaySpec, SessionSource
 from holdfast.model.spec import Invariant
-from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedResponse
+from holdfast.model.task import DialogueMessage, RecordedResponse
 from holdfast.reading.fields import convert
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
@@ -236,9 +236,6 @@ def _build_session(entry: ReplaySession, file: str) -> RecordedSession:
         expected_failure=entry.expected_failure or "",
         contract=entry.contract or "",
         scenario=None if entry.scenario is None else _build_scenario(entry.scenario),
-        fired=None
-        if entry.fired is None
-        else tuple(RecordedFiring(firing.fault, firing.call) for firing in entry.fired),
         file=file,
         line=entry.at.line,
     )

@@ -6,21 +6,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.model.spec import AgentIsolation, ToolRef
+from holdfast.model.spec import AgentIsolation, ToolRef, UsageLimits
 from holdfast.reading.durations import AgentTimeout, Written
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
 from holdfast.spec.sections.forms import Code, OneOrMoreTools, Tool
 
 AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
-
-
-class LimitsSection(Struct, frozen=True, kw_only=True):
-    """The limits of one trial. Exceeding one stops the agent with the ending `limit`."""
-
-    calls: Annotated[int | None, about("Calls of models, tools, MCP tools and URLs together.", ge=1)] = None
-    cost: Annotated[float | None, about("US dollars of its model calls, estimated from tokens.", gt=0)] = None
-    tokens: Annotated[int | None, about("Tokens of its model calls, in and out.", ge=1)] = None
 
 
 class DialogueEntry(Struct, frozen=True, kw_only=True):
@@ -75,7 +67,7 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     ] = "stdin"
     dir: Annotated[str | None, about("A folder that a sandboxed agent sees read-only in /agent.", min_length=1)] = None
     answer_file: Annotated[str | None, about("The file with a command's answer; default: stdout.", min_length=1)] = None
-    limits: Annotated[LimitsSection | None, about("The limits of one trial.")] = None
+    limits: Annotated[UsageLimits | None, about("The limits of one trial.")] = None
     ready: Annotated[
         Written | None,
         about("When a started HTTP agent is ready: a URL that answers, a port, or text that it prints."),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
+from holdfast.model.world import AuditSettings
 from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
@@ -27,7 +28,6 @@ from holdfast.spec.sections.run import (
 )
 from holdfast.spec.sections.task import GoldenPrompt, TaskSection
 from holdfast.spec.sections.world import (
-    AuditSection,
     DeterminismSection,
     FixtureEntry,
     ForbiddenSection,
@@ -126,7 +126,7 @@ class File(Struct, frozen=True, kw_only=True):
     fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the sandbox.")] = ()
     network: Annotated[NetworkSection | None, about("The network of the sandbox.")] = None
     determinism: Annotated[DeterminismSection | None, about("What is kept constant: clock, seed, network.")] = None
-    audit: Annotated[AuditSection | None, about("What the audit log records.")] = None
+    audit: Annotated[AuditSettings | None, about("What the audit log records.")] = None
     forbidden: Annotated[ForbiddenSection | None, about("What must not happen.")] = None
 
     @property

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MutationType
-from holdfast.model.spec import Aggregation
-from holdfast.model.task import DialogueMessage
+from holdfast.model.spec import Aggregation, PartWeight, PartWeights
+from holdfast.model.task import DialogueMessage, RecordedFiring
 from holdfast.reading.fields import Schema, ValueForm, about, convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
@@ -21,13 +21,6 @@ from holdfast.spec.sections.forms import Aggregate, Code, Format
 DATE_RANGE = "last_7_days"
 _RANGE = r"last_(\d{1,6})_(minute|hour|day|week)s?"
 _TEXT = Annotated[str, about("", min_length=1)]
-
-
-class MessageKeys(Struct, frozen=True):
-    """Who said what."""
-
-    role: Annotated[Literal["user", "assistant", "system", "tool"], about("Who said it.")]
-    content: Annotated[str, about("What was said.")]
 
 
 def parse_range(text: str) -> int | None:
@@ -53,8 +46,7 @@ def _read_message(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         text = reader.read(_TEXT, node)
         return BAD if text is BAD else DialogueMessage("user", text)
-    message = reader.read_section(MessageKeys, node)
-    return BAD if message is BAD else DialogueMessage(message.role, message.content)
+    return reader.read_section(DialogueMessage, node)
 
 
 def _read_input(reader: Reader, node: Node) -> Any:
@@ -82,7 +74,7 @@ def _read_date_range(reader: Reader, node: Node) -> Any:
 
 
 def _build_messages_schema() -> Schema:
-    message = build_section_schema(MessageKeys)
+    message = build_section_schema(DialogueMessage)
     return {"type": "array", "items": {"anyOf": [{"type": "string"}, message]}}
 
 
@@ -168,13 +160,6 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
     python: Annotated[bool, about("The response contains Python values, written as {$python: ...}.")] = False
 
 
-class FiredCall(Struct, frozen=True, kw_only=True):
-    """A call on which a fault with a probability fired."""
-
-    fault: Annotated[int, about("Which fault of the scenario, from 1.", ge=1)]
-    call: Annotated[int, about("Which of the calls that the fault matches, from 1.", ge=1)]
-
-
 class ReplaySession(Struct, frozen=True, kw_only=True):
     """A recorded session: a file, or an id with its input."""
 
@@ -195,7 +180,7 @@ class ReplaySession(Struct, frozen=True, kw_only=True):
     scenario: Annotated[MatrixEntry | None, about("The faults that act on it, as in a chaos matrix.")] = None
     seed: Annotated[int | None, about("The random seed of its faults.", ge=0, le=2**63 - 1)] = None
     fired: Annotated[
-        tuple[FiredCall, ...] | None,
+        tuple[RecordedFiring, ...] | None,
         about("The calls on which faults with a probability fired."),
     ] = None
 
@@ -227,19 +212,6 @@ class ReplaysSection(Struct, frozen=True, kw_only=True):
     sources: Annotated[tuple[ReplaySource, ...], about("Where to import more from.")] = ()
 
 
-_WEIGHT = about("Weight in the overall score; the four sum to 1.0.", ge=0, le=1)
-
-
-class Weights(Struct, frozen=True, kw_only=True):
-    """The weights of the parts in the overall score."""
-
-    at: Node
-    mutation: Annotated[float, _WEIGHT] = 0.20
-    chaos: Annotated[float, _WEIGHT] = 0.35
-    contract: Annotated[float, _WEIGHT] = 0.35
-    replay: Annotated[float, _WEIGHT] = 0.10
-
-
 class ScoringSection(Struct, frozen=True, kw_only=True):
     """How verdicts become numbers."""
 
@@ -250,11 +222,11 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
     replica_aggregation: Annotated[Aggregate, about("How replicas of a prompt combine.")] = Aggregation()
     pass_threshold: Annotated[float | None, about("The lowest composite that passes.", ge=0, le=1)] = None
     gate_on: Annotated[Literal["score", "passed"], about("Whether a gate needs a score of 1.0 or a pass.")] = "score"
-    weights: Annotated[Weights | None, about("The weights of the parts.")] = None
-    mutation: Annotated[float, _WEIGHT] = 0.20
-    chaos: Annotated[float, _WEIGHT] = 0.35
-    contract: Annotated[float, _WEIGHT] = 0.35
-    replay: Annotated[float, _WEIGHT] = 0.10
+    weights: Annotated[PartWeights | None, about("The weights of the parts.")] = None
+    mutation: PartWeight = 0.20
+    chaos: PartWeight = 0.35
+    contract: PartWeight = 0.35
+    replay: PartWeight = 0.10
 
 
 FILENAME_PARTS = ("{run}", "{date}", "{time}", "{timestamp}")

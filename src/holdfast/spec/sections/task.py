@@ -21,13 +21,6 @@ from holdfast.spec.catalogue.schema import build_section_schema
 _LINE = Annotated[str, about("", min_length=1)]
 
 
-class SayRuleKeys(Struct, frozen=True, kw_only=True):
-    """What the user replies to a matching answer."""
-
-    when: Annotated[str, about("A regular expression that is looked for in the answer.", min_length=1)]
-    say: Annotated[str, about("What the user then says.", min_length=1)]
-
-
 def build_answer_pattern(written: str) -> Pattern:
     """Return the pattern for an answer: a regular expression that ignores case."""
     return Pattern(f"/{written}/is")
@@ -78,12 +71,12 @@ def read_lines(reader: Reader, root: Node) -> UserScript:
 
 
 def _read_rule(reader: Reader, node: Node) -> list[SayRule]:
-    rule = reader.read_section(SayRuleKeys, node)
+    rule = reader.read_section(SayRule, node)
     if rule is BAD:
         return []
     if wrong := build_answer_pattern(rule.when).find_problem():
         reader.report(node.get("when"), wrong[0], hint=wrong[1], code="bad-regex")
-    return [SayRule(rule.when, rule.say)]
+    return [rule]
 
 
 _TEXT = Annotated[str, about("", min_length=1)]
@@ -98,7 +91,7 @@ def _read_script(reader: Reader, node: Node) -> Any:
 
 def _build_script_schema() -> Schema:
     text = {"type": "string", "minLength": 1}
-    items = {"anyOf": [text, build_section_schema(SayRuleKeys)]}
+    items = {"anyOf": [text, build_section_schema(SayRule)]}
     return {"anyOf": [text, {"type": "array", "items": items, "minItems": 1}]}
 
 

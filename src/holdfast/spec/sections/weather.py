@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from holdfast.model.scenario import Schedule
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 from holdfast.spec.sections.forms import Code
@@ -14,27 +15,7 @@ LONGEST_GLOB = 1_000
 """A longer glob may take minutes to match."""
 
 
-class ScheduleKeys(Struct, frozen=True, kw_only=True):
-    """Keys that decide when a fault fires."""
-
-    probability: Annotated[float, about("The chance that a call is hit.", ge=0, le=1)] = 1.0
-    after_calls: Annotated[int | None, about("Let this many calls pass, then fire.", ge=0)] = None
-    times: Annotated[int | None, about("Stop after the fault was met this many times.", ge=1)] = None
-    every: Annotated[int | None, about("Fire on every Nth call.", ge=1)] = None
-    on_call: Annotated[int | None, about("Fire on the Nth call only.", ge=1)] = None
-    count: Annotated[
-        Literal["attempts", "logical"],
-        about("What on_call and after_calls count: every attempt, or calls without a client library's retries."),
-    ] = "attempts"
-    after_event: Annotated[
-        dict[str, int] | None, about("Fire on the Nth call that changes something, as in {write: 2}.")
-    ] = None
-    match: Annotated[
-        dict[str, Any] | None, about("Fire only on calls with these arguments: name to value or glob.")
-    ] = None
-
-
-class ToolFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
+class ToolFaultKeys(Schedule, frozen=True, kw_only=True):
     """Keys of every tool fault."""
 
     tool: Annotated[str, about("The tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)]
@@ -43,14 +24,14 @@ class ToolFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     raises: Annotated[Code | None, about("The exception class that a Python tool raises.")] = None
 
 
-class LlmFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
+class LlmFaultKeys(Schedule, frozen=True, kw_only=True):
     """Keys of every LLM fault."""
 
     mode: Annotated[str, about("The fault.")]
     raises: Annotated[Code | None, about("The exception class that a Python model function raises.")] = None
 
 
-class AttackKeys(ScheduleKeys, frozen=True, kw_only=True):
+class AttackKeys(Schedule, frozen=True, kw_only=True):
     """Keys of every context attack."""
 
     type: Annotated[str, about("The attack.")]
@@ -63,21 +44,21 @@ class AttackKeys(ScheduleKeys, frozen=True, kw_only=True):
     ] = None
 
 
-class McpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
+class McpFaultKeys(Schedule, frozen=True, kw_only=True):
     """Keys of every MCP fault."""
 
     mode: Annotated[str, about("The fault.")]
     tool: Annotated[str, about("The tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)] = "*"
 
 
-class HttpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
+class HttpFaultKeys(Schedule, frozen=True, kw_only=True):
     """Keys of every HTTP fault."""
 
     mode: Annotated[str, about("The fault.")]
     match_url: Annotated[str, about("The URLs: a glob.", min_length=1)] = "*"
 
 
-class ServiceFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
+class ServiceFaultKeys(Schedule, frozen=True, kw_only=True):
     """Keys of every service fault."""
 
     service: Annotated[str, about("The service's name in services.", min_length=1)]

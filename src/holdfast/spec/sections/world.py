@@ -162,16 +162,6 @@ class DeterminismSection(Struct, frozen=True, kw_only=True):
     dns: Annotated[Literal["static", "real"] | None, about("How host names resolve.")] = None
 
 
-class AuditSection(Struct, frozen=True, kw_only=True):
-    """What the audit log records."""
-
-    at: Node
-    commands: Annotated[bool, about("Commands that the agent ran.")] = True
-    file_writes: Annotated[bool, about("Files that changed.")] = True
-    db_writes: Annotated[bool, about("Database writes.")] = True
-    http_calls: Annotated[bool, about("HTTP calls.")] = True
-
-
 class ForbiddenSection(Struct, frozen=True, kw_only=True):
     """What the agent must not do; a violation sets the composite to 0."""
 
