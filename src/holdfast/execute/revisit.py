@@ -133,7 +133,7 @@ def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str
         resources=replace(written.resources, timeout_ms=None),
         secrets=tuple(secret for secret in written.secrets if secret.name in past.secrets),
         services=tuple(one for one_service in services if one_service for one in one_service.services),
-        network=replace(network.network, ways_in=()),
+        network=replace(network.network, ingress=replace(network.network.ingress, allow=())),
         determinism=written.determinism,
     )
 

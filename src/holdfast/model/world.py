@@ -132,22 +132,36 @@ class Fixture(Struct, frozen=True, omit_defaults=True):
     kinds: tuple[DriftKind, ...] = DRIFT_KINDS
 
 
-class IngressPort(Struct, frozen=True):
-    """A port of the agent that may be reached from outside."""
+Connections = Annotated[Literal["deny", "allow"], Meta(description="What happens to other connections.")]
 
-    source: str
-    port: int
+
+class Egress(Struct, frozen=True, omit_defaults=True):
+    """The hosts that the agent may connect to. By default: services and the gateway only."""
+
+    default: Connections = "deny"
+    allow: Annotated[tuple[str, ...], Meta(description="Hosts: globs, optionally with a port.")] = ()
+
+
+class IngressPort(Struct, frozen=True, kw_only=True):
+    """One open port of the agent."""
+
+    from_: Annotated[Literal["host"], Meta(description="The source: this machine's loopback.")] = field(name="from")
+    to_port: Annotated[int, Meta(description="The agent's port.", ge=1, le=65535)]
+
+
+class Ingress(Struct, frozen=True, omit_defaults=True):
+    """The connections that the agent may accept."""
+
+    default: Connections = "deny"
+    allow: Annotated[tuple[IngressPort, ...], Meta(description="Incoming connections.")] = ()
 
 
 class Network(Struct, frozen=True, omit_defaults=True):
-    """The connections that the agent may make and accept. By default: services and the gateway only."""
+    """The network of the sandbox."""
 
-    egress: Literal["deny", "allow"] = "deny"
-    allow: tuple[str, ...] = ()
-    ingress: Literal["deny", "allow"] = "deny"
-    ways_in: tuple[IngressPort, ...] = ()
-    dns_overrides: dict[str, str] = field(default_factory=dict)
-    """Host name to the name of a service."""
+    egress: Annotated[Egress, Meta(description="Outgoing connections.")] = Egress()
+    ingress: Annotated[Ingress, Meta(description="Incoming connections.")] = Ingress()
+    dns_overrides: Annotated[dict[str, str], Meta(description="Host name to service.")] = {}
 
 
 class Determinism(Struct, frozen=True, omit_defaults=True):
@@ -168,16 +182,23 @@ class AuditSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class Forbidden(Struct, frozen=True, omit_defaults=True):
-    """What the agent must not do; None: no such rule."""
+    """What the agent must not do; a violation sets the composite to 0."""
 
-    db_writes_outside: tuple[str, ...] | None = None
-    http_except: tuple[str, ...] | None = None
-    secrets_in_logs: bool = False
-    file_writes_outside: tuple[str, ...] | None = None
+    db_writes_outside: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="Tables that it may write to: names or globs, in the default schema unless they name one."),
+    ] = None
+    http_except: Annotated[tuple[str, ...] | None, Meta(description="Services and hosts that it may call.")] = None
+    secrets_in_logs: Annotated[
+        Literal["deny", "allow"] | None, Meta(description="Whether secrets may appear in output or answer.")
+    ] = None
+    file_writes_outside: Annotated[
+        tuple[str, ...] | None, Meta(description="Paths of the workspace that it may write to.")
+    ] = None
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return tuple(name for name in self.__struct_fields__ if getattr(self, name) not in (None, False))
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) not in (None, "allow"))
 
 
 class WorldSpec(Struct, frozen=True, omit_defaults=True):
@@ -197,7 +218,7 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
     @property
     def leaves_marks(self) -> bool:
         """Whether a trial has effects outside its world: on a server that others use, or by an open port."""
-        return any(service.kind == EXTERNAL for service in self.services) or bool(self.network.ways_in)
+        return any(service.kind == EXTERNAL for service in self.services) or bool(self.network.ingress.allow)
 
 
 # -- observations ------------------------------------------------------------------------------------

@@ -97,7 +97,9 @@ class SitePlanes:
         # upstream servers are trusted as the agent itself would trust them
         self.upstreams = Upstreams(partial(create_trusted_context, self.environ))
         network = settings.network
-        self.policy = Policy(default=network.egress, allow=network.allow) if network else Policy(settings.urls)
+        self.policy = (
+            Policy(default=network.egress.default, allow=network.egress.allow) if network else Policy(settings.urls)
+        )
         self.urls = settings.urls
         self.authority: Authority | None = None
         self._served: WeakSet[TrialPlanes] = WeakSet()

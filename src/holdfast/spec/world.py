@@ -66,7 +66,7 @@ def report_world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry]
         return
     if file.network is not None:
         for host, name in file.network.dns_overrides.items():
-            node = file.network.at.get("dns_overrides").get(host)
+            node = file.at.get("network").get("dns_overrides").get(host)
             _find_service(reader, file, name, node)
     for rule in rules:
         _check_rule_services(reader, file, rule)
@@ -168,11 +168,11 @@ def _check_unaudited_writes(reader: Reader, file: File) -> None:
     """Report a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
     databases = [service for service in file.services if not get_traits(service.spec).records]
-    if file.forbidden is None or not file.forbidden.at.has(rule) or reader.has_error("services"):
+    if file.forbidden is None or not file.at.get("forbidden").has(rule) or reader.has_error("services"):
         return
     if databases and not any(map(can_be_database, databases)):
         message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {databases[0].name} is neither"
-        reader.report(file.forbidden.at.get_key(rule), message, code="conflict")
+        reader.report(file.at.get("forbidden").get_key(rule), message, code="conflict")
 
 
 def _check_forbidden(reader: Reader, file: File) -> None:
@@ -181,9 +181,9 @@ def _check_forbidden(reader: Reader, file: File) -> None:
         return
     switched = asdict(file.audit)
     for rule, audit in _AUDITED.items():
-        if file.forbidden.at.has(rule) and not switched[audit]:
+        if file.at.get("forbidden").has(rule) and not switched[audit]:
             reader.report(
-                file.forbidden.at.get_key(rule), f"cannot be checked: audit.{audit} is false", code="conflict"
+                file.at.get("forbidden").get_key(rule), f"cannot be checked: audit.{audit} is false", code="conflict"
             )
 
 

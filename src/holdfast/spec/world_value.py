@@ -30,10 +30,10 @@ def build_world(file: File) -> world.WorldSpec | None:
         secrets=tuple(map(_build_secret, file.secrets)),
         services=tuple(service.spec for service in file.services),
         fixtures=tuple(map(_build_fixture, file.fixtures)),
-        network=_build_network(file.network) if file.network else world.Network(),
+        network=file.network or world.Network(),
         determinism=_build_determinism(file.determinism) if file.determinism else world.Determinism(),
         audit=file.audit or world.AuditSettings(),
-        forbidden=_build_forbidden(file.forbidden) if file.forbidden else world.Forbidden(),
+        forbidden=file.forbidden or world.Forbidden(),
     )
 
 
@@ -68,19 +68,5 @@ def _build_fixture(entry: written.FixtureEntry) -> world.Fixture:
     )
 
 
-def _build_network(section: written.NetworkSection) -> world.Network:
-    return world.Network(
-        egress=section.egress.default,
-        allow=section.egress.allow,
-        ingress=section.ingress.default,
-        ways_in=tuple(world.IngressPort(rule.from_, rule.to_port) for rule in section.ingress.allow),
-        dns_overrides=section.dns_overrides,
-    )
-
-
 def _build_determinism(section: written.DeterminismSection) -> world.Determinism:
     return convert(world.Determinism, section, network_latency_ms=section.network_latency or 0)
-
-
-def _build_forbidden(section: written.ForbiddenSection) -> world.Forbidden:
-    return convert(world.Forbidden, section, secrets_in_logs=section.secrets_in_logs == "deny")

@@ -95,12 +95,12 @@ def list_unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isol
 
 
 def is_requested(network: Network) -> bool:
-    return network.ingress == "allow" or bool(network.ways_in)
+    return network.ingress.default == "allow" or bool(network.ingress.allow)
 
 
 def list_requested_ports(network: Network) -> tuple[int, ...]:
     """Return the ports that may be reached, without duplicates."""
-    return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
+    return tuple(dict.fromkeys(opened.to_port for opened in network.ingress.allow))
 
 
 def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
@@ -111,9 +111,9 @@ def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolat
 
 def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
     """Yield the parts that are impossible for any port; `shared` means that the agent has no network of its own."""
-    if not shared and network.ingress == "allow":
+    if not shared and network.ingress.default == "allow":
         yield build_missing("ingress-unnamed")
-    if shared and network.ingress == "deny" and network.ways_in:
+    if shared and network.ingress.default == "deny" and network.ingress.allow:
         yield build_missing("ingress-shared", ports=", ".join(map(str, list_requested_ports(network))))
 
 

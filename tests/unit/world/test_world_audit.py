@@ -124,7 +124,7 @@ def test_writes_to_other_paths() -> None:
 
 
 def test_secrets_that_were_printed() -> None:
-    rules = Forbidden(secrets_in_logs=True)
+    rules = Forbidden(secrets_in_logs="deny")
     assert broken(rules, printed="key=hunter2222", secrets={"KEY": "hunter2222"}) == ["KEY in its output"]
     assert broken(rules, printed="key=…", secrets={"KEY": "hunter2222"}) == []
 
@@ -142,7 +142,7 @@ WRITTEN = (
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_secret_is_found_however_it_is_written(written: str) -> None:
     assert written not in Masker([SECRET]).mask_text(f"it is {written} now")
-    rules = Forbidden(secrets_in_logs=True)
+    rules = Forbidden(secrets_in_logs="deny")
     assert broken(rules, printed=f"it is {written} now", secrets={"KEY": SECRET}) == ["KEY in its output"]
     for cut in range(1, len(written)):
         heard = SecretSearch({"KEY": SECRET})
@@ -163,7 +163,7 @@ def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
 
 
 def test_what_the_audit_cannot_see_is_not_an_acquittal(golden: Golden) -> None:
-    rules = Forbidden(file_writes_outside=("src/",), secrets_in_logs=True)
+    rules = Forbidden(file_writes_outside=("src/",), secrets_in_logs="deny")
     files, said = sorted(
         find_forbidden(rules, (), {}, {}, {"file_writes": "there is no overlay"}), key=lambda r: r.rule
     )

@@ -7,7 +7,7 @@ import socket
 from types import SimpleNamespace
 
 from free_port import free_port
-from holdfast.model.world import IngressPort, Network
+from holdfast.model.world import Ingress, IngressPort, Network
 from holdfast.world import ingress
 from holdfast.world.ingress import IngressPorts, list_unsupported_ingress
 
@@ -15,7 +15,7 @@ NOBODY = SimpleNamespace(connect=None)
 
 
 def ways(*ports, default="deny"):
-    return Network(ingress=default, ways_in=tuple(IngressPort("host", port) for port in ports))
+    return Network(ingress=Ingress(default, tuple(IngressPort(from_="host", to_port=port) for port in ports)))
 
 
 def told(network, *, shared=False, ours=()):

@@ -14,6 +14,7 @@ from holdfast.model.world import (
     AuditSettings,
     Determinism,
     Forbidden,
+    Ingress,
     IngressPort,
     Isolation,
     Network,
@@ -75,8 +76,10 @@ def test_a_second_path_of_the_workspace_that_is_taken(path, backend, shown, lack
 
 
 def test_ways_in_lack_what_the_backend_cannot_do():
-    assert features(WorldSpec(network=Network(ingress="allow"))) == ["network.ingress"]
-    assert features(WorldSpec(network=Network(ways_in=(IngressPort("host", 3000),))), "process") == ["network.ingress"]
+    assert features(WorldSpec(network=Network(ingress=Ingress("allow")))) == ["network.ingress"]
+    assert features(
+        WorldSpec(network=Network(ingress=Ingress(allow=(IngressPort(from_="host", to_port=3000),)))), "process"
+    ) == ["network.ingress"]
 
 
 def test_an_image_is_not_a_lack_where_images_run():

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from holdfast.model.world import AuditSettings
+from holdfast.model.world import AuditSettings, Forbidden, Network
 from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
@@ -30,8 +30,6 @@ from holdfast.spec.sections.task import GoldenPrompt, TaskSection
 from holdfast.spec.sections.world import (
     DeterminismSection,
     FixtureEntry,
-    ForbiddenSection,
-    NetworkSection,
     ResourcesSection,
     SecretEntry,
     ServiceEntry,
@@ -124,10 +122,10 @@ class File(Struct, frozen=True, kw_only=True):
     secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the sandbox.")] = ()
     services: Annotated[tuple[Annotated[ServiceEntry, _SERVICE], ...], about("Services of the sandbox.")] = ()
     fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the sandbox.")] = ()
-    network: Annotated[NetworkSection | None, about("The network of the sandbox.")] = None
+    network: Annotated[Network | None, about("The network of the sandbox.")] = None
     determinism: Annotated[DeterminismSection | None, about("What is kept constant: clock, seed, network.")] = None
     audit: Annotated[AuditSettings | None, about("What the audit log records.")] = None
-    forbidden: Annotated[ForbiddenSection | None, about("What must not happen.")] = None
+    forbidden: Annotated[Forbidden | None, about("What must not happen.")] = None
 
     @property
     def mapped(self) -> tuple[RuleEntry, ...]:

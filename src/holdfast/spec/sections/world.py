@@ -19,7 +19,6 @@ from holdfast.spec.sections.forms import SecretFrom, SecretSource, Size
 from holdfast.spec.sections.run import SEED
 
 _NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
-_POLICY = about("What happens to other connections.")
 Label = Annotated[str, about("A name of Ray's resources.", pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 
 
@@ -122,36 +121,6 @@ class FixtureEntry(Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-class EgressSection(Struct, frozen=True, kw_only=True):
-    """The hosts that the agent may connect to."""
-
-    default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
-    allow: Annotated[tuple[str, ...], about("Hosts: globs, optionally with a port.")] = ()
-
-
-class IngressRule(Struct, frozen=True, kw_only=True):
-    """One open port of the agent."""
-
-    from_: Annotated[Literal["host"], about("The source: this machine's loopback.")] = field(name="from")
-    to_port: Annotated[int, about("The agent's port.", ge=1, le=65535)]
-
-
-class IngressSection(Struct, frozen=True, kw_only=True):
-    """The connections that the agent may accept."""
-
-    default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
-    allow: Annotated[tuple[IngressRule, ...], about("Incoming connections.")] = ()
-
-
-class NetworkSection(Struct, frozen=True, kw_only=True):
-    """The network of the sandbox."""
-
-    at: Node
-    egress: Annotated[EgressSection, about("Outgoing connections.")] = EgressSection()
-    ingress: Annotated[IngressSection, about("Incoming connections.")] = IngressSection()
-    dns_overrides: Annotated[dict[str, str], about("Host name to service.")] = {}
-
-
 class DeterminismSection(Struct, frozen=True, kw_only=True):
     """What is kept constant: clock, seed, network."""
 
@@ -160,21 +129,6 @@ class DeterminismSection(Struct, frozen=True, kw_only=True):
     seed: Annotated[int | None, SEED] = None
     network_latency: Annotated[Duration | None, about("The delay of each connection.")] = None
     dns: Annotated[Literal["static", "real"] | None, about("How host names resolve.")] = None
-
-
-class ForbiddenSection(Struct, frozen=True, kw_only=True):
-    """What the agent must not do; a violation sets the composite to 0."""
-
-    at: Node
-    db_writes_outside: Annotated[
-        tuple[str, ...] | None,
-        about("Tables that it may write to: names or globs, in the default schema unless they name one."),
-    ] = None
-    http_except: Annotated[tuple[str, ...] | None, about("Services and hosts that it may call.")] = None
-    secrets_in_logs: Annotated[
-        Literal["deny", "allow"] | None, about("Whether secrets may appear in output or answer.")
-    ] = None
-    file_writes_outside: Annotated[tuple[str, ...] | None, about("Paths of the workspace that it may write to.")] = None
 
 
 class ServiceEntry(Struct, frozen=True):
