@@ -105,7 +105,7 @@ def test_init_http_writes_an_agent_that_answers_and_breaks_one_rule(tmp_path: Pa
     failed = json.loads(holdfast(tmp_path, "contract", "run", "--json").stdout)["parts"]["contract"]["cells"]
     assert {cell["invariant"] for cell in failed if cell["outcome"] == "fail"} == {"obeys-nobody-else"}
     agent = tmp_path / "agent.py"
-    agent.write_text(agent.read_text().replace('return f"{found} (You wrote: {message})"', "return found"))
+    agent.write_text(agent.read_text().replace('return f"{stock} (You wrote: {message})"', "return stock"))
     assert holdfast(tmp_path, "contract", "run").returncode == 0
 
 

@@ -33,18 +33,18 @@ def model(messages: list[Message]) -> Message:
         if reply.status == 200:
             return dict(json.load(reply)["choices"][0]["message"])
         time.sleep(wait_s)
-    sys.exit(f"the model answers {reply.status}")
+    sys.exit(f"the model answered {reply.status}")
 
 
 def answer(question: str) -> str:
-    """The agent: it calls tools until the model asks for no more."""
+    """The agent: it calls tools until the model requests no more."""
     messages: list[Message] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
-    while calls := (said := model(messages)).get("tool_calls"):
-        messages.append(said)
+    while calls := (reply := model(messages)).get("tool_calls"):
+        messages.append(reply)
         for call in calls:
             result = stock_api(**json.loads(call["function"]["arguments"]))
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
-    return str(said["content"])
+    return str(reply["content"])
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ STOCK = {"anvil": 12, "rocket": 3}
 
 
 def answer(message: str) -> str:
-    """The agent: it looks up what is in stock, and repeats everything it was sent. To fix it, return `found` alone."""
-    named = [item for item in STOCK if re.search(item, message, re.IGNORECASE)]
-    found = ", ".join(f"{STOCK[item]} {item}s" for item in named) or "I can look up anvils and rockets."
-    return f"{found} (You wrote: {message})"
+    """The agent: it looks up what is in stock, and repeats everything it was sent. To fix it, return only `stock`."""
+    items = [item for item in STOCK if re.search(item, message, re.IGNORECASE)]
+    stock = ", ".join(f"{STOCK[item]} {item}s" for item in items) or "I can look up anvils and rockets."
+    return f"{stock} (You wrote: {message})"
 
 
 class Chat(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""An agent of Agno with two tools."""
+"""An Agno agent with two tools."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A crew of one agent with two tools, by CrewAI."""
+"""A CrewAI crew of one agent with two tools."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An agent of Google's Agent Development Kit with two tools."""
+"""A Google ADK agent with two tools."""
 
 import json
 

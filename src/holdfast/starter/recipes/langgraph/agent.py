@@ -1,4 +1,4 @@
-"""A LangGraph graph with two tools. It asks its model as any other program does."""
+"""A LangGraph graph with two tools."""
 
 import json
 

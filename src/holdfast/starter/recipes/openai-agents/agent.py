@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK with two tools."""
+"""An OpenAI Agents SDK agent with two tools."""
 
 import json
 

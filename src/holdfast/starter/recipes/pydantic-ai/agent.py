@@ -1,4 +1,4 @@
-"""An agent of Pydantic AI with two tools."""
+"""A Pydantic AI agent with two tools."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A tool calling agent of smolagents with two tools."""
+"""A smolagents tool-calling agent with two tools."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An agent of Strands with two tools."""
+"""A Strands agent with two tools."""
 
 import json
 

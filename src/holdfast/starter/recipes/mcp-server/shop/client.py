@@ -1,4 +1,4 @@
-"""Makes the calls of a file, one by one. One that fails is made again in a new session, as a careful client does."""
+"""Makes the calls of a file one by one. A failed call is made again in a new session, as a careful client does."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ async def main(config: str, calls: str) -> int:
 
 
 async def make(server: StdioServerParameters, waiting: list) -> None:
-    """Make the calls that wait, in one session, and take those off the list that got a result."""
+    """Make the remaining calls in one session, and remove from the list those that got a result."""
     async with Client(server) as client:
         while waiting:
             tool, arguments = waiting[0]
