@@ -172,6 +172,16 @@ def test_the_contract_of_a_session_is_checked(tmp_path: Path, other: str, code: 
     assert tell(tmp_path, "contract", "run").code == 0  # which does not replay it
 
 
+def test_a_session_without_the_rule_that_it_failed_is_refused(tmp_path: Path) -> None:
+    project(tmp_path, SPEC + "replays: {sessions: [{file: s.yaml}]}\n")
+    (tmp_path / "s.yaml").write_text("{id: s, input: hello, failed_rules: [gone]}\n")
+    document = tell(tmp_path, "validate", "--json").json
+    assert [(one["code"], one["path"]) for one in document["errors"]] == [("session-rule-missing", "replays")]
+    assert tell(tmp_path, "replay", "run").code == tell(tmp_path, "ci").code == 4
+    (tmp_path / "s.yaml").write_text("{id: s, input: hello, failed_rules: [cites]}\n")
+    assert tell(tmp_path, "validate").code == 0
+
+
 def test_two_session_files_with_one_id_are_refused(tmp_path: Path) -> None:
     project(tmp_path, SPEC + "replays: {sessions: [{file: s.yaml}, {id: s, input: hello}]}\n")
     (tmp_path / "s.yaml").write_text("{id: s, input: hello}\n")

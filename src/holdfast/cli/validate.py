@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Position
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import Part, Problem, Spec
+from holdfast.replay.derived_spec import build_spec
+from holdfast.replay.session_list import list_sessions
 from holdfast.report.wording import format_count
 from holdfast.runner.consultations import check_judges, check_users
 from holdfast.secrets.values import resolve_secrets
@@ -60,7 +63,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
 
 def _find_run_problems(spec: Spec) -> list[Problem]:
     """Return what a run of this valid spec would refuse, as far as that can be known without running anything."""
-    refused = [*_find_missing_fields(spec), *_find_missing_values(spec)]
+    refused = [*_find_missing_fields(spec), *_find_missing_values(spec), *_find_unjudged_sessions(spec)]
     return [*report_unbuilt(spec), *_check_references(spec), *refused]
 
 
@@ -100,6 +103,20 @@ def _find_missing_values(spec: Spec) -> Iterator[Problem]:
         except UserError as wrong:
             problem = _build_problem(spec, key, f"{wrong}; a run would be refused", wrong.hint, "run-refused")
             yield replace(problem, severity="warning", ignored="run-refused" in spec.ignored_warnings)
+
+
+def _find_unjudged_sessions(spec: Spec) -> Iterator[Problem]:
+    """Yield the first session that would pass whatever the agent does. Nothing is fetched."""
+    if "replay" not in spec.declares:
+        return
+    replayed = check(Path(spec.path), environ=os.environ, options=LoadOptions(part="replay")).spec
+    if replayed is None or replayed.replays is None:
+        return
+    recorded = replace(replayed, replays=replace(replayed.replays, sources=()))
+    try:
+        build_spec(recorded, list_sessions(recorded, os.environ, datetime.now(UTC)).sessions, live=False)
+    except UserError as wrong:
+        yield _build_problem(spec, "replays", str(wrong), wrong.hint, wrong.code)
 
 
 def _build_problem(spec: Spec, key: str, message: str, hint: str, code: str) -> Problem:
