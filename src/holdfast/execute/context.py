@@ -126,7 +126,7 @@ class LiveInjector:
         recorded = self.weather.recorded
         if recorded is not None and recorded.can_answer(plane, target):
             return True
-        return self.has_faults and bool(self.weather.find_facing(plane, target))
+        return self.has_faults and bool(self.weather.find_applicable(plane, target))
 
     async def inject(
         self,

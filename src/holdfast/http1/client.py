@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ssl as ssl_module
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeAlias
 
@@ -30,7 +30,7 @@ class Upstreams:
 
     def __init__(
         self,
-        trust: Callable[[], ssl_module.SSLContext] | None = None,
+        trust: Callable[[], ssl.SSLContext] | None = None,
         *,
         idle_s: float = IDLE_S,
         max_idle: int = KEPT,
@@ -48,7 +48,7 @@ class Upstreams:
         """How long an idle connection is kept."""
         self._idle: dict[ConnectionKey, list[UpstreamConnection]] = {}
         self._open: set[UpstreamConnection] = set()
-        self._trust: ssl_module.SSLContext | None = None
+        self._trust: ssl.SSLContext | None = None
         self._closed = False
 
     async def send(
@@ -60,7 +60,6 @@ class Upstreams:
         *,
         connect_s: float = _CONNECT_S,
         read_s: float = 300.0,
-        ssl: ssl_module.SSLContext | None = None,
         addresses: Sequence[str | None] = (None,),
         once: bool = False,
     ) -> UpstreamReply:
@@ -76,7 +75,7 @@ class Upstreams:
         request = build_request(method, place, headers, body)
         refused = UpstreamFailed("dns", f"{place.host} has no address")
         for address in addresses:
-            key = (place.scheme, place.host, place.port, address or place.host, ssl)
+            key = (place.scheme, place.host, place.port, address or place.host)
             try:
                 return await self._send_to(key, place, request, connect_s, read_s, once)
             except UpstreamFailed as failed:
@@ -108,7 +107,7 @@ class Upstreams:
         connection, unless it is known to be `accepted`: the server had it, and a repetition could hide its effect or
         cause it twice. Raises NotConnected.
         """
-        key = (place.scheme, place.host, place.port, place.host, None)
+        key = (place.scheme, place.host, place.port, place.host)
         reply = CollectedReply()
         connection = self._pop_idle(key)
         if connection is not None:
@@ -196,10 +195,9 @@ class Upstreams:
     async def _connect(self, key: ConnectionKey, place: Endpoint, connect_s: float) -> UpstreamConnection:
         if self._closed:
             raise UpstreamFailed("closed", "no more requests are sent")
-        *_, address, ssl = key
-        secure = (ssl or self.get_tls_context()) if place.scheme == "https" else None
+        secure = self.get_tls_context() if place.scheme == "https" else None
         connection = UpstreamConnection(self, key)
-        await connection.connect(address, place.port, connect_s, secure, place.host)
+        await connection.connect(key[3], place.port, connect_s, secure, place.host)
         self._open.add(connection)
         if self._closed or connection.lost:
             self._open.discard(connection)
@@ -225,9 +223,9 @@ class Upstreams:
                 return wire
         raise refused
 
-    def get_tls_context(self) -> ssl_module.SSLContext:
+    def get_tls_context(self) -> ssl.SSLContext:
         """Return the TLS context for servers; by default the system's trust."""
         if self._trust is None:
-            self._trust = (self._made_trust or ssl_module.create_default_context)()
+            self._trust = (self._made_trust or ssl.create_default_context)()
             self._trust.set_alpn_protocols(["http/1.1"])
         return self._trust

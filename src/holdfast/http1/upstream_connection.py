@@ -15,13 +15,11 @@ from holdfast.streams.socket_stream import BodyBuffer, SocketStream
 from holdfast.streams.sockets import UpstreamFailed
 
 if TYPE_CHECKING:
-    import ssl
-
     from holdfast.http1.client import Upstreams
 
 
-ConnectionKey: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
-"""Scheme, host, port, address and TLS context: requests share a connection only if all of these are equal."""
+ConnectionKey: TypeAlias = tuple[str, str, int, str]
+"""Scheme, host, port and address: requests share a connection only if all of these are equal."""
 
 _JOINED = 65_536
 """Maximum size of a body that is sent together with the head; a longer one is not copied for that."""

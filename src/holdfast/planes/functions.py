@@ -12,6 +12,8 @@ from contextlib import nullcontext
 from types import FunctionType
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from holdfast.errors import HarnessError
 from holdfast.planes.injection.faulted_call import FaultWaited, drive
 from holdfast.planes.injection.weather import Weather
@@ -67,114 +69,65 @@ class Hook:
         async def forward(_: Call) -> Reply:
             return Reply(self._call_original(args, kwargs))
 
-        n, faced, traced = self._begin(weather, args, kwargs)
-        with OpenCall(weather, self.key), traced or nullcontext():
-            if faced:
-                value = self._drive_faults(weather, n, args, kwargs, forward, traced)
-            else:
-                value = self.original(*args, **kwargs)
-            if traced is not None:
-                traced.record_value(value)
-        return value
+        call = self._begin(weather, args, kwargs)
+        with OpenCall(weather, self.key), call.traced or nullcontext():
+            return call.record(call.drive_faults(forward) if call.is_affected else self.original(*args, **kwargs))
 
     async def _call_coroutine(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
-        n, faced, traced = self._begin(weather, args, kwargs)
-        with OpenCall(weather, self.key), traced or nullcontext():
-            if faced:
-                value = await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, traced)
-            else:
-                value = await self.original(*args, **kwargs)
-            if traced is not None:
-                traced.record_value(value)
-        return value
+        call = self._begin(weather, args, kwargs)
+        with OpenCall(weather, self.key), call.traced or nullcontext():
+            if call.is_affected:
+                return call.record(await call.apply_faults(forward, _sleep_async))
+            return call.record(await self.original(*args, **kwargs))
 
     def _call_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply(list(self.original(*args, **kwargs)))
 
-        n, faced, traced = self._begin(weather, args, kwargs)
-        if not faced:
+        call = self._begin(weather, args, kwargs)
+        if not call.is_affected:
             items = iter(self.original(*args, **kwargs))
-            return items if traced is None else _trace_items(traced, items)
-        with OpenCall(weather, self.key), traced or nullcontext():
-            values = _to_list(self._drive_faults(weather, n, args, kwargs, forward, traced))
-            if traced is not None:
-                traced.record_value(values)
-        return iter(values)
+            return items if call.traced is None else _trace_items(call.traced, items)
+        with OpenCall(weather, self.key), call.traced or nullcontext():
+            return iter(call.record(_to_list(call.drive_faults(forward))))
 
     async def _call_async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply([item async for item in self.original(*args, **kwargs)])
 
-        n, faced, traced = self._begin(weather, args, kwargs)
-        if not faced:
-            with traced or nullcontext():
+        call = self._begin(weather, args, kwargs)
+        if not call.is_affected:
+            with call.traced or nullcontext():
                 async for item in self.original(*args, **kwargs):
                     yield item
             return
-        with OpenCall(weather, self.key), traced or nullcontext():
-            items = _to_list(await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, traced))
-            if traced is not None:
-                traced.record_value(items)
+        with OpenCall(weather, self.key), call.traced or nullcontext():
+            items = call.record(_to_list(await call.apply_faults(forward, _sleep_async)))
         for item in items:
             yield item
 
-    def _drive_faults(
-        self, weather: Weather, n: int, args: Args, kwargs: Kwargs, forward: Forward, traced: TracedCall | None
-    ) -> Any:
-        """Return the value of a function that is not async, after its faults."""
-        try:
-            return drive(self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, traced))
-        except _CarriedStop as stopped:
-            raise stopped.stop from None
-        except FaultWaited as waited:
-            weather.broke(waited)
-            raise
-
-    async def _apply_faults(
-        self,
-        weather: Weather,
-        n: int,
-        args: Args,
-        kwargs: Kwargs,
-        forward: Forward,
-        sleep: Sleep,
-        traced: TracedCall | None,
-    ) -> Any:
-        call = Call(*self.key, self._bind_arguments(args, kwargs), n)
-        try:
-            if traced is None:
-                return (await weather.inject(call, forward, sleep)).value
-            modes = traced.expect_faults()
-            return (await weather.inject(call, forward, sleep, modes=modes, sent=traced.mark_sent)).value
-        except Failed as failure:
-            raised = build_exception(failure)
-            raise raised from raised.__cause__  # a recorded exception has its own traceback
-        except HarnessError as ours:
-            weather.broke(ours)
-            raise
-
-    def _begin(self, weather: Weather, args: Args, kwargs: Kwargs) -> tuple[int, bool, TracedCall | None]:
-        """Count a call; return its number, whether something may act on it, and its trace if something observes it."""
+    def _begin(self, weather: Weather, args: Args, kwargs: Kwargs) -> _HookedCall:
+        """Count a call, and begin its trace if something observes it."""
         n = weather.count(*self.key)
-        faced = bool(weather.find_facing(*self.key)) or (self._is_tool and weather.replays_functions)
+        is_affected = bool(weather.find_applicable(*self.key)) or (self._is_tool and weather.replays_functions)
         watch = weather.watch
         number = 0 if watch is None else watch.take_number()
         if watch is None or not number:
-            return n, faced, None
+            return _HookedCall(self, weather, args, kwargs, n, is_affected)
         names = self._names
         if names is None:
-            arguments = self._bind_arguments(args, kwargs)
+            arguments = self.bind_arguments(args, kwargs)
         else:
             arguments = dict(zip(names, args))  # noqa: B905  # the trampoline hands on every one of them
             if kwargs:
                 arguments.update(kwargs)
             if self._method:
                 del arguments[names[0]]
-        return n, faced, TracedCall(watch, number, *self.key, n, arguments)
+        traced = TracedCall(watch, number, *self.key, n, arguments)
+        return _HookedCall(self, weather, args, kwargs, n, is_affected, traced)
 
     def _call_original(self, args: Args, kwargs: Kwargs) -> Any:
         """Return the value of a plain function, in a form that can leave a coroutine."""
@@ -191,7 +144,7 @@ class Hook:
             )
         return value
 
-    def _bind_arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
+    def bind_arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
         """Return the arguments by name, including defaults, without the object that a method is called on."""
         if self._signature is None:
             self._signature = inspect.signature(self.original)
@@ -208,6 +161,49 @@ class Hook:
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 arguments_by_name.update(arguments_by_name.pop(name, {}))
         return arguments_by_name
+
+
+class _HookedCall(Struct, eq=False):
+    """One call of a wrapped function."""
+
+    hook: Hook
+    weather: Weather
+    args: Args
+    kwargs: Kwargs
+    n: int
+    is_affected: bool
+    """Whether a fault, or a recording, may act on it."""
+    traced: TracedCall | None = None
+    """Its trace, if something observes it."""
+
+    def record(self, value: Any) -> Any:
+        """Record the value in the trace, and return it."""
+        if self.traced is not None:
+            self.traced.record_value(value)
+        return value
+
+    def drive_faults(self, forward: Forward) -> Any:
+        """Return the value of a function that is not async, after its faults."""
+        try:
+            return drive(self.apply_faults(forward, _sleep_blocking))
+        except _CarriedStop as stopped:
+            raise stopped.stop from None
+        except FaultWaited as waited:
+            self.weather.broke(waited)
+            raise
+
+    async def apply_faults(self, forward: Forward, sleep: Sleep) -> Any:
+        """Return the value after the faults; raise what the agent must see."""
+        call = Call(*self.hook.key, self.hook.bind_arguments(self.args, self.kwargs), self.n)
+        modes, sent = (None, None) if self.traced is None else (self.traced.expect_faults(), self.traced.mark_sent)
+        try:
+            return (await self.weather.inject(call, forward, sleep, modes=modes, sent=sent)).value
+        except Failed as failure:
+            raised = build_exception(failure)
+            raise raised from raised.__cause__  # a recorded exception has its own traceback
+        except HarnessError as broken:
+            self.weather.broke(broken)
+            raise
 
 
 class _CarriedStop(Exception):

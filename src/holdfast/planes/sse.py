@@ -36,8 +36,7 @@ class SseEvent(Struct, frozen=True):
 class EventSplitter:
     """Reads a stream; an event over the limit is not kept."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._partial = bytearray()
         self._over = False
         self._begun = False
@@ -51,13 +50,13 @@ class EventSplitter:
             events.append(self._cut_event(at, end.end()))
             at = end.end()
         del self._partial[:at]
-        if len(self._partial) > self._limit:
+        if len(self._partial) > LIMIT:
             self._over = True
             del self._partial[:-3]
         return events
 
     def _cut_event(self, start: int, end: int) -> SseEvent:
-        over, self._over = self._over or end - start > self._limit, False
+        over, self._over = self._over or end - start > LIMIT, False
         begun, self._begun = self._begun, True
         if over:
             return SseEvent(b"")

@@ -44,31 +44,24 @@ class TrialServer(Protocol):
 
     def serve_model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
         """Serve a model API call; `path` is the part after the base URL, with its query."""
-        ...
 
     def serve_web(self, exchange: Exchange) -> Awaitable[None]:
         """Serve a request to a forward proxy."""
-        ...
 
     def serve_host(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
         """Serve a request to a host that Holdfast simulates."""
-        ...
 
     def serve_mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
         """Serve a request to an MCP server over HTTP, or the connection of a relay."""
-        ...
 
     def report_error(self, why: str) -> None:
         """Report that a plane failed, which is a harness error and never the agent's failure."""
-        ...
 
     def note(self, text: str) -> None:
         """Add a note for the reader of the trial's report."""
-        ...
 
     def close(self) -> None:
         """End the trial."""
-        ...
 
 
 class LoopbackAddress:

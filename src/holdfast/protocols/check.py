@@ -53,7 +53,6 @@ class ConfiguredCheck(Protocol):
 
     def configured(self) -> CheckTraits:
         """Return its traits with these settings."""
-        ...
 
 
 def check_traits(check: Check) -> CheckTraits:
@@ -67,7 +66,6 @@ class FastidiousPlugin(Protocol):
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """Return each invalid setting, and why: they become errors of the spec."""
-        ...
 
 
 @runtime_checkable
@@ -76,7 +74,6 @@ class AdvisingCheck(Protocol):
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         """Yield the code, the setting and the text of each warning."""
-        ...
 
 
 @runtime_checkable
@@ -85,7 +82,6 @@ class TableCheck(Protocol):
 
     def tables_read(self) -> Iterable[tuple[str, str]]:
         """Return each setting that names a table without its database, and the table."""
-        ...
 
 
 @runtime_checkable
@@ -101,7 +97,6 @@ class ForeseeingCheck(Protocol):
 
     async def foresee(self, world: World) -> None:
         """Raise HarnessError, which is an error of the trial, never of the agent."""
-        ...
 
 
 class Advice(Struct, frozen=True, omit_defaults=True):
@@ -131,7 +126,6 @@ class Ask(Protocol):
 
         Only a reply for which `fits` is true is stored; any other is requested again.
         """
-        ...
 
 
 @runtime_checkable
@@ -142,4 +136,3 @@ class ConsultingCheck(Protocol):
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
     ) -> Evidence:
         """Ask the model; `control` is the calm run of a check that needs one."""
-        ...

@@ -27,16 +27,13 @@ class Executor(Protocol):
     @property
     def notes(self) -> tuple[RunNote, ...]:
         """Notes for the report about where the trials ran."""
-        ...
 
     @property
     def concurrency(self) -> int:
         """Maximum number of concurrent trials."""
-        ...
 
     def use_one_slot(self) -> None:
         """Run one trial at a time from now on, because the agent seems to keep state."""
-        ...
 
     def execute(
         self,
@@ -53,6 +50,5 @@ class Executor(Protocol):
         from `trials` only when there is a place for them. Closing it early leaves nothing running. A harness error in a
         trial is the `error` of its observation.
         """
-        ...
 
     async def close(self) -> None: ...

@@ -168,7 +168,6 @@ class ConfiguredFault(Protocol):
 
     def configured(self) -> FaultTraits:
         """Return its traits with these settings."""
-        ...
 
 
 def read_traits(fault: object) -> FaultTraits:

@@ -30,6 +30,5 @@ class Planner(Protocol):
     @property
     def detailed(self) -> bool:
         """Whether Judged must list each trial, with its verdict codes, ledger and call sites."""
-        ...
 
     def next(self, judged: JudgingProgress) -> Sequence[Trial]: ...

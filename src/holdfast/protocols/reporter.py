@@ -30,4 +30,3 @@ class Reporter(Protocol):
 
         The first file is the report itself.
         """
-        ...

@@ -60,15 +60,12 @@ class Started(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader about how it ended."""
-        ...
 
     async def wait_for_end(self, limit_s: float) -> bool:
         """Return whether it ends within the limit."""
-        ...
 
     async def end(self, grace_s: float | None = None) -> None:
         """Send SIGTERM, wait for a grace period, send SIGKILL. Nothing of it is left afterwards."""
-        ...
 
 
 class Ran(Struct, frozen=True, omit_defaults=True):
@@ -152,29 +149,23 @@ class Sandbox(Protocol):
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """The kinds of isolation, and whether each is enforced here."""
-        ...
 
     def listener(self, host: str, port: int) -> socket:
         """Return the listening socket at an address that the SandboxSpec asked for."""
-        ...
 
     def address(self, host: str, port: int) -> tuple[str, int]:
         """Return the address at which programs inside reach it: another one if there is no separate network."""
-        ...
 
     def inside(self, path: str) -> str:
         """Return the path inside the sandbox of a file made visible: the same path, or another if that is
         impossible.
         """
-        ...
 
     async def connect(self, port: int) -> socket:
         """Connect to a program that listens on loopback inside; raises ConnectionRefusedError while none does."""
-        ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Started:
         """Start a program in the workspace with exactly this environment; raises OSError if it cannot be executed."""
-        ...
 
     async def run(
         self,
@@ -187,38 +178,30 @@ class Sandbox(Protocol):
         throwaway: bool = False,
     ) -> Ran:
         """Run a command to its end; the changes of a throwaway command are discarded."""
-        ...
 
     async def snapshot(self) -> None:
         """Count changes from the current state of the workspace on."""
-        ...
 
     async def freeze(self) -> None:
         """Kill every process of the agent; from now on the workspace does not change."""
-        ...
 
     def changes(self) -> Iterable[FileChange]:
         """Return how the workspace differs from the snapshot, sorted by path."""
-        ...
 
     def find(self, path: str) -> Path | None:
         """Return a readable path to the file or folder at a workspace path; None if there is none.
 
         Raises OutsideError for a path or a link that leaves the workspace; never follows one.
         """
-        ...
 
     def view(self) -> Path:
         """Return the complete workspace as a folder that may be read but not written, for scripts on the host."""
-        ...
 
     def home_view(self) -> Path:
         """Return the home as a folder that may be read."""
-        ...
 
     async def close(self) -> None:
         """Remove all processes, mounts, sockets and folders."""
-        ...
 
 
 class SandboxBackend(Protocol):
@@ -230,7 +213,6 @@ class SandboxBackend(Protocol):
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None) -> SandboxBackend:
         """Open the backend and test it on this machine; raises UserError, with what to do, if it cannot work."""
-        ...
 
     @property
     def isolation(self) -> tuple[Isolation, ...]: ...
@@ -246,18 +228,15 @@ class Disturbable(Protocol):
 
     async def kill(self) -> int:
         """Send SIGKILL to every process of the agent; returns how many programs ran. New ones can be started."""
-        ...
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """Limit the agent's processes to this many bytes of memory and this many cores."""
-        ...
 
     def count_limit_hits(self, what: Literal["memory", "cpu"]) -> int | None:
         """Return how often the limit held the agent's processes back so far.
 
         None if this machine does not count that.
         """
-        ...
 
 
 class FileHazard(Struct, frozen=True):
@@ -276,4 +255,3 @@ class WatchingSandbox(Protocol):
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
         """Return a function that tells whether the agent has hit it since; None if that cannot be observed."""
-        ...

@@ -47,12 +47,10 @@ class Service(Protocol):
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables for an agent that reaches it at `{host}:{port}`: patterns that the world fills in."""
-        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader, such as the version that replaces an image."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -63,7 +61,6 @@ class ManyPorts(Service, Protocol):
 
     def upstream_of(self, port: int) -> tuple[str, int] | str:
         """Return the real address of one of its ports."""
-        ...
 
 
 @runtime_checkable
@@ -75,11 +72,9 @@ class Lasting(Service, Protocol):
 
         Raises HarnessError if it cannot.
         """
-        ...
 
     async def restore(self, path: Path) -> None:
         """Load what `dump` wrote into an unused service; raises HarnessError if it cannot."""
-        ...
 
 
 @runtime_checkable
@@ -91,26 +86,21 @@ class Database(Service, Protocol):
 
         Raises QueryFailed if the database refuses it, TimeoutError if it is too slow.
         """
-        ...
 
     async def execute(self, sql: str) -> None:
         """Run the statements of a fixture; QueryFailed names the one that failed."""
-        ...
 
     async def prepare(self, sql: str) -> None:
         """Test whether the statement could run; raises QueryFailed if not."""
-        ...
 
     async def writes(self) -> Iterable[AuditEvent]:
         """Return the agent's writes since the snapshot, from the statement log and the row counters.
 
         The agent has ended: sessions that it left open are ended here.
         """
-        ...
 
     async def mark(self) -> None:
         """Take the snapshot that writes count from."""
-        ...
 
 
 class Recorded(Struct, frozen=True, omit_defaults=True):
@@ -138,12 +128,10 @@ class Mock(Service, Protocol):
     @property
     def requests(self) -> Sequence[Recorded]:
         """The recorded requests in order of arrival; only the first ones, if there were too many."""
-        ...
 
     @property
     def dropped(self) -> int:
         """The number of later requests, which are not stored."""
-        ...
 
 
 class ServiceKeeper(Protocol):
@@ -153,7 +141,6 @@ class ServiceKeeper(Protocol):
         """Return a fresh service; `alone` means that faults will hit the server itself, so no other trial may share
         it.
         """
-        ...
 
     async def close(self) -> None: ...
 
@@ -180,7 +167,6 @@ class ServiceKind(Protocol):
 
         UserError says what is missing and how to get it; NoServer that a container of its image could replace it.
         """
-        ...
 
 
 class ServiceContainer(Protocol):
@@ -195,7 +181,6 @@ class ServiceContainer(Protocol):
 
     def path(self, port: int) -> str:
         """Return the Unix socket of one of its ports."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -206,7 +191,6 @@ class WarmService(Service, Protocol):
     @property
     def alive(self) -> bool:
         """Whether its server still runs."""
-        ...
 
 
 @runtime_checkable

@@ -37,38 +37,30 @@ class Injector(Protocol):
     @property
     def is_replay(self) -> bool:
         """Whether a recording answers tool calls, so no tool has to be running."""
-        ...
 
     def rewrite_turn(self, turn: str) -> str:
         """Return the turn as the agent gets it: after the attacks on its input."""
-        ...
 
     def drop_turn_attacks(self) -> None:
         """Withdraw what the last `rewrite_turn` added.
 
         The request has no place for it, so the agent met none of it.
         """
-        ...
 
     def add_fault(self, fault: FaultMet) -> None:
         """Add a firing to the ledger, as soon as it is known."""
-        ...
 
     def amend_fault(self, fault: FaultMet) -> None:
         """Replace the last entry of that injection on that call, because the outcome of the firing is known now."""
-        ...
 
     def add_use(self, use: RecordedUse) -> None:
         """Add the recorded reply that a call is about to get."""
-        ...
 
     def count(self, plane: str, target: str) -> int:
         """Count an attempt as it arrives at a target; returns its number, from 1."""
-        ...
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
         """Return the modes of the faults that this call met, joined by `+`."""
-        ...
 
     def mark_undelivered(
         self,
@@ -88,15 +80,12 @@ class Injector(Protocol):
         unless `waits`: it began when the client was gone. If the client `read` only the beginning of the reply, attacks
         whose canaries are in it count.
         """
-        ...
 
     def mark_concurrent(self) -> None:
         """Record that calls overlapped: the order of faults may differ between runs."""
-        ...
 
     def can_affect(self, plane: str, target: str) -> bool:
         """Return whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
-        ...
 
     async def inject(
         self,
@@ -118,7 +107,6 @@ class Injector(Protocol):
         needs to see the reply, `untouched` is used instead of `forward`: its reply is returned as it is, so that a
         plane can let bytes pass unread.
         """
-        ...
 
 
 class TraceSink(Protocol):
@@ -138,46 +126,37 @@ class TraceSink(Protocol):
 
     def add(self, event: TraceEvent) -> None:
         """Add a call to the trace, when it has ended."""
-        ...
 
     def events(self) -> Sequence[TraceEvent]:
         """Return the trace so far, in the order in which the calls began."""
-        ...
 
     def now(self) -> float:
         """Return the seconds since the trial began, for the trace."""
-        ...
 
     def note(self, text: str) -> None:
         """Add a note for the reader of the report; each text once."""
-        ...
 
     def add_error(self, why: str, code: str) -> None:
         """Add a failure of Holdfast or a provider that was not injected: the trial's fails become errors.
 
         `code` is one of `errors` in `model/codes.toml`.
         """
-        ...
 
     def mark_answered(self, at: str) -> None:
         """Record that a call to this provider, origin or server succeeded."""
-        ...
 
     def count_side_call(self, host: str, kind: str) -> None:
         """Count a rejected call that is not part of the agent's work: telemetry, an update, a sign-in."""
-        ...
 
     @property
     def side_calls(self) -> str:
         """Those calls in words; empty if there were none."""
-        ...
 
     def record_unread_model(self, host: str, speaks: str, failed: str = "") -> None:
         """Record that the agent asked a host for a model in a format that Holdfast does not read.
 
         If the call `failed`, it is an error of the set-up, unless the agent asks another model.
         """
-        ...
 
 
 class Turns(Protocol):
@@ -192,18 +171,15 @@ class Turns(Protocol):
 
     def restart(self, turns: Sequence[Turn]) -> None:
         """Prepare to repeat the last of these turns: the agent was killed in it."""
-        ...
 
     def choose_first(self, task: Task) -> str:
         """Return the first prompt; if the agent was started again, the prompt that it was killed at."""
-        ...
 
     async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         """Return the next prompt after the earlier turns and these; None if there is none.
 
         Raises HarnessError if a simulated user cannot continue.
         """
-        ...
 
 
 class TrialContext(Protocol):
@@ -226,8 +202,6 @@ class TrialContext(Protocol):
 
     def observe(self, answer: Answer) -> Observation:
         """Return everything there is to judge, if the trial ends now with this answer."""
-        ...
 
     def count_activity(self) -> int:
         """Return a number that increases with every call and every fault that the planes have seen in this trial."""
-        ...

@@ -35,11 +35,9 @@ class AnswerFile(Protocol):
 
     def clear(self) -> None:
         """Remove an earlier answer before a turn, so that it is not mistaken for the turn's answer."""
-        ...
 
     def read(self, limit: int) -> AnswerContent:
         """Read the file. Call it only after every process of the agent has ended."""
-        ...
 
 
 class ReachablePort(Protocol):
@@ -49,7 +47,6 @@ class ReachablePort(Protocol):
 
     async def is_accepting(self, port: int) -> bool:
         """Return whether something there accepts connections at one of its ports."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -70,26 +67,21 @@ class Place(Protocol):
 
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
         """Return the agent's section with the paths of its files here."""
-        ...
 
     def build_argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
         """Return the program of a section, with its arguments.
 
         Raises AgentUnavailable if it is known to be missing.
         """
-        ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Started:
         """Start a program with exactly this environment; raises AgentUnavailable if it cannot be executed."""
-        ...
 
     async def forward(self, port: int) -> ReachablePort | None:
         """Forward a port on which a program listens; None if it is a port of this machine."""
-        ...
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
         """Attribute the calls of its programs to this trial, while the context manager is open."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -99,7 +91,6 @@ class Planes(Protocol):
 
     def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
         """Attribute the calls that arrive there to this trial, while the context manager is open."""
-        ...
 
 
 class World(Protocol):
@@ -117,7 +108,6 @@ class World(Protocol):
     @property
     def root(self) -> Path:
         """The folder of the spec."""
-        ...
 
     @property
     def trial(self) -> Trial: ...
@@ -125,12 +115,10 @@ class World(Protocol):
     @property
     def sandbox(self) -> Sandbox:
         """The sandbox; raises HarnessError if there is none."""
-        ...
 
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment in which the agent was started."""
-        ...
 
     @property
     def services(self) -> Mapping[str, Service]: ...
@@ -138,57 +126,45 @@ class World(Protocol):
     @property
     def planes(self) -> Planes | None:
         """The planes of the agent, whatever programs it starts; None if there are none, or each place has its own."""
-        ...
 
     @property
     def foreseen(self) -> dict[tuple[str, ...], object]:
         """Values that checks stored when the agent started, by check and subject: a check has no memory of its own."""
-        ...
 
     @property
     def remembered(self) -> dict[tuple[str, ...], object]:
         """Values that checks store for all trials of the site, by check and subject."""
-        ...
 
     @property
     def audit_gaps(self) -> Mapping[str, str]:
         """Kinds of events that the audit could not see, such as `http_calls`, and why: their absence proves nothing."""
-        ...
 
     async def place(self) -> Place:
         """Return where this trial's programs run; opened when first used, closed with the world."""
-        ...
 
     def time_left_s(self) -> float:
         """Return the rest of the trial's time, below 0 afterwards; infinite without a limit."""
-        ...
 
     def on_output(self, data: bytes) -> None:
         """Receive the agent's output as it arrives."""
-        ...
 
     def lend(self, name: str, content: bytes) -> str:
         """Put a file where programs of the agent can read it; returns its path as they see it."""
-        ...
 
     def answer_file(self, name: str) -> AnswerFile:
         """Return the file in which the agent leaves its answer."""
-        ...
 
     def view(self) -> Path:
         """Return the agent's files as a folder that programs of this machine may read.
 
         Without a sandbox the spec's folder.
         """
-        ...
 
     def changes(self) -> Iterable[FileChange]:
         """Return how the agent changed the workspace since the snapshot, without the changes of faults."""
-        ...
 
     def audit(self) -> Iterator[AuditEvent]:
         """Return the agent's actions in order; complete once the sandbox is frozen."""
-        ...
 
 
 @runtime_checkable
@@ -197,11 +173,9 @@ class Clocked(Protocol):
 
     def time(self) -> float:
         """Return the time on the agent's clock, in seconds since 1970."""
-        ...
 
     async def set_clock(self, now: float, *, frozen: bool = False) -> None:
         """Set the agent's clock to this time; it continues from there unless it is frozen."""
-        ...
 
 
 @runtime_checkable
@@ -211,8 +185,6 @@ class WatchedClock(Protocol):
     @property
     def clock_changes(self) -> int:
         """How often the clock was set so far."""
-        ...
 
     def read_clock_changes(self) -> frozenset[int] | None:
         """Return the changes after which a program read the clock before the next change; None if unknown."""
-        ...

@@ -56,7 +56,6 @@ class WorldFault(Protocol):
 
         Raises HarnessError if the world cannot.
         """
-        ...
 
 
 @runtime_checkable
@@ -72,4 +71,3 @@ class ProvableFault(WorldFault, Protocol):
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         """Return, when the agent has ended, why it was not met or why that is unknown; empty if it was met."""
-        ...

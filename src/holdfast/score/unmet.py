@@ -76,9 +76,9 @@ def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str)
 
 def has_target_call(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Return whether a call went to the target of one of the injections."""
-    from holdfast.planes.injection.active_injection import can_face
+    from holdfast.planes.injection.active_injection import can_act_on
 
-    return any(can_face(injection, *_split_call(name)) for injection in placed for name in calls)
+    return any(can_act_on(injection, *_split_call(name)) for injection in placed for name in calls)
 
 
 def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:

@@ -146,9 +146,9 @@ async def test_tls_with_a_given_context_and_the_name_of_the_url_at_another_addre
     server, trusting = contexts()
 
     async with upstream(saying(HELLO), ssl=server) as url:
-        upstreams = Upstreams()
+        upstreams = Upstreams(lambda: trusting)
         named = url.replace("127.0.0.1", "localhost")
-        reply = await upstreams.send("GET", named, ssl=trusting, addresses=("127.0.0.1",))
+        reply = await upstreams.send("GET", named, addresses=("127.0.0.1",))
         assert await reply.read() == b"hello world"
         await upstreams.close()
 

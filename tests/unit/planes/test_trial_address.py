@@ -207,7 +207,7 @@ def test_calls_before_the_first_trial_are_not_held_against_the_agent():
 def test_targets_beyond_the_limit_are_counted_together():
     weather = Weather(Trial("0" * 12, "contract", Scenario("calm"), Task(("q",))), print, print)
     for n in range(TARGETS_KEPT + 5):
-        weather.find_facing("http", f"http://x/{n}")
+        weather.find_applicable("http", f"http://x/{n}")
         weather.count("http", f"http://x/{n}")
     assert weather.calls[OTHERS] == 5
     assert weather.count("http", "http://x/0") == 2

@@ -41,8 +41,7 @@ class DiskFull:
         await run_command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
         return "no space left on the disk"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_no_hit(world, ctx)
+    unmet = staticmethod(explain_no_hit)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         forget_changes(ctx)

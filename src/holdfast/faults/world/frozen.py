@@ -20,5 +20,4 @@ class Frozen:
         await set_clock(world, ctx, require_clock(world).time(), frozen=True)
         return "the clock is frozen"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_unread_clock(world, ctx)
+    unmet = staticmethod(explain_unread_clock)

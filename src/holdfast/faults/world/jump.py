@@ -44,8 +44,7 @@ class Jump:
         await set_clock(world, ctx, border - self.before_s)
         return f"the clock jumps to {self.before_s:g} s before {format_time(border)}"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_unread_clock(world, ctx)
+    unmet = staticmethod(explain_unread_clock)
 
     def find_boundary(self, now: float) -> float:
         """Return the next boundary after a moment, in seconds since 1970."""

@@ -40,8 +40,6 @@ class Permission:
         await remove_permissions(world, ctx, [self.path], "000", "-r")
         return f"{self.path}: permission denied"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_no_hit(world, ctx)
+    unmet = staticmethod(explain_no_hit)
 
-    async def heal(self, world: World, ctx: FaultContext) -> None:
-        await restore_permissions(world, ctx)
+    heal = staticmethod(restore_permissions)

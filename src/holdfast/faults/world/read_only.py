@@ -44,8 +44,6 @@ class ReadOnly:
         await remove_permissions(world, ctx, paths, "a-w", "-w")
         return f"{self.path}: read-only"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_no_hit(world, ctx)
+    unmet = staticmethod(explain_no_hit)
 
-    async def heal(self, world: World, ctx: FaultContext) -> None:
-        await restore_permissions(world, ctx)
+    heal = staticmethod(restore_permissions)

@@ -27,5 +27,4 @@ class Skew:
         await set_clock(world, ctx, clock.time() + self.offset_s)
         return f"the clock is {abs(self.offset_s):g} s {'ahead' if self.offset_s > 0 else 'behind'}"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_unread_clock(world, ctx)
+    unmet = staticmethod(explain_unread_clock)

@@ -35,5 +35,4 @@ class Vanished:
         await run_on_paths(world, ctx, ("rm", "-rf"), [self.path])
         return f"{self.path}: gone"
 
-    def unmet(self, world: World, ctx: FaultContext) -> str:
-        return explain_no_hit(world, ctx)
+    unmet = staticmethod(explain_no_hit)

@@ -111,7 +111,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
     """Whether other requests of the trial are in progress."""
     _body: bytes | AsyncIterator[bytes] | None = None
     _answered: UpstreamAnswer | None = None
-    _faced: bool = False
+    _is_affected: bool = False
 
     def __post_init__(self) -> None:
         self._started_trace = RequestTrace(self.context, self._target, self._exchange.head)
@@ -126,14 +126,14 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         self._trace.report_unfinished()
 
     async def _process(self) -> None:
-        self._faced = self.context.injector.can_affect("http", self._target.url)
-        if self._faced and self.among_others:
+        self._is_affected = self.context.injector.can_affect("http", self._target.url)
+        if self._is_affected and self.among_others:
             self.context.injector.mark_concurrent()
         # Three ways: a websocket can only be refused or delayed as a whole; a request that a fault may act on is read
         # first, because `match` may name its fields; any other passes as bytes in both directions.
         if is_upgrade_request(self._exchange.head):
             await self._apply_faults(b"", self._forward_websocket, self._forward_websocket)
-        elif self._faced:
+        elif self._is_affected:
             await self._apply_faults(await self._read_request_body(), self._forward, self._forward_untouched)
         else:
             if self._has_body:
@@ -180,7 +180,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
     # -- upstream -------------------------------------------------------------------------------
     async def _send_upstream(self) -> UpstreamReply:
         headers = [pair for pair in drop_hop_by_hop(self._exchange.head.headers) if pair[0].lower() != b"expect"]
-        if self._faced:
+        if self._is_affected:
             headers = [
                 (name, limit_encodings(value) if name.lower() == b"accept-encoding" else value)
                 for name, value in headers

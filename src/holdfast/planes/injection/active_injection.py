@@ -74,11 +74,11 @@ class ActiveInjection:
         """The arguments of the calls if none of them matched; otherwise empty."""
         return "" if self.offered else "; ".join(self._rejected)
 
-    def can_face(self, plane: str, target: str) -> bool:
+    def can_act_on(self, plane: str, target: str) -> bool:
         """Return whether it can act on a call on this plane to this target."""
         if self.injection.plane == "service" and plane != name_step_plane(self.traits.step):
             return False  # the call belongs to another step
-        return _can_face(self.injection, self.traits, plane, target)
+        return _can_act_on(self.injection, self.traits, plane, target)
 
     def is_due(self, nth: int) -> bool:
         """Return whether the schedule lets it fire on the nth matching call, before the random draw."""
@@ -133,12 +133,12 @@ def make_fault(injection: Injection) -> Any:
         ) from broken
 
 
-def can_face(injection: Injection, plane: str, target: str) -> bool:
+def can_act_on(injection: Injection, plane: str, target: str) -> bool:
     """Return whether an injection can act on calls on this plane to this target."""
-    return _can_face(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
+    return _can_act_on(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
 
 
-def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
+def _can_act_on(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
     """Return whether the injection can act there; faults of tools act wherever a tool's call or result is observed."""
     # The order matters: steps of services and listings have rules of their own; what is left is a call, or the result
     # of one, where faults of tools and of the context meet the planes on which tools are observed.
@@ -150,7 +150,7 @@ def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str
     if plane == "context":  # `*` matches every tool, but not the input
         return own == "context" and not inner
     if plane == "http":
-        return _can_face_url(injection, traits.step, target)
+        return _can_act_on_url(injection, traits.step, target)
     if injection.match_url is not None:  # faults act on a tool behind a URL only at that URL
         return False
     if plane == "mcp_read":  # a resource or a prompt is text, not the result of a tool
@@ -168,7 +168,7 @@ def name_step_plane(step: Step) -> str:
     return "service" if step == "connect" else STEP + step
 
 
-def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
+def _can_act_on_url(injection: Injection, step: Step, target: str) -> bool:
     """Return whether an injection can act on a URL, or on the target of a connection.
 
     Names and handshakes fail when a TLS connection is made, before any URL is known.

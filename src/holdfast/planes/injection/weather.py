@@ -113,20 +113,20 @@ class Weather:
             if self._active is not None:
                 self._active[index].spent -= 1
 
-    def find_facing(self, plane: str, target: str) -> list[ActiveInjection]:
+    def find_applicable(self, plane: str, target: str) -> list[ActiveInjection]:
         """Return the injections that can act on a call to this target, in list order."""
         key = (plane, normalize_target(target))
-        facing = self._by_target.get(key)
-        if facing is None:
+        applicable = self._by_target.get(key)
+        if applicable is None:
             with self.lock:  # one set of counters, even if several threads ask first
                 if self._active is None:
                     self._active = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
-                facing = [active for active in self._active if active.can_face(plane, target)]
+                applicable = [active for active in self._active if active.can_act_on(plane, target)]
                 if len(self._by_target) < TARGETS_KEPT:
-                    self._by_target[key] = facing
-        return facing
+                    self._by_target[key] = applicable
+        return applicable
 
     @property
     def unmatched(self) -> dict[int, str]:
@@ -167,16 +167,18 @@ class Weather:
             known_by = names or (call.target,)
             untouched = self.recorded.wrap_forward(untouched or forward, known_by, sleep, sent)
             forward, sent = self.recorded.wrap_forward(forward, known_by, sleep, sent), None
-        facing = self.find_facing(call.plane, call.target)
-        if not facing:
+        applicable = self.find_applicable(call.plane, call.target)
+        if not applicable:
             if sent is not None:
                 sent()
             return await (untouched or forward)(call)
         faulted_call = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
-        return await self._apply_faults(call, facing, faulted_call)
+        return await self._apply_faults(call, applicable, faulted_call)
 
-    async def _apply_faults(self, call: Call, facing: Sequence[ActiveInjection], faulted_call: FaultedCall) -> Reply:
-        candidates = self._count_call(call, facing, faulted_call.retry)
+    async def _apply_faults(
+        self, call: Call, applicable: Sequence[ActiveInjection], faulted_call: FaultedCall
+    ) -> Reply:
+        candidates = self._count_call(call, applicable, faulted_call.retry)
         faulted_call.needs_reply = any(active.watches for active, _, _ in candidates)
         try:
             reply = await self._run_chain(candidates, 0, call, faulted_call)
@@ -188,20 +190,20 @@ class Weather:
 
     def rewrite(self, text: str) -> str:
         """Return the prompt of a turn after the attacks on the agent's input."""
-        facing = self.find_facing("context", "input")
-        if not facing:
+        applicable = self.find_applicable("context", "input")
+        if not applicable:
             return text
 
         async def forward(call: Call) -> Reply:
             return Reply(text)
 
         # The first attack in the list rewrites first, so the last one is the outermost.
-        call = Call("context", "input", {}, facing[0].offered + 1)
-        reply = drive(self._apply_faults(call, facing[::-1], FaultedCall(forward, forward, skip_wait, self)))
+        call = Call("context", "input", {}, applicable[0].offered + 1)
+        reply = drive(self._apply_faults(call, applicable[::-1], FaultedCall(forward, forward, skip_wait, self)))
         return str(reply.value)
 
     def _count_call(
-        self, call: Call, facing: Sequence[ActiveInjection], retry: int
+        self, call: Call, applicable: Sequence[ActiveInjection], retry: int
     ) -> list[tuple[ActiveInjection, int, str]]:
         """Count the call for every injection whose `match` accepts it; return (injection, nth, key of the random
         draw) for each."""
@@ -217,7 +219,7 @@ class Weather:
                 if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
                     self._occurrences[key] = occurrence
                 key = f"{key}:{occurrence}"
-            for active in facing:
+            for active in applicable:
                 if active.matches(call.arguments):
                     # A retry that comes first belongs to a call that was made before the fault was placed.
                     # With `count: logical` the attempts of a client library at one call are one call. Only retries that

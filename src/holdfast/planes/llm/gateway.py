@@ -51,21 +51,21 @@ class Gateway(Struct, frozen=True):
 class TrialGateway:
     """The model calls of one trial."""
 
-    def __init__(self, gateway: Gateway, context: TrialContext, elsewhere: Callable[[], Container[str]]) -> None:
+    def __init__(self, gateway: Gateway, context: TrialContext, other_tools: Callable[[], Container[str]]) -> None:
         self._gateway = gateway
         self._context = context
         self._attempts = Attempts()
-        self._results = ToolResults(context, elsewhere, faulty=gateway.on_results)
-        self._continued = EarlierCalls()
-        self._sockets: set[Websocket] = set()
-        self._under_way: dict[ModelCall, str] = {}
+        self._tool_results = ToolResults(context, other_tools, faulty=gateway.on_results)
+        self._earlier_calls = EarlierCalls()
+        self._websockets: set[Websocket] = set()
+        self._in_progress: dict[ModelCall, str] = {}
         """Calls in progress with the key of each attempt; the key is empty once the attempt is known to have failed."""
-        self._declared: set[ModelCall] = set()
+        self._recorded: set[ModelCall] = set()
         """Those whose requested tool calls are already known."""
-        self._aside: set[ModelCall] = set()
-        """Other requests in progress: they may fetch replies to earlier completions."""
-        self._alone = True
-        """Whether no two calls have overlapped so far."""
+        self._side_requests: set[ModelCall] = set()
+        """Other requests in progress: they may fetch the replies to earlier completions."""
+        self._has_overlap = False
+        """Whether two calls have overlapped."""
 
     async def serve(self, exchange: Exchange, provider: str, path: str, base_url: str | None = None) -> None:
         """Answer one request; `path` is the part after the base URL."""
@@ -86,8 +86,9 @@ class TrialGateway:
             await self._forward_other(exchange, query, route)
         else:
             request = route.codec.read_request(path, data)
-            query = replace(query, codec=route.codec, request=request, digest=digest(body))
-            await self._serve_completion(exchange, query)
+            await self._serve_completion(
+                exchange, replace(query, codec=route.codec, request=request, digest=digest(body))
+            )
 
     async def _forward_other(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
         """Answer a request that is not a completion."""
@@ -96,11 +97,11 @@ class TrialGateway:
             self._context.sink.record_unread_model(query.base_url or query.provider, route.unread)
         may_fetch_calls = route is None or route.kind not in ("embeddings", "models")
         if may_fetch_calls:
-            self._aside.add(model_call)
+            self._side_requests.add(model_call)
         try:
             await model_call.forward_other(self._gateway.router, route)
         finally:
-            self._aside.discard(model_call)
+            self._side_requests.discard(model_call)
         if may_fetch_calls:
             self._record_fetched(model_call)
 
@@ -108,9 +109,9 @@ class TrialGateway:
         """Record the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
         reply = model_call.delivered_reply
         if model_call.has_unread_rest(reply):
-            self._results.record_missed()
+            self._tool_results.record_unread_reply()
         elif reply is not None and reply.finish:
-            self._results.record_fetched((*reply.tool_calls, *reply.other_calls))
+            self._tool_results.record_fetched((*reply.tool_calls, *reply.other_calls))
 
     async def _serve_websocket(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
         """Handle a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
@@ -122,48 +123,46 @@ class TrialGateway:
         method, trial, headers = exchange.head.method, self._context.trial.id, AgentHeaders(exchange.head.headers)
         query = Query(provider, method, path, headers, b"", trial, {"model": model_name}, base_url=base_url)
         socket = Websocket(self._context, exchange, query)
-        self._sockets.add(socket)
+        self._websockets.add(socket)
         try:
             await socket.run(self._gateway.router.get_source(provider, model_name), self._gateway.router.upstreams)
         finally:
-            self._sockets.discard(socket)
+            self._websockets.discard(socket)
 
     def close(self) -> None:
         """End the trial, and report the calls that are in progress."""
-        for socket in self._sockets:
+        for socket in self._websockets:
             socket.report_end()
-        for model_call in self._under_way:
+        for model_call in self._in_progress:
             model_call.end_trial()
-            self._mark_results_read(model_call)
             self._record_calls(model_call)
-        self._results.close()
+        self._tool_results.close()
         self._gateway.router.forget(self._context.trial.id)
 
     async def _serve_completion(self, exchange: Exchange, query: Query) -> None:
         key = query.digest
         # A client that gave up and repeats its request may be faster than the end of its first attempt here. That
         # attempt must count as failed before the repetition is classified, or it would be taken for a new call.
-        if key in self._under_way.values():
+        if key in self._in_progress.values():
             self._mark_abandoned(key)
         retry = self._attempts.find_retry_number(exchange.head.get, key)
         # Faults of tools come before the call is numbered: they change what the model reads, and the request that goes
         # upstream, but not which call this is.
-        query, carries = await self._settle_results(query)
-        model_call = self._create_model_call(exchange, query, retry, carries)
-        self._under_way[model_call] = key
+        query, changed_calls = await self._settle_results(query)
+        model_call = self._create_model_call(exchange, query, retry, changed_calls)
+        self._in_progress[model_call] = key
         try:
             await model_call.answer_completion(self._gateway.router, exchange.wait)
         finally:
-            is_abandoned = not self._under_way.pop(model_call)
+            is_abandoned = not self._in_progress.pop(model_call)
         if not is_abandoned:
             record = model_call.record
             self._attempts.record_end(key, retry, failed=bool(record.trouble), lost=record.status is None)
-        self._mark_results_read(model_call)
         self._record_calls(model_call)
-        self._declared.discard(model_call)
+        self._recorded.discard(model_call)
 
     def _create_model_call(
-        self, exchange: Exchange, query: Query, retry: int, carries: tuple[ChangedCall, ...]
+        self, exchange: Exchange, query: Query, retry: int, changed_calls: tuple[ChangedCall, ...]
     ) -> ModelCall:
         request, injector = query.request, self._context.injector
         assert request is not None
@@ -175,56 +174,47 @@ class TrialGateway:
         call = Call(PLANE, request.model, arguments, injector.count(PLANE, request.model))
         # Two calls at once have no order, so a fault on the second of them would hit another one in the next run. That
         # is worth one note per trial.
-        if self._alone and self._gateway.on_calls and any(not other.is_over for other in self._under_way):
-            self._alone = False
+        if not self._has_overlap and self._gateway.on_calls and any(not other.is_over for other in self._in_progress):
+            self._has_overlap = True
             injector.mark_concurrent()
         return ModelCall(
-            self._context,
-            exchange,
-            query,
-            self._gateway.models,
-            call=call,
-            retry=retry,
-            carries=carries,
-            faulty=faulty,
+            self._context, exchange, query, self._gateway.models, call, retry, changed_calls, faulty=faulty
         )
 
-    def _mark_results_read(self, model_call: ModelCall) -> None:
-        if model_call.carries and model_call.is_read:
-            self._results.mark_read(model_call.carries)
-
     def _record_calls(self, model_call: ModelCall) -> None:
-        """Record the tool calls that the model requested, once per reply."""
-        if model_call in self._declared:
+        """Record that the model has read the changed results, and once per reply the tool calls that it requested."""
+        if model_call.was_read:
+            self._tool_results.mark_read(model_call.changed_calls)
+        if model_call in self._recorded:
             return
         reply = model_call.delivered_reply
         if model_call.has_unread_rest(reply):
-            self._results.record_missed()
+            self._tool_results.record_unread_reply()
         if reply is None or reply.lacks:
             return
-        self._declared.add(model_call)
+        self._recorded.add(model_call)
         calls, text = (*reply.tool_calls, *reply.other_calls), reply.text
         if calls:
-            self._continued.keep(calls, text, model_call.request)
-            self._results.record_calls(calls, model_call.request)
+            self._earlier_calls.keep(calls, text, model_call.request)
+            self._tool_results.record_calls(calls, model_call.request)
         elif calls := find_calls(text):
-            self._results.record_calls(calls, model_call.request, sure=False)
+            self._tool_results.record_calls(calls, model_call.request, certain=False)
 
     def _record_late_calls(self) -> None:
         """Record the tool calls of replies whose end is still being sent: the agent may already have continued."""
-        for model_call in self._under_way:
+        for model_call in self._in_progress:
             if model_call.is_over:
                 self._record_calls(model_call)
-        for model_call in self._aside:
+        for model_call in self._side_requests:
             if model_call.is_over:
                 self._record_fetched(model_call)
 
     def _mark_abandoned(self, key: str) -> None:
         """Treat an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
-        for model_call, other in self._under_way.items():
+        for model_call, other in self._in_progress.items():
             if other == key and model_call.is_gone:
                 self._attempts.record_end(key, model_call.record.retry, failed=True, lost=True)
-                self._under_way[model_call] = ""
+                self._in_progress[model_call] = ""
 
     async def _settle_results(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
         """Return the request, with the tool results replaced that the model must read differently.
@@ -236,18 +226,20 @@ class TrialGateway:
         assert codec is not None
         changed = await self._find_changed(request, query.digest) if request.results else {}
         if not changed:
-            return replace(query, request=self._continued.add_conversation(request)) if request.continues else query, ()
-        texts = {name: settled.text or "" for name, settled in changed.items()}
+            return replace(
+                query, request=self._earlier_calls.add_conversation(request)
+            ) if request.continues else query, ()
+        texts = {name: decision.text or "" for name, decision in changed.items()}
         data = codec.replace_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
-        request = self._continued.add_conversation(codec.read_request(query.path, data))
+        request = self._earlier_calls.add_conversation(codec.read_request(query.path, data))
         body = dump_json(data)
         query = replace(query, body=body, data=data, request=request, digest=digest(body))
-        return query, self._results.list_unread(changed.values())
+        return query, self._tool_results.list_unread(changed.values())
 
     async def _find_changed(self, request: ModelRequest, key: str) -> dict[str, KnownResult]:
         try:
-            return await self._results.settle(
-                request, is_retry=self._attempts.has_failed(key), late=self._record_late_calls
+            return await self._tool_results.settle(
+                request, is_retry=self._attempts.has_failed(key), record_late_calls=self._record_late_calls
             )
         except HarnessError as broken:  # a bug in a fault: the trial is a harness error, and the agent continues
             self._context.sink.add_error(str(broken), broken.code)

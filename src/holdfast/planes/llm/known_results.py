@@ -48,7 +48,7 @@ class KnownResult(Struct, frozen=True):
     """The call, if a fault changed its result."""
 
 
-PASSES = KnownResult(is_requested=False)
+UNREQUESTED = KnownResult(is_requested=False)
 """A result that no model requested."""
 
 
@@ -58,13 +58,13 @@ class KnownResults:
     def __init__(self) -> None:
         self._by_mark: dict[bytes, KnownResult] = {}
 
-    def keep(self, position: ResultPosition, settled: KnownResult) -> None:
+    def keep(self, position: ResultPosition, decision: KnownResult) -> None:
         """Remember a decision. A result without a call is recognised only by its position."""
-        if settled.is_requested:
-            self._by_mark |= dict.fromkeys(_compute_marks(position), settled)
+        if decision.is_requested:
+            self._by_mark |= dict.fromkeys(_compute_marks(position), decision)
         else:
             for mark in _compute_marks(position)[:_BY_PLACE]:
-                self._by_mark.setdefault(mark, settled)
+                self._by_mark.setdefault(mark, decision)
         while len(self._by_mark) > MARKS_KEPT:
             del self._by_mark[next(iter(self._by_mark))]
 
@@ -82,20 +82,20 @@ class KnownResults:
             for n, position in enumerate(positions):
                 if known[n] is not None or (position.is_pending and level >= _BY_KEY) or level >= len(marks[n]):
                     continue
-                settled = self._by_mark.get(marks[n][level])
-                if settled is None or id(settled) in used or not _is_trusted(settled, position, level, is_own):
+                decision = self._by_mark.get(marks[n][level])
+                if decision is None or id(decision) in used or not _is_trusted(decision, position, level, is_own):
                     continue
-                known[n] = settled
-                if settled.is_requested:
-                    used.add(id(settled))
+                known[n] = decision
+                if decision.is_requested:
+                    used.add(id(decision))
         return known
 
 
-def _is_trusted(settled: KnownResult, position: ResultPosition, level: int, is_own: bool) -> bool:
+def _is_trusted(decision: KnownResult, position: ResultPosition, level: int, is_own: bool) -> bool:
     """Return whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
     own, or that the result waits for the model, which an example never does."""
     is_certain = level < (_BY_ID if position.id else _BY_KEY if position.last or is_own else _BY_PLACE)
-    return is_certain or position.is_after(*settled.text_marks)
+    return is_certain or position.is_after(*decision.text_marks)
 
 
 def _compute_marks(position: ResultPosition) -> tuple[bytes, ...]:
@@ -243,7 +243,7 @@ class OpenToolCall(Struct, frozen=True):
     first: bytes
     """The first and the last text that the model was answering, in the form of `ResultPosition.text_marks`."""
     last: bytes
-    sure: bool = True
+    certain: bool = True
     """Whether it is certainly a call. If not, it is reported only if a result arrives."""
 
     def rate_fit(self, position: ResultPosition) -> tuple[int, bool, bool] | None:

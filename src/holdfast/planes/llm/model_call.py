@@ -24,7 +24,7 @@ from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, Ups
 from holdfast.protocols.fault import Call, Failed, Reply, Sleep
 from holdfast.protocols.trial import TrialContext
 
-AT_ONCE_MS = 5.0
+SHORTEST_REPLY_MS = 5.0
 """Minimum duration of a scripted or recorded reply if faults may act: a real model is never faster, and
 concurrent calls of an agent must overlap."""
 
@@ -47,35 +47,38 @@ class ModelCall:
         exchange: Exchange,
         query: Query,
         models: Mapping[str, ModelSpec],
-        *,
         call: Call | None = None,
         retry: int = 0,
-        carries: tuple[ChangedCall, ...] = (),
+        changed_calls: tuple[ChangedCall, ...] = (),
+        *,
         faulty: bool = False,
     ) -> None:
         self._context = context
-        self.carries = carries
+        self.changed_calls = changed_calls
         """Calls whose changed results are in the request and that no model has read yet."""
         self._exchange = exchange
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
         self.record = CallRecord(context, query, models, self._call, retry)
         self._service = f"llm:{self._call.target}" if call is not None else ""
-        """Whether the trial depends on the call: if a model is called, its calls must not all fail."""
+        """The name under which a success is noted, because not all calls to a model may fail; else empty."""
         self._reply = ProviderReply(context, query, self.record, call is not None, query.codec)
         self._original: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read completely, as it arrived."""
         self._faulty = faulty
         """Whether faults may act on it."""
-        self._understood = False
+        self._was_reply_read = False
         """Whether the model's own reply was read, whatever happened to it afterwards."""
 
     @property
-    def is_read(self) -> bool:
+    def was_read(self) -> bool:
         """Whether a model has read the request and the agent was there for the head of its reply."""
-        record, passed = self.record, self._reply.passed is not None
-        well = record.status is not None and record.status < 300 and record.trouble in ("", "client_gone")
-        return self._exchange.is_answered and (self._understood or (passed and well))
+        has_passed = self._reply.passed is not None and self._succeeded and self.record.trouble in ("", "client_gone")
+        return self._exchange.is_answered and (self._was_reply_read or has_passed)
+
+    @property
+    def _succeeded(self) -> bool:
+        return self.record.status is not None and self.record.status < 300
 
     @property
     def is_gone(self) -> bool:
@@ -107,18 +110,18 @@ class ModelCall:
 
     def has_unread_rest(self, completion: Completion | None) -> bool:
         """Return whether the agent received a reply that may contain more than Holdfast read."""
-        status = self.record.status
-        well = self._exchange.is_answered and status is not None and status < 300
-        return well and (completion is None or self._reply.is_cut)
+        return self._exchange.is_answered and self._succeeded and (completion is None or self._reply.is_cut)
 
     async def forward_other(self, router: Router, route: ApiRoute | None) -> None:
         """Forward a request that is not a completion unchanged: no fault acts on it."""
         record = self.record
         path = remove_key(self._query.path)
-        runs = route is not None and _is_model_work(self._query, route)
-        if route is not None and runs:
+        runs_model = self._query.method == "POST" and (
+            (route is not None and route.kind == "embeddings") or path.partition("?")[0].endswith("/completions")
+        )
+        if route is not None and runs_model:
             self._service, self._reply.is_expected = f"llm:{route.kind} {path}", True
-        self._reply.aside = route is None
+        self._reply.is_side_request = route is None
         self._reply.codec = route.codec if route is not None else None
         try:
             await self._forward_reply(router)
@@ -127,16 +130,15 @@ class ModelCall:
         except ConnectionError:
             record.trouble = "client_gone"
         self._note_delivery()
-        well = record.status is not None and record.status < 300
-        if self._reply.passed is not None and self._query.method == "POST" and well:
+        if self._reply.passed is not None and self._query.method == "POST" and self._succeeded:
             record.usage = read_usage(bytes(self._reply.body_read))
         # It used a model, and did not only ask about models or files.
-        if route is not None and (runs or record.usage is not None):
+        if route is not None and (runs_model or record.usage is not None):
             record.report(record.build_event(f"{route.kind} {path}"))
         else:
-            what = f"{self._query.method} {self._query.base_url or ''}{path}"
+            event = record.build_event(f"{self._query.method} {self._query.base_url or ''}{path}")
             plane = "http" if route is None else "llm"
-            record.report(replace(record.build_event(what), event_type="http_call", plane=plane, cost=None))
+            record.report(replace(event, event_type="http_call", plane=plane, cost=None))
 
     async def answer_completion(self, router: Router, sleep: Sleep) -> None:
         """Answer a completion, through the faults of the trial."""
@@ -206,16 +208,14 @@ class ModelCall:
         """Forward the reply as it arrives, and read along."""
         answered = await self._request_answer(router)
         if isinstance(answered, WrittenReply):
-            self._understood = not find_error(answered.completion)
-            if self.carries:
-                await self._send_completion(
-                    await _wait_for_start(answered.completion, self._exchange), self._exchange.wait
-                )
-            else:
-                await self._send_completion(answered.completion)
+            self._was_reply_read = not find_error(answered.completion)
+            completion = answered.completion
+            if self.changed_calls:
+                completion = await _wait_for_start(completion, self._exchange)
+            await self._send_completion(completion, self._exchange.wait if self.changed_calls else None)
             return
         # A fault on a tool result is met only if the model read it and the agent received the model's reply.
-        await self._reply.forward(answered, self._exchange, must_be_there=bool(self.carries))
+        await self._reply.forward(answered, self._exchange, requires_client=bool(self.changed_calls))
 
     async def _request_answer(self, router: Router) -> PassedReply | WrittenReply:
         record = self.record
@@ -223,7 +223,7 @@ class ModelCall:
         answered = await router.get_source(self._query.provider, self._query.model).answer(self._query)
         record.billed, record.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
-            await self._exchange.wait(AT_ONCE_MS - record.age_ms)
+            await self._exchange.wait(SHORTEST_REPLY_MS - record.age_ms)
         if not self._exchange.connection.is_gone:  # otherwise it was silent until the client disconnected
             record.since = None
         return answered
@@ -231,7 +231,7 @@ class ModelCall:
     async def _read_completion(self, router: Router) -> Completion:
         answered = await self._request_answer(router)
         if isinstance(answered, WrittenReply):
-            self._understood = not find_error(answered.completion)
+            self._was_reply_read = not find_error(answered.completion)
             return answered.completion
         record, reply = self.record, self._reply
         if record.since is None:
@@ -242,7 +242,7 @@ class ModelCall:
         completion = reply.read_completion(answered.wire, body, keep=True)
         if completion is None or reply.describe_foreign(answered.wire, body):
             raise NotACompletion(answered, body)
-        self._understood = not reply.report_end_error(completion, answered.origin)
+        self._was_reply_read = not reply.report_end_error(completion, answered.origin)
         self._original = (completion, answered.wire, body)
         return completion
 
@@ -277,12 +277,6 @@ class ModelCall:
         self._reply.report_error(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         await send_error(self._exchange, self.record, self._query.codec, str(down), status)
-
-
-def _is_model_work(query: Query, route: ApiRoute) -> bool:
-    """Return whether a request that passes unread makes a model work."""
-    runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
-    return runs and query.method == "POST"
 
 
 async def _wait_for_start(completion: Completion, exchange: Exchange) -> Completion:

@@ -38,7 +38,7 @@ class ProviderReply(Struct, eq=False):
     """Whether a model was called, and a model's reply must come back."""
     codec: Codec | None
     """The reader of the reply; None if it cannot be read."""
-    aside: bool = False
+    is_side_request: bool = False
     """Whether no model is called: a library sends telemetry to its provider's host. Its failure decides nothing."""
     passed: PassedReply | None = None
     """A reply that passes to the agent as bytes."""
@@ -49,32 +49,32 @@ class ProviderReply(Struct, eq=False):
     _kind: str = ""
     """The content type of the reply."""
 
-    async def forward(self, answered: PassedReply, exchange: Exchange, *, must_be_there: bool) -> None:
-        """Forward a reply as it arrives, and read along; `must_be_there`: not to an agent that has left."""
+    async def forward(self, answered: PassedReply, exchange: Exchange, *, requires_client: bool) -> None:
+        """Forward a reply as it arrives, and read along; `requires_client`: fail if the agent has left."""
         self.passed, wire, record = answered, answered.wire, self._record
         record.status = wire.status
-        whole = None if exchange.connection.is_gone else wire.read_arrived()
+        body = None if exchange.connection.is_gone else wire.read_arrived()
         try:
-            if whole is None:
-                await self._forward_stream(wire, exchange, must_be_there)
+            if body is None:
+                await self._forward_stream(wire, exchange, requires_client)
             else:
-                self.body_read = whole[:KEPT]
-                if must_be_there:
+                self.body_read = body[:KEPT]
+                if requires_client:
                     exchange.ensure_connected()
-                await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), whole, reason=wire.reason)
+                await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), body, reason=wire.reason)
         except ConnectionError:
             record.trouble = "client_gone"  # unless it already had everything it wanted
         finally:
             wire.abort()
         self.settle()
 
-    async def _forward_stream(self, wire: RawReply, exchange: Exchange, must_be_there: bool) -> None:
+    async def _forward_stream(self, wire: RawReply, exchange: Exchange, requires_client: bool) -> None:
         record = self._record
         self.body_read = body = bytearray()
         chunks = wire.stream_body()
         if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
             body += await anext(chunks, b"")
-        if must_be_there:
+        if requires_client:
             exchange.ensure_connected()
         await exchange.start(
             wire.status, drop_hop_by_hop(wire.headers), read_body_framing(wire.headers).length, reason=wire.reason
@@ -131,8 +131,8 @@ class ProviderReply(Struct, eq=False):
             return "" if _has_event(body) else kind or "no type"
         data = parse_json(body)
         objects = data if isinstance(data, list) else [data]  # Gemini streams an array
-        known = [one for one in objects if isinstance(one, dict) and not _MARKS.isdisjoint(one)]
-        return "" if objects and len(known) == len(objects) else kind or "no type"
+        is_reply = objects and all(isinstance(one, dict) and not _MARKS.isdisjoint(one) for one in objects)
+        return "" if is_reply else kind or "no type"
 
     def settle(self) -> None:
         """Read what passed, for the trace."""
@@ -158,11 +158,11 @@ class ProviderReply(Struct, eq=False):
         """Report that this is not a model's reply."""
         status = answered.wire.status
         message = shorten(body.decode("utf-8", "replace").strip(), 200)
-        odd = self.describe_foreign(answered.wire, body)
+        foreign = self.describe_foreign(answered.wire, body)
         self._record.trouble = f"http_{status}" if status >= 300 else "upstream"
-        if odd:
+        if foreign:
             where = answered.url or answered.origin
-            self.report_error(f"{where} answered {status} with {odd}, which is not a model's reply: {message}")
+            self.report_error(f"{where} answered {status} with {foreign}, which is not a model's reply: {message}")
         elif answered.is_stand_in:
             self.report_error(f"{answered.origin}: {read_error_message(body)}")
         elif is_provider_failure(status, self._query, billed=answered.billed):
@@ -170,7 +170,7 @@ class ProviderReply(Struct, eq=False):
 
     def report_error(self, why: str) -> None:
         """Report a failure that no fault caused to the trial."""
-        if self.aside:
+        if self.is_side_request:
             self._context.sink.note(why)
         else:
             self._context.sink.add_error(why, "model-unavailable")

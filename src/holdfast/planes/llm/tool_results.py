@@ -24,7 +24,7 @@ from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import digest_arguments, find_cut_canaries
 from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclaration, ToolResult
 from holdfast.planes.llm.known_results import (
-    PASSES,
+    UNREQUESTED,
     ChangedCall,
     KnownResult,
     KnownResults,
@@ -51,16 +51,16 @@ OPEN_KEPT = 1_000
 class ToolResults:
     """The tool results of one trial."""
 
-    def __init__(self, context: TrialContext, elsewhere: Callable[[], Container[str]], *, faulty: bool) -> None:
+    def __init__(self, context: TrialContext, other_tools: Callable[[], Container[str]], *, faulty: bool) -> None:
         self._context = context
-        self._elsewhere = elsewhere
+        self._other_tools = other_tools
         """Names of tools that another plane handles: their results pass here."""
         self._faulty = faulty
-        self._settled = KnownResults()
+        self._decisions = KnownResults()
         self._unmatched: dict[tuple[bytes, str, str], tuple[str, str, float]] = {}
         """Results without a known call: the tool, arguments and time of the call that may have been made. They are
         reported at the end of the trial, because a later reply may resolve them."""
-        self._missed = False
+        self._has_unread_reply = False
         """Whether a reply passed unread: any result that the model has not read may belong to a call in it."""
         self._open: deque[OpenToolCall] = deque()
         self._calls_by_id: dict[str, ToolCall] = {}
@@ -68,13 +68,13 @@ class ToolResults:
         self._unread: dict[ChangedCall, None] = {}
         """Calls whose results faults changed and that no model has read yet."""
 
-    def record_calls(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, sure: bool = True) -> None:
-        """Record the calls in the model's reply to a request; without `sure` they may only look like calls."""
+    def record_calls(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, certain: bool = True) -> None:
+        """Record the calls in the model's reply to a request; without `certain` they may only look like calls."""
         if not calls:
             return
         before, (first, last) = digest_conversation(request.messages), mark_first_and_last(request.messages)
         for call in calls:
-            self._open.append(OpenToolCall(call, self._context.sink.now(), before, first, last, sure))
+            self._open.append(OpenToolCall(call, self._context.sink.now(), before, first, last, certain))
             self._calls_by_id.pop(call.id, None)
             self._calls_by_id[call.id] = call
         while len(self._open) > OPEN_KEPT:
@@ -86,41 +86,41 @@ class ToolResults:
         """Record the calls in an earlier request's reply, which the agent may fetch several times."""
         self.record_calls(tuple([call for call in calls if self._calls_by_id.get(call.id) != call]), ModelRequest(""))
 
-    def record_missed(self) -> None:
+    def record_unread_reply(self) -> None:
         """Record that a reply passed which could not be read: its calls are unknown."""
-        self._missed = True
+        self._has_unread_reply = True
 
     async def settle(
-        self, request: ModelRequest, *, is_retry: bool = False, late: Callable[[], None] | None = None
+        self, request: ModelRequest, *, is_retry: bool = False, record_late_calls: Callable[[], None] | None = None
     ) -> dict[str, KnownResult]:
         """Return the results that differ from the tools' own, by key. `is_retry`: the request repeats a failed one.
 
-        `late` records the calls of replies still in progress, if a result has no call otherwise.
+        `record_late_calls` does that for replies still in progress, if a result has no call otherwise.
         """
         changed: dict[str, KnownResult] = {}
         positions = locate_results(request.messages)
         if not positions:
             return changed
-        met = self._match_results(positions, is_retry=is_retry)
+        matches = self._match_results(positions, is_retry=is_retry)
         # An agent may send its next request as soon as it has read the last event of a reply, before Holdfast has seen
         # the end of that reply. Its calls are then recorded now, and the results are matched once more.
-        if late is not None and any(settled is None and call is None for _, settled, call in met):
-            late()
-            met = self._match_results(positions, is_retry=is_retry)
-        for _, _, call in met:
+        if record_late_calls is not None and any(decision is None and call is None for _, decision, call in matches):
+            record_late_calls()
+            matches = self._match_results(positions, is_retry=is_retry)
+        for _, _, call in matches:
             if call is not None:
                 self._open.remove(call)
-        for position, settled, call in met:
-            if settled is None and call is None:
+        for position, decision, call in matches:
+            if decision is None and call is None:
                 self._add_unmatched(position, request.tools)
-            settled = await self._settle_result(position, settled, call)
-            if settled.text is not None:
-                changed[position.result.key] = settled
+            decision = await self._settle_result(position, decision, call)
+            if decision.text is not None:
+                changed[position.result.key] = decision
         return changed
 
     def list_unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
         """Return the calls among them whose results no model has read yet."""
-        return tuple([settled.call for settled in changed if settled.call in self._unread])
+        return tuple([decision.call for decision in changed if decision.call in self._unread])
 
     def mark_read(self, calls: Iterable[ChangedCall]) -> None:
         """Record that a model has answered a request with these results."""
@@ -133,14 +133,15 @@ class ToolResults:
         """Return each result with its earlier decision, or with the call that it answers."""
         # Two rounds: first only by evidence inside the request. If a result that waits for the model is then known to
         # be of this trial, so is the whole conversation, and weaker marks may be trusted for its other results.
-        whole = [self._add_call_details(position) for position in positions]
-        known = self._settled.recall(whole)
-        calls = match_results(whole, known, self._open, is_retry=is_retry)
-        is_call = [n in calls or (settled is not None and settled.is_requested) for n, settled in enumerate(known)]
-        if any(position.last and requested for position, requested in zip(whole, is_call, strict=True)):
-            known = self._settled.recall(whole, is_own=True)
+        positions = [self._add_call_details(position) for position in positions]
+        known = self._decisions.recall(positions)
+        calls = match_results(positions, known, self._open, is_retry=is_retry)
+        is_call = [n in calls or (decision is not None and decision.is_requested) for n, decision in enumerate(known)]
+        if any(position.last and requested for position, requested in zip(positions, is_call, strict=True)):
+            known = self._decisions.recall(positions, is_own=True)
         return [
-            (position, settled, calls.get(n)) for n, (position, settled) in enumerate(zip(whole, known, strict=True))
+            (position, decision, calls.get(n))
+            for n, (position, decision) in enumerate(zip(positions, known, strict=True))
         ]
 
     async def _settle_result(
@@ -150,9 +151,9 @@ class ToolResults:
             return known
         if call is not None:  # it may have looked unmatched before
             self._unmatched.pop((position.before, position.result.key, position.result.name), None)
-        settled = PASSES if call is None else await self._apply_to_result(position.result, call)
-        self._settled.keep(position, settled)
-        return settled
+        decision = UNREQUESTED if call is None else await self._apply_to_result(position.result, call)
+        self._decisions.keep(position, decision)
+        return decision
 
     def _add_call_details(self, position: ResultPosition) -> ResultPosition:
         """Return the result with its tool and arguments, if only an earlier reply named them."""
@@ -178,13 +179,13 @@ class ToolResults:
 
     def _report_open(self, opened: OpenToolCall) -> None:
         call = opened.call
-        if opened.sure and call.name not in self._elsewhere():
+        if opened.certain and call.name not in self._other_tools():
             self._context.sink.add(_build_event(call.name, call.arguments, opened.ts, phase="declared"))
 
     def _add_unmatched(self, position: ResultPosition, tools: Sequence[ToolDeclaration]) -> None:
         """Record a result without a known call. A result before a new prompt belongs to an example or an old
         conversation; one that names no tool may belong to any of the request's `tools`."""
-        if position.is_duplicate or not (position.last or (position.is_pending and self._missed)):
+        if position.is_duplicate or not (position.last or (position.is_pending and self._has_unread_reply)):
             return
         names = [position.result.name] if position.result.name else [tool.name for tool in tools] or [""]
         for name in names:
@@ -195,7 +196,7 @@ class ToolResults:
 
     def _report_oldest_unmatched(self) -> None:
         name, arguments, ts = self._unmatched.pop(next(iter(self._unmatched)))
-        if name not in self._elsewhere():
+        if name not in self._other_tools():
             what = (
                 f"a result of {name or 'a tool'} was sent to a model, but no reply that Holdfast read requests its call"
             )
@@ -204,30 +205,30 @@ class ToolResults:
 
     async def _apply_to_result(self, result: ToolResult, call: OpenToolCall) -> KnownResult:
         text_marks = (call.first, call.last)
-        if result.name in self._elsewhere():
+        if result.name in self._other_tools():
             return KnownResult(text_marks=text_marks)
         n = self._context.injector.count(PLANE, result.name)
-        settled = await self._apply_faults(result, n, call.ts) if self._faulty else KnownResult()
-        ts, fault = call.ts, self._context.injector.join_modes_met(PLANE, result.name, n)
-        if fault and settled.text is not None:
-            settled = replace(settled, call=(result.name, n))
+        decision = await self._apply_faults(result, n, call.ts) if self._faulty else KnownResult()
+        fault = self._context.injector.join_modes_met(PLANE, result.name, n)
+        if fault and decision.text is not None:
+            decision = replace(decision, call=(result.name, n))
             self._unread[result.name, n] = None
             self._mark_undelivered(len(self._unread) - OPEN_KEPT)
-        whole = result.text if settled.text is None else settled.text
+        text = result.text if decision.text is None else decision.text
         self._context.sink.add(
             _build_event(
                 result.name,
                 result.arguments,
-                ts,
+                call.ts,
                 n=n,
-                duration_ms=(self._context.sink.now() - ts) * 1000,
-                output=shorten(whole, TEXT_KEPT),
-                reply=write_reply(whole) if len(whole) > TEXT_KEPT else "",
-                error_type="tool_error" if settled.failed or result.failed else "",
+                duration_ms=(self._context.sink.now() - call.ts) * 1000,
+                output=shorten(text, TEXT_KEPT),
+                reply=write_reply(text) if len(text) > TEXT_KEPT else "",
+                error_type="tool_error" if decision.failed or result.failed else "",
                 fault=fault,
             )
         )
-        return replace(settled, text_marks=text_marks)
+        return replace(decision, text_marks=text_marks)
 
     async def _apply_faults(self, result: ToolResult, n: int, since: float) -> KnownResult:
         async def forward(_: Call) -> Reply:

@@ -66,7 +66,7 @@ class ServiceConnection:
 
     async def _carry(self) -> None:
         service = self._service
-        if service.faced:
+        if service.has_connection_faults:
             arguments = {"port": self._port, "since_ms": service.context.sink.now() * 1000}
             call = Call("service", service.name, arguments, self._n)
             with service.guard_connecting():

@@ -161,7 +161,7 @@ class TrialService:
         self.latency_ms = latency_ms
         self.transactions = 0
         """Number of transactions in progress."""
-        self.faced = context.injector.can_affect("service", name)
+        self.has_connection_faults = context.injector.can_affect("service", name)
         self.steps = frozenset(step for step in _STEPS if context.injector.can_affect(name_step_plane(step), name))
         self.reads_messages = bool(wire) and (bool(self.steps) or wrote is not None)
         self.wrote = wrote
@@ -172,7 +172,7 @@ class TrialService:
 
     def stop_faults(self) -> None:
         """Faults no longer act on its connections: the agent has ended."""
-        self.faced = False
+        self.has_connection_faults = False
         self.steps = frozenset()
         self.reads_messages = False
         self.latency_ms = 0

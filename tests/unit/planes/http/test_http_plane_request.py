@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.scenario import Injection
 from holdfast.planes.http import request
-from holdfast.planes.injection.active_injection import can_face
+from holdfast.planes.injection.active_injection import can_act_on
 from holdfast.planes.urls import is_origin, matches_origin, matches_url
 
 TREES = st.recursive(
@@ -126,4 +126,4 @@ def test_an_ipv6_address_is_not_a_class_of_characters():
     ],
 )
 def test_what_fails_while_connecting_is_met_there_and_nowhere_else(mode, target, faced):
-    assert can_face(Injection("http", "*", mode), "http", target) is faced
+    assert can_act_on(Injection("http", "*", mode), "http", target) is faced

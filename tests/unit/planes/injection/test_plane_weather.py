@@ -14,7 +14,7 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.planes.injection.active_injection import ANSWER, can_face
+from holdfast.planes.injection.active_injection import ANSWER, can_act_on
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 from plane_weather import Own, fault, weather_of
 
@@ -449,19 +449,19 @@ def test_an_attack_that_breaks_is_a_harness_error(monkeypatch: pytest.MonkeyPatc
 
 def test_settings_that_do_not_fit_are_a_harness_error() -> None:
     with pytest.raises(HarnessError) as raised:
-        weather_of(fault("t", "slow", delay_ms="soon"))[0].find_facing("tool", "t")
+        weather_of(fault("t", "slow", delay_ms="soon"))[0].find_applicable("tool", "t")
     assert raised.value.code == "plugin-broken"
 
 
 def test_a_simulated_fault_faces_the_answer_whatever_it_names() -> None:
     weather, _ = weather_of(fault("search", "error"), fault("chat", "empty", plane="llm"))
-    assert [p.injection.mode for p in weather.find_facing("tool", ANSWER)] == ["error"]
-    assert [p.injection.mode for p in weather.find_facing("llm", ANSWER)] == ["empty"]
+    assert [p.injection.mode for p in weather.find_applicable("tool", ANSWER)] == ["error"]
+    assert [p.injection.mode for p in weather.find_applicable("llm", ANSWER)] == ["empty"]
 
 
 def test_calm_weather_makes_no_faults() -> None:
     weather, _ = weather_of()
-    assert weather.find_facing("tool", "x") == []
+    assert weather.find_applicable("tool", "x") == []
 
 
 def test_an_agent_that_never_stops_trying_does_not_fill_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,10 +477,10 @@ def test_an_agent_that_never_stops_trying_does_not_fill_the_ledger(monkeypatch: 
 @pytest.mark.parametrize("plane", ["tool", "tool_result", "mcp"])
 def test_an_attack_on_one_tools_results_meets_no_other_tool(plane: str) -> None:
     one = Injection("context", "search*", "indirect_injection")
-    assert [name for name in ("search", "search_kb", "refund", "input") if can_face(one, plane, name)] == [
+    assert [name for name in ("search", "search_kb", "refund", "input") if can_act_on(one, plane, name)] == [
         "search",
         "search_kb",
     ]
-    assert not can_face(one, "mcp_read", "search")
-    assert not can_face(one, "context", "input")
-    assert can_face(Injection("context", "*", "indirect_injection"), "mcp_read", "search")
+    assert not can_act_on(one, "mcp_read", "search")
+    assert not can_act_on(one, "context", "input")
+    assert can_act_on(Injection("context", "*", "indirect_injection"), "mcp_read", "search")

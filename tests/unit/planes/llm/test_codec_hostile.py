@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from codec_kit import ASKED, CALLING, CODECS, completions, read, streamed
 from example_counts import examples
 from holdfast.model.completion import Completion, Text
-from holdfast.planes.llm.codecs import streamed_reply
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream
 
 KEYS = [
@@ -109,17 +108,6 @@ def test_deep_nesting_and_long_texts(name: str) -> None:
     read(codec, b'{"a":' * 100_000)
     long = Completion((Text("ä" * 1_000_000),))
     assert codec.read_reply(json.loads(codec.write_body(long, ASKED))).text == long.text
-
-
-@every_codec
-def test_a_stream_without_end_is_kept_in_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamed_reply, "CHARACTERS_KEPT", 100)
-    monkeypatch.setattr(streamed_reply, "DELTAS_KEPT", 10)
-    codec = CODECS[name]
-    flood = Completion(tuple([Text("word ")] * 1_000))
-    kept = read(codec, streamed(codec, flood))
-    assert len(kept.text) <= 100
-    assert len(kept.deltas) <= 12
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])

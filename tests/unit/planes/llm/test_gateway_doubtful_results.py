@@ -66,7 +66,7 @@ def test_after_a_reply_that_passed_unread_a_result_with_words_behind_it_is_in_do
     trial, talk = Trial(), Talk(codec)
     talk.user("How many kettles?")
     trial.reads(talk)
-    trial.results.record_missed()
+    trial.results.record_unread_reply()
     talk.round("call_1")
     talk.user("(3 steps left)")
     trial.reads(talk)
@@ -78,7 +78,7 @@ def test_what_was_no_call_before_a_reply_passed_unread_stays_none() -> None:
     talk.example(closed=False)
     talk.user("How many kettles?")
     trial.reads(talk)
-    trial.results.record_missed()
+    trial.results.record_unread_reply()
     trial.reads(talk)
     assert trial.perhaps == []
 

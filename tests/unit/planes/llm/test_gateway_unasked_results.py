@@ -289,7 +289,7 @@ def test_calls_that_only_came_to_an_end_now_are_asked_for_before_a_result_is_giv
     def late() -> None:
         trial.results.record_calls((ToolCall("call_1", "search", '{"q": "kettle"}'),), before)
 
-    changed = asyncio.run(trial.results.settle(talk.asked(), late=late))
+    changed = asyncio.run(trial.results.settle(talk.asked(), record_late_calls=late))
     assert changed["call_1"].text == FAULT
 
 
@@ -309,7 +309,7 @@ def test_a_call_that_was_perhaps_written_into_a_text_is_met_and_else_not_told_of
     for made in (True, False):
         trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
         talk.user("How many kettles?")
-        trial.results.record_calls((ToolCall("", "search", '{"q": "kettle"}'),), talk.asked(), sure=False)
+        trial.results.record_calls((ToolCall("", "search", '{"q": "kettle"}'),), talk.asked(), certain=False)
         if made:
             talk.round("made-up")
             assert trial.reads(talk) == [FAULT]
@@ -327,4 +327,4 @@ def test_what_is_kept_of_results_has_an_end(monkeypatch: pytest.MonkeyPatch) -> 
     trial.asks(talk, "call_1")
     talk.round("call_1")
     assert trial.reads(talk)[-1] == FAULT
-    assert len(trial.results._settled._by_mark) == 50
+    assert len(trial.results._decisions._by_mark) == 50

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from itertools import permutations
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from mcp_talk import Talk, call
 
 from holdfast.model.scenario import Injection, Schedule
+from holdfast.planes import sse
 from holdfast.planes.mcp import rpc
 from holdfast.planes.sse import EventSplitter, format_message
 
@@ -108,11 +110,12 @@ def test_an_event_says_what_it_was_given(data):
 @given(st.lists(st.integers(0, 400), max_size=6))
 def test_an_event_over_the_limit_is_reported_as_such_and_the_next_is_read(cuts):
     stream = b"data: " + b"x" * 300 + b"\n\ndata: y\n\n"
-    events, found, at = EventSplitter(100), [], 0
-    for cut in [*sorted(min(cut, len(stream)) for cut in cuts), len(stream)]:
-        found += events.feed(stream[at:cut])
-        assert len(events._partial) <= 100
-        at = cut
+    events, found, at = EventSplitter(), [], 0
+    with patch.object(sse, "LIMIT", 100):
+        for cut in [*sorted(min(cut, len(stream)) for cut in cuts), len(stream)]:
+            found += events.feed(stream[at:cut])
+            assert len(events._partial) <= 100
+            at = cut
     assert [(one.is_too_long, one.data) for one in found] == [(True, None), (False, b"y")]
 
 

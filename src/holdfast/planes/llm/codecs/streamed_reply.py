@@ -1,4 +1,4 @@
-"""Collects a streamed reply for the readers of all formats, within limits that no provider can exceed.
+"""Collects a streamed reply for the readers of all formats.
 
 Content outside the neutral form (thoughts and their signatures, further choices, citations) is kept as it arrived and
 sent again at the same position. Faults change only text, calls and endings.
@@ -117,11 +117,6 @@ def _measure_common_prefix(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(other))
 
 
-CHARACTERS_KEPT = 16_000_000
-"""Limit for one reply, text and arguments together: far more than a model writes."""
-DELTAS_KEPT = 200_000
-
-
 class _Call(Struct):
     """A call whose arguments are still arriving."""
 
@@ -153,37 +148,33 @@ class StreamedReply:
         self._finish: FinishReason | None = None
         self._usage: Usage | None = None
         self._trouble: ErrorChunk | None = None
-        self._room = CHARACTERS_KEPT
         self._text_size = 0
 
     def add_text(self, text: str) -> None:
-        if text and (fitting := self._cut_to_room(text)):
-            self._text_size += len(fitting)
-            self._add(Text(fitting))
+        if text:
+            self._text_size += len(text)
+            self._deltas.append(Text(text))
 
     def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, fallback: str = "") -> None:
         """Add a piece of a call; `fallback` is used as its arguments if no piece of them arrives."""
         # Some servers give every call the same index, and repeat the id in each piece. A different id therefore begins
         # a new call, although its key is known.
         call = self._calls.get(key)
-        if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
+        if call is None or (id and call.id and id != call.id):
             call = self._calls[key] = _Call(id, name)
             self._begun.append(call)
-            self._add(call)
-        call.fallback = call.fallback or self._cut_to_room(fallback)
+            self._deltas.append(call)
+        call.fallback = call.fallback or fallback
         self._extend_call(call, id, name, arguments)
 
     def add_other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
         """Add a piece of a call that faults do not change."""
-        if key not in self._others and len(self._others) >= DELTAS_KEPT:
-            return
         self._extend_call(self._others.setdefault(key, _Call(id, name)), id, name, arguments)
 
     def _extend_call(self, call: _Call, id: str, name: str, arguments: str) -> None:
         call.id = call.id or id
         call.name = call.name or name
-        if arguments and (fitting := self._cut_to_room(arguments)):
-            call.arguments.append(fitting)
+        call.arguments.append(arguments)
 
     def add_arguments(self, key: int | str, arguments: str) -> None:
         """Add arguments to an open call."""
@@ -197,7 +188,7 @@ class StreamedReply:
 
     def add_aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
         """Add a part that the neutral form does not support."""
-        if self.keep and len(self._asides) < DELTAS_KEPT:
+        if self.keep:
             self._asides.append(Aside(kind, data, self._text_size, len(self._begun), of_text))
 
     def build_original(self) -> OriginalStream:
@@ -217,7 +208,7 @@ class StreamedReply:
         self._trouble = self._trouble or trouble
 
     def add_empty(self) -> None:
-        self._add(EmptyChunk())
+        self._deltas.append(EmptyChunk())
 
     @property
     def is_empty(self) -> bool:
@@ -245,15 +236,6 @@ class StreamedReply:
         deltas += [delta for delta in (finish, self._usage, self._trouble) if delta is not None]
         others = tuple([call.build_call() for call in self._others.values()])
         return Completion(tuple(deltas), self.model, self.lacks, other_calls=others)
-
-    def _add(self, delta: Delta | _Call) -> None:
-        if len(self._deltas) < DELTAS_KEPT:
-            self._deltas.append(delta)
-
-    def _cut_to_room(self, text: str) -> str:
-        fitting = text[: self._room] if len(text) > self._room else text
-        self._room -= len(fitting)
-        return fitting
 
 
 EventReader: TypeAlias = Callable[[dict[str, Any], StreamedReply], None]

@@ -183,7 +183,6 @@ class ModelSource(Protocol):
 
     async def answer(self, query: Query) -> SourceReply:
         """Return the reply, whatever its status. Raises UpstreamDown if there is none."""
-        ...
 
 
 class Occurrences:
