@@ -15,7 +15,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Evidence, Isolation, ServiceSpec
 from holdfast.protocols.check import Exhibit
-from holdfast.protocols.sandbox import FileChange, Ran
+from holdfast.protocols.sandbox import CommandResult, FileChange
 from holdfast.protocols.service import Recorded, Rows, Service
 
 TRIAL = Trial("abcdefabcdef", "contract", Scenario("calm"), Task(("Send the mail",)), params={"model": "m"})
@@ -25,18 +25,18 @@ SILENT = Observation(TRIAL.id)
 class FolderSandbox:
     """A workspace that is a folder; `ran` is what every command comes to."""
 
-    def __init__(self, folder: Path, ran: Ran | None = None, changes: Sequence[FileChange] = ()) -> None:
+    def __init__(self, folder: Path, ran: CommandResult | None = None, changes: Sequence[FileChange] = ()) -> None:
         self.folder = folder
         self.workspace = "/workspace"
         self.home = "/home/agent"
         self.isolation: tuple[Isolation, ...] = ()
-        self.ran = ran or Ran(0)
+        self.ran = ran or CommandResult(0)
         self.orders: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         self._find_changes = changes
 
-    async def run(self, argv: Sequence[str], env: Mapping[str, str], **how: Any) -> Ran:
+    async def run(self, argv: Sequence[str], env: Mapping[str, str], **how: Any) -> CommandResult:
         self.orders.append((tuple(argv), {"env": dict(env), **how}))
-        return Ran(0) if "-n" in argv else self.ran  # a shell that only parses its command
+        return CommandResult(0) if "-n" in argv else self.ran  # a shell that only parses its command
 
     def changes(self) -> Iterable[FileChange]:
         return iter(self._find_changes)
@@ -114,7 +114,7 @@ class FakeWorld:
         self,
         folder: Path,
         *services: Service,
-        ran: Ran | None = None,
+        ran: CommandResult | None = None,
         changes: Sequence[FileChange] = (),
         audit: Sequence[AuditEvent] = (),
     ) -> None:

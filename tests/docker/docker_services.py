@@ -18,7 +18,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols.service import Database, ManyPorts
+from holdfast.protocols.service import Database, MultiPortService
 from holdfast.world.services import open_keeper
 from holdfast.world.services.container import ports as container_ports
 from holdfast.world.services.container.keeper import KEEPER
@@ -69,7 +69,7 @@ def test_an_image_serves_on_its_ports(image, tmp_path):
     async def scene():
         says = {"SAYS": "a=b #c", "PATH": "/nowhere"}
         async with served(ServiceSpec("one", "container", image, says, (8080, 9090)), tmp_path) as service:
-            assert isinstance(service, ManyPorts)
+            assert isinstance(service, MultiPortService)
             assert not isinstance(service, Database)
             assert await heard(service.upstream) == "8080 a=b #c"
             assert await heard(service.upstream_of(9090)) == "9090 a=b #c"

@@ -18,11 +18,11 @@ from holdfast.errors import HarnessError
 from holdfast.model.capabilities import THROWAWAY
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Isolation
-from holdfast.protocols.sandbox import Ran
+from holdfast.protocols.sandbox import CommandResult
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
 
 
-def judged(check: Any, ran: Ran) -> Finding:
+def judged(check: Any, ran: CommandResult) -> Finding:
     finding: Finding = check.decide(gathered(check, FakeWorld(Path("/nowhere"), ran=ran)))
     return finding
 
@@ -30,16 +30,21 @@ def judged(check: Any, ran: Ran) -> Finding:
 @pytest.mark.parametrize(
     ("ran", "code", "passed", "reason"),
     [
-        (Ran(0), 0, True, "npm test exited with 0"),
-        (Ran(3), 3, True, "npm test exited with 3"),
-        (Ran(1, b"2 failed\n"), 0, False, "npm test exited with 1, not 0: 2 failed"),
-        (Ran(2, b"", b"x\nsh: 1: [: -lt: unexpected operator\n"), 0, False, "exited with 2, not 0: sh: 1: [: -lt: un"),
-        (Ran(0), 1, False, "npm test exited with 0, not 1"),
-        (Ran(None, timed_out=True), 0, False, "npm test did not end within 120 s"),
-        (Ran(None, signal=9), 0, False, "npm test was killed by SIGKILL"),
+        (CommandResult(0), 0, True, "npm test exited with 0"),
+        (CommandResult(3), 3, True, "npm test exited with 3"),
+        (CommandResult(1, b"2 failed\n"), 0, False, "npm test exited with 1, not 0: 2 failed"),
+        (
+            CommandResult(2, b"", b"x\nsh: 1: [: -lt: unexpected operator\n"),
+            0,
+            False,
+            "exited with 2, not 0: sh: 1: [: -lt: un",
+        ),
+        (CommandResult(0), 1, False, "npm test exited with 0, not 1"),
+        (CommandResult(None, timed_out=True), 0, False, "npm test did not end within 120 s"),
+        (CommandResult(None, signal=9), 0, False, "npm test was killed by SIGKILL"),
     ],
 )
-def test_a_command_passes_by_its_exit_code_alone(ran: Ran, code: int, passed: bool, reason: str) -> None:
+def test_a_command_passes_by_its_exit_code_alone(ran: CommandResult, code: int, passed: bool, reason: str) -> None:
     found = judged(CommandExit("npm test", exit_code=code), ran)
     assert found.passed is passed
     assert reason in found.reason
@@ -54,7 +59,7 @@ def test_a_command_runs_by_the_shell_with_the_agents_environment_and_is_thrown_a
 
 
 def test_what_a_command_printed_is_kept() -> None:
-    assert judged(CommandExit("x"), Ran(1, b"out\xff", b"err")).details == {
+    assert judged(CommandExit("x"), CommandResult(1, b"out\xff", b"err")).details == {
         "exit_code": 1, "stdout": "out\ufffd", "stderr": "err",
     }  # fmt: skip
 
@@ -190,7 +195,7 @@ def test_on_the_host_a_script_gets_the_documented_context_and_nothing_of_ours(
 def test_a_script_that_stands_alone_is_run_by_no_python_of_the_agent(tmp_path: Path) -> None:
     script(tmp_path, "#!/usr/bin/env -S python3 -I\nprint(1)")
     check = Custom("check.py", runs_in="sandbox")
-    world = FakeWorld(tmp_path, FakeDatabase(lambda sql: rows()), ran=Ran(0, b'{"passed": true}'))
+    world = FakeWorld(tmp_path, FakeDatabase(lambda sql: rows()), ran=CommandResult(0, b'{"passed": true}'))
     world.environ = {
         "HOME": "/home/spec",
         "PATH": "/workspace/bin:/usr/../tmp/x:bin::/home/agent/.local/bin:/home/spec/bin:"
@@ -206,7 +211,7 @@ def test_a_script_that_stands_alone_is_run_by_no_python_of_the_agent(tmp_path: P
 def test_in_the_sandbox_the_script_is_lent_and_its_paths_are_valid_there(tmp_path: Path) -> None:
     script(tmp_path, "print(1)")
     check = Custom("check.py", runs_in="sandbox")
-    world = FakeWorld(tmp_path, FakeDatabase(lambda sql: rows()), ran=Ran(0, b'{"passed": true}'))
+    world = FakeWorld(tmp_path, FakeDatabase(lambda sql: rows()), ran=CommandResult(0, b'{"passed": true}'))
     assert check.decide(gathered(check, world)).passed
     ((argv, how),) = world.sandbox.orders
     assert argv == ("/bin/sh", "-c", 'exec python3 "$0"', "/run/holdfast/check-check.py")
@@ -224,7 +229,7 @@ def test_a_script_that_is_not_there_is_told_before_the_agent_starts(tmp_path: Pa
         run(Custom("nowhere.py").foresee(FakeWorld(tmp_path)))
 
 
-PASSED, FAILED = Ran(0, b'{"passed": true}'), Ran(0, b'{"passed": false, "reason": "2 of 3"}')
+PASSED, FAILED = CommandResult(0, b'{"passed": true}'), CommandResult(0, b'{"passed": false, "reason": "2 of 3"}')
 
 
 @pytest.mark.parametrize(
@@ -234,12 +239,12 @@ PASSED, FAILED = Ran(0, b'{"passed": true}'), Ran(0, b'{"passed": false, "reason
         (PASSED, FAILED, False, "script-said"),
         (FAILED, PASSED, None, "reference-failed"),
         (FAILED, FAILED, None, "reference-failed"),
-        (Ran(1, b"", b"no such module"), FAILED, None, "reference-failed"),
-        (Ran(None, timed_out=True), PASSED, None, "reference-failed"),
+        (CommandResult(1, b"", b"no such module"), FAILED, None, "reference-failed"),
+        (CommandResult(None, timed_out=True), PASSED, None, "reference-failed"),
     ],
 )
 def test_where_the_scripts_own_solution_does_not_pass_nothing_is_proven(
-    tmp_path: Path, reference: Ran, agents: Ran, passed: bool | None, code: str
+    tmp_path: Path, reference: CommandResult, agents: CommandResult, passed: bool | None, code: str
 ) -> None:
     script(tmp_path, "print(1)")
     check = Custom("check.py", runs_in="sandbox", timeout=1_000, reference_timeout=5_000)
@@ -261,7 +266,7 @@ def test_a_script_that_could_not_judge_the_agent_is_an_error_whatever_its_own_so
     check = Custom("check.py", runs_in="sandbox", reference_timeout=5_000)
     world = FakeWorld(tmp_path, ran=FAILED)
     run(check.foresee(world))
-    world.sandbox = FakeWorld(tmp_path, ran=Ran(1, b"", b"begin\nuvx is missing\n")).sandbox
+    world.sandbox = FakeWorld(tmp_path, ran=CommandResult(1, b"", b"begin\nuvx is missing\n")).sandbox
     with pytest.raises(HarnessError, check=has_code("check-script-failed")) as broken:
         check.decide(gathered(check, world))
     assert broken.value.details["stderr"].startswith("begin")

@@ -1,4 +1,4 @@
-"""Luck: the same for the same trial, whatever the invariant; another for anything else."""
+"""RandomDraws: the same for the same trial, whatever the invariant; another for anything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Recording, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.active_injection import Luck, compute_trial_seed
+from holdfast.planes.injection.active_injection import RandomDraws, compute_trial_seed
 
 params = st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 9), st.text(max_size=4)), max_size=3)
 trials = st.builds(
@@ -29,13 +29,13 @@ LATE = Injection("tool", "search", "slow")
 DOWN = Injection("tool", "search", "error", {"error_code": 503}, Schedule(probability=0.5))
 
 
-def lucky(trial: Trial, *faults: Injection) -> Luck:
-    return Luck(replace(trial, scenario=replace(trial.scenario, injections=faults)))
+def lucky(trial: Trial, *faults: Injection) -> RandomDraws:
+    return RandomDraws(replace(trial, scenario=replace(trial.scenario, injections=faults)))
 
 
 def draws(trial: Trial, fault: int = 0, faults: tuple[Injection, ...] = (LATE, DOWN)) -> list[int]:
-    luck = lucky(trial, *faults)
-    return [luck.draw_bits(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
+    draws = lucky(trial, *faults)
+    return [draws.draw_bits(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
 
 
 @given(trials, st.text(max_size=5), st.text(max_size=12))
@@ -92,24 +92,24 @@ def test_a_trial_that_became_a_session_draws_as_it_did(trial: Trial, other: Tria
 
 @given(trials, st.permutations(["a:1", "a:2", "b:1", "c:1"]))
 def test_the_order_of_draws_does_not_matter(trial: Trial, order: list[str]) -> None:
-    luck, again = lucky(trial, LATE), lucky(trial, LATE)
-    assert {key: luck.draw_bits(0, key) for key in sorted(order)} == {key: again.draw_bits(0, key) for key in order}
-    assert luck.create_rng(0, "a:1").random() == again.create_rng(0, "a:1").random()
+    draws, again = lucky(trial, LATE), lucky(trial, LATE)
+    assert {key: draws.draw_bits(0, key) for key in sorted(order)} == {key: again.draw_bits(0, key) for key in order}
+    assert draws.create_rng(0, "a:1").random() == again.create_rng(0, "a:1").random()
 
 
 @given(trials, st.floats(0, 1))
 def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, probability: float) -> None:
-    luck = lucky(trial, DOWN)
+    draws = lucky(trial, DOWN)
     for key in map(str, range(20)):
-        if luck.draw_chance(0, key, probability / 2):
-            assert luck.draw_chance(0, key, probability)
-        assert luck.draw_chance(0, key, 1.0)
-        assert not luck.draw_chance(0, key, 0.0)
+        if draws.draw_chance(0, key, probability / 2):
+            assert draws.draw_chance(0, key, probability)
+        assert draws.draw_chance(0, key, 1.0)
+        assert not draws.draw_chance(0, key, 0.0)
 
 
 def test_a_chance_is_about_as_likely_as_it_says() -> None:
-    luck = lucky(Trial(id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",))), DOWN)
-    hits = sum(luck.draw_chance(0, str(n), 0.3) for n in range(5000))
+    draws = lucky(Trial(id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",))), DOWN)
+    hits = sum(draws.draw_chance(0, str(n), 0.3) for n in range(5000))
     assert 1400 < hits < 1600
 
 

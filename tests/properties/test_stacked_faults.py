@@ -16,7 +16,7 @@ from example_counts import examples
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.http.request import encode_body
-from holdfast.planes.injection.active_injection import Luck
+from holdfast.planes.injection.active_injection import RandomDraws
 from holdfast.planes.injection.outcome_comparison import are_alike
 from holdfast.protocols.fault import Call, Failed, ReceivedReply, Reply
 from planes_kit import FakeContext
@@ -93,14 +93,14 @@ def _same(one: Any, other: Any, call: Call) -> bool:
 
 
 def _reads(kinds: Any, at: int, call: Call, arrived: Any) -> bool:
-    """Whether an attack can be read in what arrived: by the canary that the same luck gives it alone."""
+    """Whether an attack can be read in what arrived: by the canary that the same draws gives it alone."""
     if "payload" not in kinds[at][2]:
         return True
     others = {one: NEVER for one in range(len(kinds)) if one != at}
     url = URL if call.plane == "http" else None
     placed = _placed(kinds, others, url=url)
-    luck = Luck(FakeContext(_placed(kinds, url=url)).trial)
-    context, _, _ = asyncio.run(_one_call(placed, call, "Some words.", luck))
+    draws = RandomDraws(FakeContext(_placed(kinds, url=url)).trial)
+    context, _, _ = asyncio.run(_one_call(placed, call, "Some words.", draws))
     (canary,) = context.ledger[0].canaries
     if not isinstance(arrived, Reply):
         return canary in f"{arrived} {arrived.body}"
@@ -109,12 +109,12 @@ def _reads(kinds: Any, at: int, call: Call, arrived: Any) -> bool:
 
 
 async def _one_call(
-    injections: tuple[Injection, ...], call: Call, given: Any, luck: Luck | None = None
+    injections: tuple[Injection, ...], call: Call, given: Any, draws: RandomDraws | None = None
 ) -> tuple[FakeContext, Any, int]:
-    """With `luck`, every fault draws from it, by its place in the list."""
+    """With `draws`, every fault draws from it, by its place in the list."""
     context, asked = FakeContext(injections), 0
-    if luck is not None:
-        context.weather._luck = luck
+    if draws is not None:
+        context.weather._draws = draws
 
     async def forward(_: Call) -> Reply:
         nonlocal asked
@@ -150,12 +150,12 @@ def _check(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], call: Call, given
     """
     url = URL if call.plane == "http" else None
     context, arrived, asked = asyncio.run(_one_call(_placed(kinds, url=url), call, given))
-    luck = Luck(context.trial)
+    draws = RandomDraws(context.trial)
     assert asked <= 1
     entries = {entry.index: entry for entry in context.ledger}
     differs = {}
     for at in entries:
-        _, without, _ = asyncio.run(_one_call(_placed(kinds, {at: NEVER}, url=url), call, given, luck))
+        _, without, _ = asyncio.run(_one_call(_placed(kinds, {at: NEVER}, url=url), call, given, draws))
         differs[at] = not _same(arrived, without, call) and _reads(kinds, at, call, arrived)
     met = {at for at, entry in entries.items() if entry.effect == "met"}
     if asked and _same(arrived, Reply(given), call):

@@ -23,7 +23,7 @@ from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import format_exception
 from holdfast.processes import scratch
-from holdfast.protocols.sandbox import Ran, SandboxBackend, SandboxSpec
+from holdfast.protocols.sandbox import CommandResult, SandboxBackend, SandboxSpec
 from holdfast.report.terminal.diagnosis import DoctorFinding
 
 _RELAY_FIX = (
@@ -92,7 +92,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
     return f"this Python and Holdfast start in it; {make_sandbox_note(backend)}"
 
 
-async def _run_python(backend: SandboxBackend) -> Ran:
+async def _run_python(backend: SandboxBackend) -> CommandResult:
     sandbox = await backend.open(SandboxSpec("doctor", visible=list_interpreter_paths()))
     try:
         return await sandbox.run([sys.executable, "-P", "-c", _IMPORT], build_environ(), timeout_s=LIMIT_S / 2)

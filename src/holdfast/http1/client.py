@@ -21,7 +21,7 @@ WasAccepted: TypeAlias = Callable[[], bool]
 
 _CONNECT_S = 10.0
 IDLE_S = 15.0
-KEPT = 256
+IDLE_LIMIT = 256
 """Maximum number of idle connections kept per server."""
 
 
@@ -33,7 +33,7 @@ class Upstreams:
         trust: Callable[[], ssl.SSLContext] | None = None,
         *,
         idle_s: float = IDLE_S,
-        max_idle: int = KEPT,
+        max_idle: int = IDLE_LIMIT,
         lenient: bool = False,
     ) -> None:
         """`trust` creates the TLS context, on the first https URL.

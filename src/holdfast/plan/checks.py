@@ -12,7 +12,7 @@ from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
 from holdfast.model.traits import CheckTraits
-from holdfast.protocols.check import FastidiousPlugin, check_traits
+from holdfast.protocols.check import ValidatingPlugin, check_traits
 from holdfast.reading.fields import get_keys
 from holdfast.spec.references import find_names, interpolate
 from holdfast.spec.shell_places import fill_command
@@ -75,7 +75,7 @@ def make_check(invariant: Invariant) -> Check:
 
 def is_usable(check: Check) -> bool:
     """Return whether the check accepts its settings."""
-    return not (isinstance(check, FastidiousPlugin) and any(check.problems()))
+    return not (isinstance(check, ValidatingPlugin) and any(check.problems()))
 
 
 def get_traits(invariant: Invariant) -> CheckTraits:

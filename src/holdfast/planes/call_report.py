@@ -20,7 +20,7 @@ class CallReport:
         self.n = n
         """The number of the call at its target."""
         self.status: int | None = None
-        self.trouble = ""
+        self.error_type = ""
         self.since: float | None = None
         """When the wait for upstream's next bytes began; None if Holdfast is not waiting."""
         self.began = context.sink.now()
@@ -52,7 +52,7 @@ class CallReport:
             return
         self._is_reported = True
         # Upstream's silence matters only if the client gave up during it.
-        silent_since = self.since if self.trouble == "client_gone" else None
+        silent_since = self.since if self.error_type == "client_gone" else None
         now = self._context.sink.now()
         self._context.sink.add(
             replace(
@@ -60,7 +60,7 @@ class CallReport:
                 n=self.n,
                 duration_ms=(now - self.began) * 1000,
                 status=self.status,
-                error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
+                error_type=self.error_type or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
                 fault=self._context.injector.join_modes_met(*self._key),
                 waited_ms=0.0 if silent_since is None else (now - silent_since) * 1000,
             )

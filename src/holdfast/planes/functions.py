@@ -113,9 +113,9 @@ class Hook:
         """Count a call, and begin its trace if something observes it."""
         n = weather.count(*self.key)
         is_affected = bool(weather.find_applicable(*self.key)) or (self._is_tool and weather.replays_functions)
-        watch = weather.watch
-        number = 0 if watch is None else watch.take_number()
-        if watch is None or not number:
+        call_trace = weather.call_trace
+        number = 0 if call_trace is None else call_trace.take_number()
+        if call_trace is None or not number:
             return _HookedCall(self, weather, args, kwargs, n, is_affected)
         names = self._names
         if names is None:
@@ -126,7 +126,7 @@ class Hook:
                 arguments.update(kwargs)
             if self._method:
                 del arguments[names[0]]
-        traced = TracedCall(watch, number, *self.key, n, arguments)
+        traced = TracedCall(call_trace, number, *self.key, n, arguments)
         return _HookedCall(self, weather, args, kwargs, n, is_affected, traced)
 
     def _call_original(self, args: Args, kwargs: Kwargs) -> Any:
@@ -189,7 +189,7 @@ class _HookedCall(Struct, eq=False):
         except _CarriedStop as stopped:
             raise stopped.stop from None
         except FaultWaited as waited:
-            self.weather.broke(waited)
+            self.weather.on_error(waited)
             raise
 
     async def apply_faults(self, forward: Forward, sleep: Sleep) -> Any:
@@ -202,7 +202,7 @@ class _HookedCall(Struct, eq=False):
             raised = build_exception(failure)
             raise raised from raised.__cause__  # a recorded exception has its own traceback
         except HarnessError as broken:
-            self.weather.broke(broken)
+            self.weather.on_error(broken)
             raise
 
 

@@ -105,14 +105,14 @@ def build_variables(
 class Standby:
     """A gateway between runs. Its certificate authority lives as long as the gateway.
 
-    `tell` receives the name of each process that takes the socket. Any process of the same user can take it, and gets
+    `log` receives the name of each process that takes the socket. Any process of the same user can take it, and gets
     the authority's key with it.
     """
 
-    def __init__(self, folder: Path, place: GatewayAddress, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, folder: Path, place: GatewayAddress, log: Callable[[str], None] = lambda _: None) -> None:
         from holdfast.planes.http.authority import Authority
 
-        self._tell = tell
+        self._log = log
         self._socket = _bind_socket(place.host, place.port)
         folder.chmod(0o700)
         self._path = folder / "gateway.sock"
@@ -163,10 +163,10 @@ class Standby:
         pid, uid = _read_peer(connection)
         if self._listener is None or uid != os.getuid():
             why = "it is in use" if self._listener is None else "another user"
-            self._tell(f"refused to {_describe_process(pid)}: {why}")
+            self._log(f"refused to {_describe_process(pid)}: {why}")
             writer.close()
             return
-        self._tell(f"taken by {_describe_process(pid)}")
+        self._log(f"taken by {_describe_process(pid)}")
         listener, self._listener = self._listener, None
         self._handing = asyncio.current_task()
         try:
@@ -186,7 +186,7 @@ class Standby:
             if not self._closed:
                 raise
         finally:
-            self._tell("given back")
+            self._log("given back")
             writer.close()
             self._handing = None
         if not self._closed:
@@ -247,7 +247,7 @@ def _bind_socket(host: str, port: int) -> socket.socket:
 def _read_peer(connection: socket.socket) -> tuple[int, int]:
     """Return the process and the user at the other end of a Unix socket.
 
-    If the system cannot tell, the process is 0 and the user is the own one: then the file mode is the only guard.
+    If the system cannot log, the process is 0 and the user is the own one: then the file mode is the only guard.
     """
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:

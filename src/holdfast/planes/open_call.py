@@ -24,11 +24,11 @@ _weather: Weather | None = None  # for threads that the agent starts: they do no
 
 @contextmanager
 def activate_weather(
-    weather: Weather, broke: Callable[[HarnessError], None], watch: CallTrace | None = None
+    weather: Weather, on_error: Callable[[HarnessError], None], call_trace: CallTrace | None = None
 ) -> Iterator[None]:
-    """Run the body in this weather. `broke` receives harness errors, `watch` receives the agent's calls."""
+    """Run the body in this weather. `on_error` receives harness errors, `call_trace` the agent's calls."""
     global _weather
-    weather.broke, weather.watch = broke, watch
+    weather.on_error, weather.call_trace = on_error, call_trace
     outer, _weather = _weather, weather
     token = _task_weather.set(weather)
     try:

@@ -24,7 +24,7 @@ from holdfast.planes.traced_call import format_arguments
 from holdfast.planes.urls import is_origin, is_url, matches_url
 from holdfast.protocols.fault import Call, Dropped, Failed, Forward, Reply, Sleep
 
-TellUse: TypeAlias = Callable[[RecordedUse], None]
+ReportUse: TypeAlias = Callable[[RecordedUse], None]
 
 _BODY_KEPT = 2_000
 """Maximum length of a recorded error's message, in characters."""
@@ -46,9 +46,9 @@ class _Waiting(Struct, frozen=True):
 class RecordedTools:
     """The unused part of one trial's recording. Calls may come from several threads."""
 
-    def __init__(self, recording: Recording, tell: TellUse) -> None:
+    def __init__(self, recording: Recording, report_use: ReportUse) -> None:
         self._live = recording.live
-        self._tell = tell
+        self._report_use = report_use
         self._lock = Lock()
         counts: Counter[str] = Counter()
         self._unused: list[_Waiting] = []
@@ -86,13 +86,13 @@ class RecordedTools:
         if recorded is None:
             at = _find_first(call.plane, names, self._tools)  # a tool that has no responses left
             tool = shorten_target(names[0]) if at is None else self._tools[at]
-            self._tell(RecordedUse(tool, 0, call.plane, 0, format_call(call), passed=self._live))
+            self._report_use(RecordedUse(tool, 0, call.plane, 0, format_call(call), passed=self._live))
             if not self._live:
                 raise _build_lost_connection(call, "the recording has no reply for this call")
             sent()
             return await forward(call)
         response = recorded.response
-        self._tell(RecordedUse(response.tool, recorded.n, call.plane, response.status, format_call(call)))
+        self._report_use(RecordedUse(response.tool, recorded.n, call.plane, response.status, format_call(call)))
         if response.latency_ms > 0:
             await sleep(response.latency_ms)
         if response.status == 0:
@@ -130,7 +130,7 @@ def _find_first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int |
     return next((at for at, tool in urls if is_url(tool) and matches_url(tool, names[0])), None)
 
 
-_MADE = re.compile(
+_GENERATED = re.compile(
     r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"  # a UUID
     r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"  # a date, with its time
     r"|(?<![\w.])1[6-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?(?![\w.])"  # seconds to nanoseconds since 1970, to 2033
@@ -143,7 +143,7 @@ _LONG_NUMBER = re.compile(r"(?<![\w.])-?(?=[\d.]{4})\d+(?:\.\d+)?(?![\w.])|(?<![
 
 def replace_generated(text: str, mark: str = "#") -> str:
     """Return the text with each id, time or token replaced by a mark, so that two attempts at one call are equal."""
-    return _MADE.sub(mark, text)
+    return _GENERATED.sub(mark, text)
 
 
 def replace_numbers(text: str) -> str:
@@ -185,7 +185,7 @@ def _find_repeatable(value: Any) -> list[str]:
     digits.
     """
     text = format_arguments({"": value}).decode()
-    return _MADE.findall(text) or _LONG_NUMBER.findall(text)
+    return _GENERATED.findall(text) or _LONG_NUMBER.findall(text)
 
 
 def _score_argument(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:
@@ -270,9 +270,9 @@ def _note_unknown_calls(uses: Iterable[RecordedUse], recorded: Counter[str]) -> 
     notes = []
     for (passed, is_recorded, call), times in list(calls.items())[:_LISTED]:
         repeated = f" ({times} times)" if times > 1 else ""
-        spent = "; all its recorded replies were used" if is_recorded else ""
+        exhausted = "; all its recorded replies were used" if is_recorded else ""
         called = "; the tool was called" if passed else ""
-        notes.append(f"the recording has no reply for: {call}{repeated}{spent}{called}")
+        notes.append(f"the recording has no reply for: {call}{repeated}{exhausted}{called}")
     if len(calls) > _LISTED:
         notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")
     return notes

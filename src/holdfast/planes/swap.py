@@ -129,14 +129,14 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
         raise ToolUnusable(
             f"{name!r} is {what}, which cannot be a tool", hint="name a function, a method or an instance"
         )
-    stand_in = _build_stand_in(declared)
+    replacement = _build_replacement(declared)
     for home in declared.homes:
         try:
-            home.put(home.container, home.key, stand_in)
+            home.put(home.container, home.key, replacement)
         except (AttributeError, TypeError) as broken:
             put_back(declared)
             raise ToolUnusable(f"{name!r} cannot be wrapped: {broken}", hint="wrap it in a Python function") from None
-    strays = sorted(set(_find_strays(target, stand_in)))
+    strays = sorted(set(_find_strays(target, replacement)))
     if strays:
         put_back(declared)
         raise ToolUnusable(
@@ -144,7 +144,7 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
             "calls made there would miss the fault",
             hint="wrap it in a Python function and declare that",
         )
-    return stand_in
+    return replacement
 
 
 def put_back(declared: DeclaredCallable) -> None:
@@ -156,7 +156,7 @@ def put_back(declared: DeclaredCallable) -> None:
             continue  # it was never replaced
 
 
-def _build_stand_in(declared: DeclaredCallable) -> FunctionType:
+def _build_replacement(declared: DeclaredCallable) -> FunctionType:
     target: Any = declared.target
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
@@ -165,21 +165,21 @@ def _build_stand_in(declared: DeclaredCallable) -> FunctionType:
     def call_plain(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
 
-    stand_in: Any = call_async if inspect.iscoroutinefunction(target) else call_plain
-    functools.update_wrapper(stand_in, target)
+    replacement: Any = call_async if inspect.iscoroutinefunction(target) else call_plain
+    functools.update_wrapper(replacement, target)
     home = declared.homes[0]
     if isinstance(home.container, ModuleType):  # lets it pickle by the name it now has
-        stand_in.__module__, stand_in.__qualname__ = home.container.__name__, home.key
+        replacement.__module__, replacement.__qualname__ = home.container.__name__, home.key
     for name in dir(target):
-        if not name.startswith("__") and not hasattr(stand_in, name):
-            setattr(stand_in, name, getattr(target, name))  # cache_clear and the like
-    assert isinstance(stand_in, FunctionType)
-    return stand_in
+        if not name.startswith("__") and not hasattr(replacement, name):
+            setattr(replacement, name, getattr(target, name))  # cache_clear and the like
+    assert isinstance(replacement, FunctionType)
+    return replacement
 
 
-def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
+def _find_strays(target: Any, replacement: FunctionType) -> list[str]:
     """Return the places, other than those Holdfast replaced, that still refer to the callable."""
-    own = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
+    own = {id(replacement.__dict__), id(replacement), *map(id, replacement.__closure__ or ())}
     strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
         if id(place) in own or isinstance(place, FrameType | DeclaredCallable):

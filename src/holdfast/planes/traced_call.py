@@ -17,7 +17,7 @@ from holdfast.planes.describe import find_cut_canaries, format_exception, render
 from holdfast.planes.recorded_value import has_python, write_lost, write_reply
 
 Phase: TypeAlias = Literal["done", "unfinished"]
-TellCall: TypeAlias = Callable[[int, TraceEvent], None]
+ReportCall: TypeAlias = Callable[[int, TraceEvent], None]
 """Receives the number of a call and what is known about it."""
 
 IDEMPOTENCY_KEY = "idempotency_key"
@@ -29,18 +29,18 @@ _CONTAINERS = frozenset((dict, list, set, bytearray))
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _JSON = frozenset('{["-0123456789 \n\r\t')
 """First characters of a text that could be JSON."""
-_WORDS = ("true", "false", "null")
+_JSON_WORDS = ("true", "false", "null")
 
 
 class CallTrace:
     """The sink to which the calls of one trial are reported, and the clock that times them."""
 
-    __slots__ = ("_numbers", "attack", "began", "early", "tell")
+    __slots__ = ("_numbers", "attack", "began", "early", "report")
 
-    def __init__(self, began: float, tell: TellCall, *, early: bool = False, attack: bool = False) -> None:
+    def __init__(self, began: float, report: ReportCall, *, early: bool = False, attack: bool = False) -> None:
         self.began = began
         """perf_counter at the start of the trial; it is the same clock in every process of a machine."""
-        self.tell = tell
+        self.report = report
         self.early = early
         """Whether a call is also reported when it begins, because its process may die during it."""
         self.attack = attack
@@ -56,13 +56,15 @@ class CallTrace:
 class TracedCall:
     """One call in progress. It costs the agent a few microseconds per call, so nothing here is computed twice."""
 
-    def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
+    def __init__(
+        self, call_trace: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]
+    ) -> None:
         arguments_json = format_arguments(arguments)  # now, because the function may change its arguments
         self.modes: dict[int, str] | None = None
         """The modes of the faults that act on the call, by index of the injection."""
         self._is_reported = False
         self._is_waiting = False
-        self._watch = watch
+        self._call_trace = call_trace
         self._number = number
         self._plane = plane
         self._name = name
@@ -71,7 +73,7 @@ class TracedCall:
         self._digest = ""
         self._canaries: tuple[str, ...] = ()
         self._unread = False
-        if watch.attack and not _SCALARS.issuperset(map(type, arguments.values())):
+        if call_trace.attack and not _SCALARS.issuperset(map(type, arguments.values())):
             read = ReadValues(arguments)
             self._canaries, self._unread = read.canaries, read.unread
         self._mutable = {name: value for name, value in arguments.items() if type(value) in _CONTAINERS}
@@ -83,7 +85,7 @@ class TracedCall:
         key = arguments.get(IDEMPOTENCY_KEY)
         self._idempotency = "" if key is None else format_value(key)
         self._at = perf_counter()
-        if watch.early:
+        if call_trace.early:
             self._report("unfinished", None, "", "")
 
     def __enter__(self) -> None:
@@ -111,7 +113,7 @@ class TracedCall:
     def record_value(self, value: Any) -> None:
         """Record the value that the call returned."""
         output, reply = format_value(value), ""
-        is_text = type(value) is str and output == value and value[:1] not in _JSON and value not in _WORDS
+        is_text = type(value) is str and output == value and value[:1] not in _JSON and value not in _JSON_WORDS
         if self._plane == "tool" and not is_text:
             reply = write_reply(value)
             if not isinstance(value, str) and len(reply) <= TEXT_KEPT and not has_python(reply):
@@ -140,7 +142,7 @@ class TracedCall:
         self._is_reported = phase == "done"
         is_tool = self._plane == "tool"
         event = TraceEvent(
-            self._at - self._watch.began,
+            self._at - self._call_trace.began,
             "tool_call" if is_tool else "llm_call",
             self._name,
             self._plane,
@@ -162,7 +164,7 @@ class TracedCall:
             reply=reply,
             in_process=not is_tool,
         )
-        self._watch.tell(self._number, event)
+        self._call_trace.report(self._number, event)
 
 
 def format_arguments(arguments: dict[str, Any]) -> bytes:

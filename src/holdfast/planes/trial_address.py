@@ -34,9 +34,9 @@ PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
 NO_TRIAL = b'{"error": {"message": "no trial is running", "type": "holdfast"}}'
 
 
-EARLY = "the agent made calls at start-up, before its trial; Holdfast does not serve those"
-OLD = "a call on a connection older than the trial got 503"
-STRANGER = "a process outside this trial called its address and got 403"
+EARLY_CALL = "the agent made calls at start-up, before its trial; Holdfast does not serve those"
+OLD_CONNECTION = "a call on a connection older than the trial got 503"
+FOREIGN_PROCESS = "a process outside this trial called its address and got 403"
 
 
 class TrialServer(Protocol):
@@ -138,7 +138,7 @@ class TrialAddress(LoopbackAddress):
         self.listener.epoch += 1
         self._served = served = self._open_trial(self, context)
         if self._early:
-            context.sink.add_error(f"{EARLY}: {self._early} got 503", "agent-early")
+            context.sink.add_error(f"{EARLY_CALL}: {self._early} got 503", "agent-early")
         self._early, self._used = 0, True
         try:
             yield
@@ -164,7 +164,7 @@ class TrialAddress(LoopbackAddress):
         """
         scheme = "http" if tls is None else "https"
 
-        async def visit(exchange: Exchange) -> None:
+        async def answer_as_host(exchange: Exchange) -> None:
             if self._served is None and self.passes_on and upstream is not None:
                 await _forward_to_host(exchange, upstream)
             elif self._served is None:
@@ -173,7 +173,7 @@ class TrialAddress(LoopbackAddress):
                 requested = (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
                 await self._served.serve_host(exchange, scheme, requested if requested in also else host, port)
 
-        listener = await serve(visit, sock=sock, tls=tls)
+        listener = await serve(answer_as_host, sock=sock, tls=tls)
         report_errors(listener, lambda _: self._served)
         self._host_listeners.append(listener)
 
@@ -183,25 +183,25 @@ class TrialAddress(LoopbackAddress):
     async def answer(self, exchange: Exchange) -> None:
         """Serve one request: checks the token, the trial and the plane."""
         is_checked = not self.process_tree.first or exchange.connection in self._checked
-        if not is_checked and await self._reject_stranger(exchange):
+        if not is_checked and await self._reject_foreign_process(exchange):
             return
         served = self._find_trial(exchange.connection)
         # Holdfast closes the connection after a rejected request: that does not count against the agent.
         if served is None:
             if self._served is not None:
-                self._served.report_error(OLD)
+                self._served.report_error(OLD_CONNECTION)
             elif not self._used:
                 self._early += 1
         await serve_request(exchange, self.token, served)
 
-    async def _reject_stranger(self, exchange: Exchange) -> bool:
+    async def _reject_foreign_process(self, exchange: Exchange) -> bool:
         """Return whether the connecting process is rejected because it read the token in another's environment;
         checked once per connection."""
         if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
             self._checked.add(exchange.connection)
             return False
         if self._served is not None:
-            self._served.note(STRANGER)
+            self._served.note(FOREIGN_PROCESS)
         exchange.keep_alive = False
         await exchange.respond(403, body=b"this address is another process's\n")
         return True

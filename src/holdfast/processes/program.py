@@ -17,7 +17,7 @@ from typing import TypeVar
 from holdfast.errors import HarnessError, SandboxFailed
 from holdfast.processes.leftovers import GRACE_S, describe_survivors, kill_group
 from holdfast.processes.pipes import Pipes, Tail
-from holdfast.protocols.sandbox import Ran, Started, Stdio
+from holdfast.protocols.sandbox import CommandResult, Started, Stdio
 
 KILL_S = 10.0
 """Seconds for the system to end a killed process: long, because a busy machine is not the agent's fault."""
@@ -159,7 +159,7 @@ BeginProgram = Callable[[Sequence[str], Mapping[str, str], Stdio], Awaitable[Pro
 
 async def run_to_end(
     begin: BeginProgram, argv: Sequence[str], env: Mapping[str, str], stdin: bytes, timeout_s: float, keep: int
-) -> Ran:
+) -> CommandResult:
     """Run a program with a time limit; raise HarnessError if it was never executed."""
     out, err = Tail(keep, inf), Tail(keep, inf)
     pipes = Pipes(stdin, out, err)
@@ -179,9 +179,9 @@ async def run_to_end(
         raise SandboxFailed(f"{argv[0]}: {' '.join(program.notes) or GONE}: {err.text.strip()[-500:]}")
     took_ms = program.took_ms or (time.monotonic() - began) * 1e3
     if not in_time:
-        return Ran(None, out.data, err.data, timed_out=True, duration_ms=took_ms)
+        return CommandResult(None, out.data, err.data, timed_out=True, duration_ms=took_ms)
     code, number = split_status(program.status)
-    return Ran(code, out.data, err.data, signal=number, duration_ms=took_ms)
+    return CommandResult(code, out.data, err.data, signal=number, duration_ms=took_ms)
 
 
 def split_status(status: int | None) -> tuple[int | None, int]:

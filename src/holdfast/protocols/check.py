@@ -61,7 +61,7 @@ def check_traits(check: Check) -> CheckTraits:
 
 
 @runtime_checkable
-class FastidiousPlugin(Protocol):
+class ValidatingPlugin(Protocol):
     """A plug-in that validates its settings."""
 
     def problems(self) -> Iterable[tuple[str, str]]:

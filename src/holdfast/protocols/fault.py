@@ -151,7 +151,7 @@ class WatchingFault(WireFault, Protocol):
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None: ...
 
 
-USUAL = FaultTraits()
+DEFAULT_TRAITS = FaultTraits()
 """The traits of a fault that declares none."""
 
 
@@ -174,7 +174,7 @@ def read_traits(fault: object) -> FaultTraits:
     """Return the traits of a fault with its settings, or of its class."""
     if isinstance(fault, ConfiguredFault) and not isinstance(fault, type):
         return fault.configured()
-    return fault.traits if isinstance(fault, DeclaredFault) else USUAL
+    return fault.traits if isinstance(fault, DeclaredFault) else DEFAULT_TRAITS
 
 
 @runtime_checkable

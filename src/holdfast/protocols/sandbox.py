@@ -68,7 +68,7 @@ class Started(Protocol):
         """Send SIGTERM, wait for a grace period, send SIGKILL. Nothing of it is left afterwards."""
 
 
-class Ran(Struct, frozen=True, omit_defaults=True):
+class CommandResult(Struct, frozen=True, omit_defaults=True):
     """A command that has ended."""
 
     exit_code: int | None
@@ -176,7 +176,7 @@ class Sandbox(Protocol):
         timeout_s: float = 120.0,
         keep: int = 8_000,
         throwaway: bool = False,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command to its end; the changes of a throwaway command are discarded."""
 
     async def snapshot(self) -> None:

@@ -56,7 +56,7 @@ class Service(Protocol):
 
 
 @runtime_checkable
-class ManyPorts(Service, Protocol):
+class MultiPortService(Service, Protocol):
     """A service that listens on several ports; `upstream` is the first."""
 
     def upstream_of(self, port: int) -> tuple[str, int] | str:
@@ -64,7 +64,7 @@ class ManyPorts(Service, Protocol):
 
 
 @runtime_checkable
-class Lasting(Service, Protocol):
+class DumpableService(Service, Protocol):
     """A service whose content can be written to a file and loaded into another of its kind."""
 
     async def dump(self, path: Path) -> str:

@@ -27,7 +27,7 @@ from holdfast.protocols.world import World
 RAN = "ran"
 """In the memory of a WorldFault: a list of the commands, as tuples of words, that it ran itself."""
 TOUCHED = "touched"
-"""In the memory of a WorldFault: the paths of the workspace that it changed, each with a Touched."""
+"""In the memory of a WorldFault: the paths of the workspace that it changed, each with a TouchedPath."""
 HIT_TEST = "hit_test"
 """In the memory of a WorldFault: a function that tells whether a call of the agent failed because of it."""
 AFTER_WRITE = "after_write"
@@ -36,7 +36,7 @@ RESTART = "restart"
 """In the memory of a WorldFault: true if the agent was killed and must be started again."""
 
 
-class Touched(Struct, frozen=True):
+class TouchedPath(Struct, frozen=True):
     """A path of the workspace that a fault changed."""
 
     before: FileChange | None

@@ -27,9 +27,9 @@ class ConnectionEnd(SocketStream):
         self.left = asyncio.Event()
         """Set when the other side sends no more, before the two are joined."""
         self._writes_before = 0
-        """Number of writes to it before that."""
+        """Number of writes to it before the other side left."""
         self._refused = False
-        """Whether it answered that with a reset."""
+        """Whether it answered a later write with a reset."""
         self._tap: Callable[[bytes], None] | None = None
         self._arrived = arrived
         self._inflow = BodyBuffer(self)

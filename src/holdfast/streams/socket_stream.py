@@ -218,7 +218,7 @@ class SocketStream(asyncio.Protocol):
             raise build_connect_error(error, name or address, port, connect_s, tls=context is not None) from error
 
     async def start_tls(self, transport_below: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
-        """Start TLS as the server over `under`; raise OSError (including SSLError) if the handshake fails.
+        """Start TLS as the server over `transport_below`; raise OSError (including SSLError) if the handshake fails.
 
         `early` holds bytes of the client that were already read.
         """

@@ -15,7 +15,7 @@ from holdfast.errors import HarnessError, format_error_place
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import format_exception
-from holdfast.planes.injection.active_injection import Luck, make_fault
+from holdfast.planes.injection.active_injection import RandomDraws, make_fault
 from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.trial import TrialContext
@@ -28,7 +28,7 @@ from holdfast.protocols.world_fault import (
     TOUCHED,
     HealingFault,
     ProvableFault,
-    Touched,
+    TouchedPath,
 )
 
 POLL_S = 0.05
@@ -70,14 +70,14 @@ class Disturbances:
 
     def __init__(self, context: TrialContext) -> None:
         self._context = context
-        luck = Luck(context.trial)
+        draws = RandomDraws(context.trial)
         self._placed = [
             _PlacedFault(
                 index,
                 one,
                 make_fault(one),
                 FaultContext(
-                    luck.create_rng(index, "world"),
+                    draws.create_rng(index, "world"),
                     _sleep,
                     1,
                     {AFTER_WRITE: True} if "after_event" in one.settings else {},
@@ -192,9 +192,9 @@ class Disturbances:
                 self.handle_event("file_write")
                 return
 
-    def _list_fault_changes(self) -> dict[str, list[Touched]]:
+    def _list_fault_changes(self) -> dict[str, list[TouchedPath]]:
         """Return the changes made by faults, by path, in the order in which the faults started."""
-        by_path: defaultdict[str, list[Touched]] = defaultdict(list)
+        by_path: defaultdict[str, list[TouchedPath]] = defaultdict(list)
         for slot in self._begun:
             for path, touched in slot.ctx.memory.get(TOUCHED, {}).items():
                 by_path[path].append(touched)

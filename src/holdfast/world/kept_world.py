@@ -25,7 +25,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL
 from holdfast.protocols.sandbox import Sandbox
-from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
+from holdfast.protocols.service import Database, DumpableService, Mock, Rows, Service
 from holdfast.secrets.hidden import HiddenValues, mask_dump, mask_files
 from holdfast.service_kinds import get_protocol_traits
 from holdfast.sqltext.lexer import Dialect, quote_name
@@ -120,7 +120,7 @@ class WorldKeeper:
 
 async def _dump(service: Service, path: Path, hidden: HiddenValues) -> str:
     """Write the content of a service; return why it is missing or incomplete."""
-    if not isinstance(service, Lasting):
+    if not isinstance(service, DumpableService):
         return ""
     path.touch(mode=0o600)
     try:
@@ -201,7 +201,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
             return await read_tables(service, _ROWS), ""
     except (HoldfastError, TimeoutError) as refused:
         return None, f"its content could not be read: {refused}"
-    if isinstance(service, Lasting) or service.spec.kind == EXTERNAL:
+    if isinstance(service, DumpableService) or service.spec.kind == EXTERNAL:
         return None, ""
     return None, "its content is not stored: it is neither a database nor a mock"
 

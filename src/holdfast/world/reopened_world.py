@@ -20,7 +20,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL, ServiceSpec
 from holdfast.processes.program import split_status
 from holdfast.protocols.sandbox import Sandbox, Stdio
-from holdfast.protocols.service import Lasting, Mock, Service, ServiceKeeper
+from holdfast.protocols.service import DumpableService, Mock, Service, ServiceKeeper
 from holdfast.service_kinds import get_traits
 from holdfast.world.kept_world import KeptWorld, get_dump_path
 from holdfast.world.site_worlds import SiteWorlds
@@ -96,7 +96,7 @@ async def reopen(
 
 async def _restore(service: Service, path: Path) -> Service:
     try:
-        if isinstance(service, Lasting):
+        if isinstance(service, DumpableService):
             await service.restore(path)
     except BaseException:
         await service.close()

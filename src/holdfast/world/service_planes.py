@@ -19,7 +19,7 @@ from holdfast.planes.tcp.names import NamePlane
 from holdfast.planes.tcp.plane import TcpPlane
 from holdfast.planes.tcp.transactions import TrialService
 from holdfast.protocols.sandbox import Sandbox
-from holdfast.protocols.service import Database, ManyPorts, Mock, Service
+from holdfast.protocols.service import Database, Mock, MultiPortService, Service
 from holdfast.protocols.trial import TrialContext
 from holdfast.service_kinds import get_port, get_protocol_traits, get_traits
 
@@ -210,7 +210,7 @@ class ServicePlanes:
             sock = self.sandbox.listener(address.host, port)
             service = self.services[address.service.name]
             if not isinstance(service, Mock):
-                upstream = service.upstream_of(port) if isinstance(service, ManyPorts) else service.upstream
+                upstream = service.upstream_of(port) if isinstance(service, MultiPortService) else service.upstream
                 await self._open_tcp_plane(sock, upstream, address)
             # A mock is served by the HTTP plane itself. If its connections are slow or faulty, a TCP plane takes its
             # address, and the mock moves to a port behind it.

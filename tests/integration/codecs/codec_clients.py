@@ -14,7 +14,7 @@ import httpx2
 from codec_kit import ASKED
 from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.refusals import Refusal
+from holdfast.planes.llm.codecs.error_replies import ErrorReply
 
 
 class Wire:
@@ -48,7 +48,7 @@ def stream(codec: Codec, completion: Completion, through: Callable[[Any], Any] =
     return Wire(200, {"content-type": codec.stream_type}, [frame for frame in frames if isinstance(frame, bytes)])
 
 
-def refused(refusal: Refusal) -> Wire:
+def refused(refusal: ErrorReply) -> Wire:
     return Wire(refusal.status, dict(refusal.headers), [refusal.body])
 
 

@@ -139,7 +139,7 @@ RAISED: dict[str, dict[str, tuple[type[Exception], object]]] = {
 @EVERY_LIBRARY
 def test_errors_raise_as_in_production(name: str, kind: str) -> None:
     library, (raised, word) = LIBRARIES[name], RAISED[name][kind]
-    error = library.asked(refused(library.codec.write_refusal(ERRORS[kind]))).error
+    error = library.asked(refused(library.codec.write_error_reply(ERRORS[kind]))).error
     assert (type(error), getattr(error, library.word)) == (raised, word)
 
 
@@ -147,7 +147,7 @@ def test_errors_raise_as_in_production(name: str, kind: str) -> None:
 def test_the_time_to_wait_is_a_header(name: str) -> None:
     library = LIBRARIES[name]
     waits = [
-        library.asked(refused(library.codec.write_refusal(ERRORS[kind]))).error for kind in ("rate limit", "quota")
+        library.asked(refused(library.codec.write_error_reply(ERRORS[kind]))).error for kind in ("rate limit", "quota")
     ]
     assert [error.response.headers.get("retry-after") for error in waits] == ["2", None]  # type: ignore[union-attr]
 

@@ -1,4 +1,4 @@
-"""Values in the ledger, and the digest that luck is drawn by."""
+"""Values in the ledger, and the digest that draws is drawn by."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.processes.startable import NOT_RUN_CODES, SHELL
 from holdfast.protocols.check import Exhibit
-from holdfast.protocols.sandbox import Ran
+from holdfast.protocols.sandbox import CommandResult
 from holdfast.protocols.world import World
 from holdfast.reading.bash_syntax import explain_bash_only, find_bash_features
 from holdfast.reading.durations import Duration
@@ -167,7 +167,7 @@ def _explain_missing_program(what: str, program: str, ended: ExitRecord) -> str:
     return f"{what} could not run: {why}" + (f" ({output})" if output else "")
 
 
-def to_exit_record(ran: Ran) -> ExitRecord:
+def to_exit_record(ran: CommandResult) -> ExitRecord:
     """Convert the end of a command to its record."""
     return ExitRecord(
         exit_code=ran.exit_code,

@@ -34,7 +34,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
-from holdfast.protocols.sandbox import Ran
+from holdfast.protocols.sandbox import CommandResult
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
@@ -126,13 +126,13 @@ class Custom:
             [self.script, self.runs_in], ScriptRun(to_exit_record(ran), cast(ExitRecord | None, reference))
         )
 
-    async def _run_on_host(self, world: World) -> Ran:
+    async def _run_on_host(self, world: World) -> CommandResult:
         script = (world.root / self.script).resolve()
         async with open_host_services(world) as services:
             stdin = encode(build_context(world, services))
             return await run_script(script, world.root, stdin, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
-    async def _run_inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
+    async def _run_inside(self, world: World, limit_ms: int, *, reference: bool = False) -> CommandResult:
         """Lend the script to the sandbox while no agent runs, at a path where no agent could have written.
 
         A script that begins with `#!/usr/bin/env -S python3 -I` uses neither the agent's `python3` nor its modules.

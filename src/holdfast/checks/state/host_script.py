@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.pipes import Head, Pipes, Tail
-from holdfast.protocols.sandbox import Ran
+from holdfast.protocols.sandbox import CommandResult
 from holdfast.protocols.service import Service
 from holdfast.protocols.world import World
 from holdfast.service_kinds import get_port
@@ -110,7 +110,7 @@ def clean_environment() -> Mapping[str, str]:
     return {"PATH": _PATH, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
 
 
-async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float, keep: int) -> Ran:
+async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float, keep: int) -> CommandResult:
     """Run a Python script to its end, then kill the processes that it started."""
     out, err = Head(keep), Tail()
     pipes = Pipes(stdin, out, err)
@@ -130,7 +130,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
     code = process.returncode
     # A script that a signal ended has no exit code. After a timeout the signal is Holdfast's own and says nothing.
     killed = code is not None and code < 0
-    return Ran(
+    return CommandResult(
         exit_code=None if killed or not in_time else code,
         stdout=out.data,
         stderr=err.text.encode(),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.faults.llm_text import replace_calls, require_completion
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
-_KEPT = 0.7
+_KEPT_FRACTION = 0.7
 """The fraction of the arguments that arrives: names and first values, but not the end."""
 
 
@@ -36,7 +36,7 @@ class MalformedToolCall:
     def _cut_arguments(self, arguments: str) -> str:
         if self.shape == "not_object":
             return json.dumps(arguments)
-        cut = arguments[: max(1, int(len(arguments) * _KEPT))]
+        cut = arguments[: max(1, int(len(arguments) * _KEPT_FRACTION))]
         return f"{cut}{{" if _is_json(cut) or not cut else cut
 
 

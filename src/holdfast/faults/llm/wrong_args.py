@@ -43,10 +43,10 @@ class WrongArgs:
         if not data:
             return dump_json({"unexpected": True})
         kind = rng.choice(self.kinds or get_args(Kind))
-        return dump_json(_spoil_argument(data, rng.choice(list(data)), kind))
+        return dump_json(_break_argument(data, rng.choice(list(data)), kind))
 
 
-def _spoil_argument(data: Mapping[str, Any], name: str, kind: Kind) -> dict[str, Any]:
+def _break_argument(data: Mapping[str, Any], name: str, kind: Kind) -> dict[str, Any]:
     if kind == "missing":
         return {key: part for key, part in data.items() if key != name}
     if kind == "renamed":

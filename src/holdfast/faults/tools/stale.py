@@ -9,7 +9,7 @@ from holdfast.faults.values import are_equal, copy_value
 from holdfast.model.codec import digest
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
-_KEPT = 50  # replies per target; the earliest ones are returned
+_REPLIES_LIMIT = 50  # replies per target; the earliest ones are returned
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Stale:
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Store the reply of a call."""
         replies: list[tuple[str, Any]] = memory.setdefault(call.target, [])
-        if len(replies) < _KEPT:
+        if len(replies) < _REPLIES_LIMIT:
             replies.append((_hash_arguments(call), copy_value(reply.value)))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        own_arguments = _hash_arguments(call)
+        current_arguments = _hash_arguments(call)
         earlier: list[tuple[str, Any]] = [
             (arguments, value)
             for arguments, value in ctx.memory.get(call.target, ())
@@ -35,7 +35,7 @@ class Stale:
         self.watch(call, reply, ctx.memory)
         if not earlier:
             return reply
-        _, value = next((e for e in earlier if e[0] != own_arguments), earlier[0])
+        _, value = next((e for e in earlier if e[0] != current_arguments), earlier[0])
         return Reply(copy_value(value))
 
 

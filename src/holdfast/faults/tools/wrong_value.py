@@ -49,17 +49,17 @@ class WrongValue:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
 
-        def falsify(data: Any) -> Any:
-            kinds = list(self.kinds or LIES)
+        def change(data: Any) -> Any:
+            kinds = list(self.kinds or CHANGES)
             ctx.rng.shuffle(kinds)
-            lies = (LIES[kind](data, ctx.rng) for kind in kinds)
-            return next((other for other in lies if other is not data), data)
+            changed = (CHANGES[kind](data, ctx.rng) for kind in kinds)
+            return next((other for other in changed if other is not data), data)
 
         ctx.idle = "no value in the reply can be replaced with a wrong one of the same form"
-        return Reply(edit_value(reply.value, falsify))
+        return Reply(edit_value(reply.value, change))
 
 
-# -- lies: each takes data and a random generator, and returns the same object if it finds nothing to change -------
+# -- changes: each takes data and a random generator, and returns the same object if it finds nothing to change -------
 # Not part of a date, a time, a version or an identifier: those would no longer match their format.
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 
@@ -84,10 +84,9 @@ def _is_number(part: Any) -> bool:
 
 
 def _change_number(number: Any, rng: Random) -> Any:
-    lie = type(number)(transpose_digits(str(number), rng))
-    if lie == number or not math.isfinite(lie):  # at the ends of a float's range a digit changes nothing, or too much
-        return number / 2
-    return lie
+    changed = type(number)(transpose_digits(str(number), rng))
+    # At the ends of a float's range a digit changes nothing, or too much.
+    return number / 2 if changed == number or not math.isfinite(changed) else changed
 
 
 def _change_number_in_text(text: str, rng: Random) -> str:
@@ -178,7 +177,7 @@ def _are_records(rows: Any) -> bool:
     return all(isinstance(row, str) or is_record(row) for row in rows)
 
 
-LIES: Mapping[str, Callable[[Any, Random], Any]] = {
+CHANGES: Mapping[str, Callable[[Any, Random], Any]] = {
     "digits": change_digits,
     "swap": swap_fields,
     "other_entity": swap_between_records,

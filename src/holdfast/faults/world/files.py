@@ -15,9 +15,9 @@ from typing import Literal
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.processes.leftovers import OWN_COMMAND
 from holdfast.protocols.fault import FaultContext
-from holdfast.protocols.sandbox import FileChange, FileHazard, Ran, WatchingSandbox
+from holdfast.protocols.sandbox import CommandResult, FileChange, FileHazard, WatchingSandbox
 from holdfast.protocols.world import World
-from holdfast.protocols.world_fault import HIT_TEST, RAN, TOUCHED, Touched
+from holdfast.protocols.world_fault import HIT_TEST, RAN, TOUCHED, TouchedPath
 from holdfast.reading.file import find_path_problem
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
@@ -86,7 +86,7 @@ async def record_changes(
 
     names = {normalize_path(path) for path in paths}
     before = await asyncio.to_thread(_list_changes, world, names)
-    ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in names})
+    ctx.memory.setdefault(TOUCHED, {}).update({path: TouchedPath(before.get(path), stands) for path in names})
 
 
 def forget_changes(ctx: FaultContext) -> None:
@@ -110,7 +110,7 @@ def _list_changes(world: World, paths: Collection[str]) -> dict[str, FileChange]
     return {change.path: change for change in world.changes() if change.path in paths}
 
 
-async def run_command(world: World, ctx: FaultContext, *argv: str) -> Ran:
+async def run_command(world: World, ctx: FaultContext, *argv: str) -> CommandResult:
     """Run a command of the fault in the workspace."""
     ctx.memory.setdefault(RAN, []).append(tuple(argv))
     return await world.sandbox.run(argv, _ENVIRON, timeout_s=60.0)

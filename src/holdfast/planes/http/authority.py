@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from holdfast.planes.http.trust import ADDED, read_all_roots, read_user_roots
 
-KEPT = 1_000
+LEAVES_LIMIT = 1_000
 """Maximum number of cached host certificates: it bounds memory if an agent invents names."""
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC)
 """Validity for any time that an agent's clock may show: it may be set, or jump. The key exists only during the run."""
@@ -49,7 +49,7 @@ class Authority:
         self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         if existing is None:
             self._key = generate_private_key(SECP256R1())
-            self._certificate = self._sign_own()
+            self._certificate = self._sign_authority()
         else:
             key = load_pem_private_key(existing[existing.index(b"-----BEGIN PRIVATE KEY") :], None)
             assert isinstance(key, EllipticCurvePrivateKey)
@@ -68,7 +68,7 @@ class Authority:
         context = self._leaves.get(host)
         if context is None:
             context = self._leaves[host] = self._create_context(host)
-            if len(self._leaves) > KEPT:
+            if len(self._leaves) > LEAVES_LIMIT:
                 self._leaves.popitem(last=False)
         self._leaves.move_to_end(host)
         return context
@@ -94,7 +94,7 @@ class Authority:
             path.unlink()
         return context
 
-    def _sign_own(self) -> x509.Certificate:
+    def _sign_authority(self) -> x509.Certificate:
         key, name = self._key.public_key(), _build_name("Holdfast (this run only)")
         builder = (
             _start_certificate()

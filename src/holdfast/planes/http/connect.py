@@ -120,7 +120,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
         """Record that nothing inside this connection was observed; a fault that waited for it was not met."""
         trace = self._trace
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
-        trace.trouble = "certificate_refused"
+        trace.error_type = "certificate_refused"
         trace.output = f"the client disconnected during the TLS handshake{why}"
         rejected = (
             f"a client rejected Holdfast's certificate for {self._origin.host}{why}: its requests were not observed. "
@@ -134,7 +134,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
             await send_failure(self._exchange, failed, self._trace)
             return
         self._exchange.ensure_connected()
-        self._trace.trouble, self._trace.output = "tls_error", str(failed)
+        self._trace.error_type, self._trace.output = "tls_error", str(failed)
         self._awaits_hello = True
         try:
             tunnel = await self._exchange.take_over()

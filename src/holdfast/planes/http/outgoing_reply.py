@@ -138,7 +138,7 @@ async def _send_paced(
             trace.mark_undelivered("the client disconnected before it arrived", read=read)
             raise
         if pacing.is_cut_off:
-            trace.trouble = "connection_lost"
+            trace.error_type = "connection_lost"
             exchange.connection.close()
             return
     await sleep(delivery.close_ms)
@@ -153,12 +153,12 @@ async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) 
     exchange.ensure_connected()
     trace.output = str(failed)
     if isinstance(failed, TimedOut):
-        trace.trouble = "timeout"
+        trace.error_type = "timeout"
         if failed.kind == "hang":
             await exchange.connection.wait_until_left()
         exchange.break_connection()
     elif isinstance(failed, Dropped):
-        trace.trouble = "connection_lost"
+        trace.error_type = "connection_lost"
         exchange.break_connection(reset=failed.kind != "closed")
     else:
         trace.status = failed.status or 500

@@ -82,9 +82,9 @@ class ProxyCall(Struct, eq=False):
     async def _send_failure(self, failed: Failed) -> None:
         await send_failure(self._exchange, failed, self._trace)
 
-    async def _reject(self, status: int, trouble: str, why: str) -> None:
+    async def _reject(self, status: int, error_type: str, why: str) -> None:
         trace, text = self._trace, f"Holdfast: {why}"
-        trace.status, trace.trouble, trace.output = status, trouble, text
+        trace.status, trace.error_type, trace.output = status, error_type, text
         if self._exchange.is_answered:
             self._exchange.break_connection()
         else:
@@ -99,7 +99,7 @@ class ProxyCall(Struct, eq=False):
             self._record_client_gone()
 
     def _record_client_gone(self) -> None:
-        self._trace.trouble = "client_gone"
+        self._trace.error_type = "client_gone"
         if not self._exchange.is_answered:
             self._trace.mark_undelivered()
 

@@ -14,16 +14,16 @@ from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Origin, RequestTarget, parse_connect_target, parse_target
 from holdfast.protocols.trial import TrialContext
 
-Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
+ServeModel: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to a model provider; the last argument is the provider's `https://host`."""
-Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
+ServeOwn: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to Holdfast's own listener that came through the proxy; the last argument is its path."""
 
 
 class Proxy:
     """Serves requests through the proxy, for any trial; the settings are those of its ProxyRules."""
 
-    def __init__(self, rules: ProxyRules, model: Model, own: Own) -> None:
+    def __init__(self, rules: ProxyRules, model: ServeModel, own: ServeOwn) -> None:
         self._rules = rules
         self._model = model
         self._own = own

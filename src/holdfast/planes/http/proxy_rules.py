@@ -24,9 +24,9 @@ from holdfast.streams.socket_stream import SocketStream
 if TYPE_CHECKING:
     from holdfast.planes.http.authority import Authority
 
-KEPT_S = 10.0
+CACHED_S = 10.0
 """How long a resolved name is cached, in seconds: a client that connects a hundred times causes one lookup."""
-KEPT = 1_000
+RESOLVED_LIMIT = 1_000
 _REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
 """Idempotent methods."""
 NOBODY: Mapping[tuple[str, int], tuple[str, int]] = {}
@@ -58,9 +58,9 @@ class Connector:
                 cached = await self._policy.resolve_addresses(*key)
             except (socket.gaierror, UnicodeError) as unknown:
                 raise UpstreamFailed("dns", f"the name {origin.host} cannot be resolved: {unknown}") from unknown
-            if len(self._resolved) >= KEPT:
+            if len(self._resolved) >= RESOLVED_LIMIT:
                 self._resolved.clear()
-            self._resolved[key] = now + KEPT_S, cached
+            self._resolved[key] = now + CACHED_S, cached
         return cached
 
     async def send_request(
@@ -98,7 +98,7 @@ def find_side_kind(host: str) -> str:
 def find_unread_format(host: str) -> str:
     """Return the model format of a host that the gateway does not support; empty if it is not such a host."""
     name = host.lower().rstrip(".")
-    return next((speaks for listed, speaks in _load_hosts()[1].items() if _matches_host(listed, name)), "")
+    return next((format_name for listed, format_name in _load_hosts()[1].items() if _matches_host(listed, name)), "")
 
 
 def _matches_host(listed: str, name: str) -> bool:
@@ -192,8 +192,8 @@ class ProxyRules:
 
     def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
         """Note that a model may be called there in an unsupported format; `failed`: it gave no answer."""
-        if speaks := find_unread_format(origin.host):
-            context.sink.record_unread_model(origin.host, speaks, failed)
+        if format_name := find_unread_format(origin.host):
+            context.sink.record_unread_model(origin.host, format_name, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
         """Note that the user's own proxy is not used, which may be why a target cannot be reached."""

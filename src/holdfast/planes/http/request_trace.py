@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.planes.egress_policy import NotPermitted
     from holdfast.planes.http.proxy_rules import ProxyRules
 
-KEPT = 16_384
+INPUT_LIMIT = 16_384
 """Bytes of a request's body that are examined for the trace."""
 
 
@@ -52,8 +52,8 @@ class RequestTrace(CallReport):
             self._digest.update(chunk)
             if self._armed:
                 self._canary_reader.feed(chunk)
-            if len(self._input) < KEPT:
-                self._input += chunk[: KEPT - len(self._input)]
+            if len(self._input) < INPUT_LIMIT:
+                self._input += chunk[: INPUT_LIMIT - len(self._input)]
             yield chunk
 
     def tap(self, data: bytes) -> None:
@@ -63,8 +63,8 @@ class RequestTrace(CallReport):
 
     def report_unfinished(self) -> None:
         """Report a request that the end of the trial interrupts as unfinished, unless a fault had already ended it."""
-        self._unfinished = not self.trouble
-        self.trouble = self.trouble or "client_gone"
+        self._unfinished = not self.error_type
+        self.error_type = self.error_type or "client_gone"
         self.report_end()
 
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
@@ -82,7 +82,7 @@ class RequestTrace(CallReport):
 
     def report_end(self) -> None:
         """Record the request in the trace, once."""
-        begun = self.status is not None or bool(self.trouble)
+        begun = self.status is not None or bool(self.error_type)
         target = self._target
         output, reply = self._build_output()
         self.report(

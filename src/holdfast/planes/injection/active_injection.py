@@ -54,7 +54,7 @@ class ActiveInjection:
         self.writes = 0
         """Of the calls that it was offered: those that change something."""
         self.fired = 0
-        self.spent = 0
+        self.used_firings = 0
         """Firings that count for `times`: those that were met or may still be."""
         self.memory: dict[str, Any] = {}
         self._rejected: dict[str, None] = {}
@@ -85,7 +85,7 @@ class ActiveInjection:
         plan: Schedule = self.injection.schedule
         # `times` counts what was met or may still be: a firing that turns out to have had no effect is returned
         # (`Weather.return_firing`), because the user asked for that many disturbances, not for that many attempts.
-        if plan.times is not None and self.spent >= plan.times:
+        if plan.times is not None and self.used_firings >= plan.times:
             return False
         if plan.after_event is not None:
             return nth == plan.after_event["write"]
@@ -202,7 +202,7 @@ def _matches_value(value: Any, pattern: Any) -> bool:
     return is_same_value(value, pattern)
 
 
-class Luck:
+class RandomDraws:
     """The random draws of one trial.
 
     They do not depend on the rule, the scenario's name or a fault's position in the list. Every rule gets the same

@@ -118,8 +118,8 @@ def _list_visible(reply: Completion) -> list[Delta]:
 def _join_unstreamed(deltas: list[Delta]) -> list[Delta]:
     wait_ms = sum(delta.ms for delta in deltas if isinstance(delta, Pause))
     pause: list[Delta] = [Pause(wait_ms)] if wait_ms else []
-    troubles: list[Delta] = [delta for delta in deltas if isinstance(delta, ErrorChunk)]
-    return pause + (troubles or [delta for delta in deltas if not isinstance(delta, Pause | EmptyChunk)])
+    errors: list[Delta] = [delta for delta in deltas if isinstance(delta, ErrorChunk)]
+    return pause + (errors or [delta for delta in deltas if not isinstance(delta, Pause | EmptyChunk)])
 
 
 def _join_texts(deltas: list[Delta]) -> list[Delta]:

@@ -25,7 +25,7 @@ from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, digest_arguments, shorten_target
-from holdfast.planes.injection.active_injection import STEP, ActiveInjection, Luck
+from holdfast.planes.injection.active_injection import STEP, ActiveInjection, RandomDraws
 from holdfast.planes.injection.faulted_call import FaultedCall, drive
 from holdfast.planes.injection.firing import Firing, skip_wait
 from holdfast.planes.traced_call import CallTrace
@@ -74,11 +74,11 @@ class Weather:
         """One entry per call in progress: a list can grow and shrink in several threads without a lock."""
         self.lock = Lock()
         """Guards the counters: calls may come from several threads."""
-        self.broke: Callable[[HarnessError], None] = lambda broken: None
+        self.on_error: Callable[[HarnessError], None] = lambda error: None
         """Called with each harness error; the agent continues."""
-        self.watch: CallTrace | None = None
+        self.call_trace: CallTrace | None = None
         """Receives the calls of the agent's own functions."""
-        self._luck = Luck(trial)
+        self._draws = RandomDraws(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
         self._active: list[ActiveInjection] | None = None
         self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
@@ -111,7 +111,7 @@ class Weather:
         """Remove a firing that was not met from the count for `times`."""
         with self.lock:
             if self._active is not None:
-                self._active[index].spent -= 1
+                self._active[index].used_firings -= 1
 
     def find_applicable(self, plane: str, target: str) -> list[ActiveInjection]:
         """Return the injections that can act on a call to this target, in list order."""
@@ -244,7 +244,7 @@ class Weather:
             if not active.is_due(nth) or not self._is_drawn(active, nth, key):
                 return False
             active.fired += 1
-            active.spent += 1
+            active.used_firings += 1
             return True
 
     def _is_drawn(self, active: ActiveInjection, nth: int, key: str) -> bool:
@@ -253,7 +253,7 @@ class Weather:
         if probability >= 1.0:
             return True
         if self._fired is None:
-            return self._luck.draw_chance(active.index, key, probability)
+            return self._draws.draw_chance(active.index, key, probability)
         return RecordedFiring(active.index + 1, nth) in self._fired
 
     async def _run_chain(
@@ -272,7 +272,7 @@ class Weather:
             return reply
         # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
         faulted_call.needs_reply = True
-        create_rng = partial(self._luck.create_rng, active.index, key)
+        create_rng = partial(self._draws.create_rng, active.index, key)
         firing = Firing(active, call, faulted_call, create_rng, nth)
         faulted_call.fired.append(firing)
         # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so

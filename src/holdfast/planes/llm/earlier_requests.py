@@ -18,7 +18,7 @@ from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolRe
 Get: TypeAlias = Callable[[str], str | None]
 """Returns a request's header by name."""
 
-KEPT = 10_000
+FAILED_LIMIT = 10_000
 """Number of failed requests that are remembered."""
 
 _COUNT = "x-stainless-retry-count"
@@ -64,12 +64,12 @@ class Attempts:
             self._failed.pop(key, None)
             return
         self._failed[key] = (retry + 1, lost)
-        if len(self._failed) > KEPT:
+        if len(self._failed) > FAILED_LIMIT:
             del self._failed[next(iter(self._failed))]
 
 
-CALLS_KEPT = 200
-CHARACTERS_KEPT = 100_000
+CALLS_LIMIT = 200
+CHARACTERS_LIMIT = 100_000
 """Limit for one conversation; for a longer one only the calls are remembered."""
 
 
@@ -90,12 +90,12 @@ class EarlierCalls:
         """Remember the calls, and the text next to them, with which the model answered a request."""
         if not calls:
             return
-        before = request.messages if _measure(request.messages) <= CHARACTERS_KEPT else ()
-        messages = (*before, ChatMessage("assistant", text[:CHARACTERS_KEPT], calls))
+        before = request.messages if _measure(request.messages) <= CHARACTERS_LIMIT else ()
+        messages = (*before, ChatMessage("assistant", text[:CHARACTERS_LIMIT], calls))
         for call in [call for call in calls if call.id]:
             self._known.pop(call.id, None)
             self._known[call.id] = _KnownCall(call, messages)
-        while len(self._known) > CALLS_KEPT:
+        while len(self._known) > CALLS_LIMIT:
             del self._known[next(iter(self._known))]
 
     def add_conversation(self, request: ModelRequest) -> ModelRequest:

@@ -157,7 +157,7 @@ class TrialGateway:
             is_abandoned = not self._in_progress.pop(model_call)
         if not is_abandoned:
             record = model_call.record
-            self._attempts.record_end(key, retry, failed=bool(record.trouble), lost=record.status is None)
+            self._attempts.record_end(key, retry, failed=bool(record.error_type), lost=record.status is None)
         self._record_calls(model_call)
         self._recorded.discard(model_call)
 

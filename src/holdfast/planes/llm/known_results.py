@@ -137,7 +137,7 @@ class ResultPosition(Struct, frozen=True):
     before: bytes
     """Digest of everything before the model requested the call. It excludes results, because agents cut them."""
     is_pending: bool
-    """Whether the model has not answered since."""
+    """Whether the model has not last_answer since."""
     last: bool
     """Whether neither the model nor the user has written anything since."""
     lacks_call: bool
@@ -169,11 +169,11 @@ def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     hasher = blake2b(digest_size=_SIZE)
     before = hasher.digest()
     results: list[tuple[ToolResult, bytes, int]] = []
-    answered = spoken = -1
+    last_answer = last_text = -1
     for position, message in enumerate(messages):
         if message.role == "assistant":
-            before, answered = hasher.digest(), position
-        spoken = spoken if message.role == "tool" else position
+            before, last_answer = hasher.digest(), position
+        last_text = last_text if message.role == "tool" else position
         results += [(result, before, position) for result in message.results]
         _update_digest(hasher, message)
     call_ids = {call.id for message in messages for call in message.tool_calls}
@@ -183,8 +183,8 @@ def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
         ResultPosition(
             r,
             before,
-            position > answered,
-            position > spoken,
+            position > last_answer,
+            position > last_text,
             r.key not in call_ids,
             r.key.rpartition("+")[0] in keys,
             position,
@@ -267,7 +267,7 @@ class OpenToolCall(Struct, frozen=True):
         arguments. If the result has none, one that waits for the model matches by its arguments in any
         conversation."""
         # Frameworks rename ids, and examples in a prompt look like calls. Without a common id a result is accepted only
-        # if something else ties it to this conversation: the text that was answered, or that it waits for the model
+        # if something else ties it to this conversation: the text that was last_answer, or that it waits for the model
         # now.
         ids_differ = bool(self.call.id and position.id)
         waits = position.last and not ids_differ
@@ -293,7 +293,7 @@ def match_results(
 ) -> dict[int, OpenToolCall]:
     """Return the call that each result answers, by the result's index: best matching pairs first.
 
-    A known result answers another call only if it looks the same in another conversation. A result that answered no
+    A known result answers another call only if it looks the same in another conversation. A result that last_answer no
     call still answers none, unless the model has now requested it at that position. In a retry
     every known result stays as it is.
     """

@@ -73,7 +73,9 @@ class ModelCall:
     @property
     def was_read(self) -> bool:
         """Whether a model has read the request and the agent was there for the head of its reply."""
-        has_passed = self._reply.passed is not None and self._succeeded and self.record.trouble in ("", "client_gone")
+        has_passed = (
+            self._reply.passed is not None and self._succeeded and self.record.error_type in ("", "client_gone")
+        )
         return self._exchange.is_answered and (self._was_reply_read or has_passed)
 
     @property
@@ -128,7 +130,7 @@ class ModelCall:
         except UpstreamDown as down:
             await self._report_down(down)
         except ConnectionError:
-            record.trouble = "client_gone"
+            record.error_type = "client_gone"
         self._note_delivery()
         if self._reply.passed is not None and self._query.method == "POST" and self._succeeded:
             record.usage = read_usage(bytes(self._reply.body_read))
@@ -150,8 +152,8 @@ class ModelCall:
         except HarnessError as broken:
             await self._report_down(broken)
         except ConnectionError:
-            record.trouble = "client_gone"
-        if record.trouble == "client_gone" and not self._exchange.is_answered:
+            record.error_type = "client_gone"
+        if record.error_type == "client_gone" and not self._exchange.is_answered:
             record.mark_undelivered()
         self._note_delivery()
         record.report(record.build_event())
@@ -192,16 +194,16 @@ class ModelCall:
             await self._send_completion(reply.value, sleep)
 
     def _note_delivery(self) -> None:
-        if self._service and not self.record.trouble:
+        if self._service and not self.record.error_type:
             self._context.sink.mark_answered(self._service)
 
     def end_trial(self) -> None:
         """Report a call that is still in progress when the trial ends, as far as it got."""
         record = self.record
-        record.trouble = record.trouble or "client_gone"
+        record.error_type = record.error_type or "client_gone"
         self._reply.settle()
         event = record.build_event()
-        record.report(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
+        record.report(replace(event, phase="unfinished") if record.error_type == "client_gone" else event)
 
     # -- from upstream ---------------------------------------------------------------------------
     async def _forward_reply(self, router: Router) -> None:
@@ -249,7 +251,7 @@ class ModelCall:
     # -- to the agent ----------------------------------------------------------------------------
     async def _send_completion(self, completion: Completion, sleep: Sleep | None = None) -> None:
         record, original = self.record, self._reply.original
-        record.completion, record.status, record.trouble = completion, 200, find_error(completion)
+        record.completion, record.status, record.error_type = completion, 200, find_error(completion)
         lost = list_left_out(original, completion) if isinstance(original, OriginalStream) else ()
         if lost:
             self._context.sink.note(
@@ -262,14 +264,14 @@ class ModelCall:
         record = self.record
         record.completion = self._reply.read_completion(wire, body)
         await send_reply(self._exchange, record, wire.status, drop_hop_by_hop(wire.headers), body)
-        record.trouble = record.trouble or (find_error(record.completion) if record.completion else "")
+        record.error_type = record.error_type or (find_error(record.completion) if record.completion else "")
 
     async def _send_foreign(self, sent: NotACompletion) -> None:
         wire = sent.answered.wire
         self._reply.report_failure(sent.answered, sent.body)
         await send_reply(self._exchange, self.record, wire.status, drop_hop_by_hop(wire.headers), sent.body)
         if wire.status < 300:
-            self.record.trouble = self.record.trouble or "upstream"
+            self.record.error_type = self.record.error_type or "upstream"
 
     async def _report_down(self, down: HarnessError) -> None:
         """Report a missing answer that no fault caused: the trial is a harness error. Sends 400 if a retry is

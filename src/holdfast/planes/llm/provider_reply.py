@@ -24,7 +24,7 @@ _MARKS = frozenset((
     "promptFeedback", "data", "embedding", "embeddings", "id", "object", "type", "model", "done",
 ))  # fmt: skip
 """Every reply of a model API has one of these fields, whatever its format."""
-KEPT = 4_000_000
+TRACED_LIMIT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
 
 
@@ -58,12 +58,12 @@ class ProviderReply(Struct, eq=False):
             if body is None:
                 await self._forward_stream(wire, exchange, requires_client)
             else:
-                self.body_read = body[:KEPT]
+                self.body_read = body[:TRACED_LIMIT]
                 if requires_client:
                     exchange.ensure_connected()
                 await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), body, reason=wire.reason)
         except ConnectionError:
-            record.trouble = "client_gone"  # unless it already had everything it wanted
+            record.error_type = "client_gone"  # unless it already had everything it wanted
         finally:
             wire.abort()
         self.settle()
@@ -84,7 +84,7 @@ class ProviderReply(Struct, eq=False):
         record.start_wait()
         async for data in chunks:
             record.since = None  # now the client may be the slow side
-            if len(body) < KEPT:
+            if len(body) < TRACED_LIMIT:
                 body += data
             await exchange.write(data)
             record.start_wait()
@@ -94,7 +94,7 @@ class ProviderReply(Struct, eq=False):
     @property
     def is_cut(self) -> bool:
         """Whether more has passed than was read."""
-        return len(self.body_read) >= KEPT
+        return len(self.body_read) >= TRACED_LIMIT
 
     def read_so_far(self) -> Completion | None:
         """Return the part of a passing reply that has arrived, in neutral form."""
@@ -123,7 +123,7 @@ class ProviderReply(Struct, eq=False):
             return "text/html"
         # A reply that was cut short, or is longer than what is read, says nothing against the provider: its end is
         # unknown.
-        if wire.status >= 300 or self._record.trouble == "client_gone" or len(body) >= KEPT:
+        if wire.status >= 300 or self._record.error_type == "client_gone" or len(body) >= TRACED_LIMIT:
             return ""
         if not body.strip():
             return "nothing"
@@ -145,8 +145,8 @@ class ProviderReply(Struct, eq=False):
         record.completion = completion
         if completion is not None:
             kind = self.report_end_error(completion, self.passed.origin)
-            if kind or (record.trouble and completion.finish is not None):
-                record.trouble = kind
+            if kind or (record.error_type and completion.finish is not None):
+                record.error_type = kind
 
     def report_end_error(self, completion: Completion, origin: str) -> str:
         """Report an error of the provider at the end of a reply that began normally."""
@@ -159,11 +159,11 @@ class ProviderReply(Struct, eq=False):
         status = answered.wire.status
         message = shorten(body.decode("utf-8", "replace").strip(), 200)
         foreign = self.describe_foreign(answered.wire, body)
-        self._record.trouble = f"http_{status}" if status >= 300 else "upstream"
+        self._record.error_type = f"http_{status}" if status >= 300 else "upstream"
         if foreign:
             where = answered.url or answered.origin
             self.report_error(f"{where} answered {status} with {foreign}, which is not a model's reply: {message}")
-        elif answered.is_stand_in:
+        elif answered.is_scripted:
             self.report_error(f"{answered.origin}: {read_error_message(body)}")
         elif is_provider_failure(status, self._query, billed=answered.billed):
             self.report_error(f"{answered.origin} answered {status}, which was not injected: {message}")
@@ -182,7 +182,7 @@ def _read_content_type(wire: RawReply) -> str:
 
 def _has_event(body: bytes) -> bool:
     """Return whether the first object in a stream can be read."""
-    for line in body[:KEPT].splitlines():
+    for line in body[:TRACED_LIMIT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):
             return parse_json(event) is not None

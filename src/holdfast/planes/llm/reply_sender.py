@@ -16,8 +16,8 @@ from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, ErrorChunk, Pause
 from holdfast.planes.call_report import CallReport
 from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.error_replies import ErrorReply, Headers
 from holdfast.planes.llm.codecs.loose import dump_json
-from holdfast.planes.llm.codecs.refusals import Headers, Refusal
 from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, OriginalStream
 from holdfast.planes.llm.sources.source import Query
@@ -25,15 +25,15 @@ from holdfast.protocols.fault import Dropped, Failed, Sleep, TimedOut
 
 _COMMENT = b": keep-alive\n\n"
 _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-_QUIET = re.compile(
+_EMPTY_FRAME = re.compile(
     rb"event: (ping|response\.in_progress)\n"
     rb'|data: .*"delta":\{"role":"assistant","content":(""|null),"refusal":null\}'
     rb'|data: .*"parts":\[\{"text":""\}\]'
 )
 """An empty frame, in the formats that use server-sent events."""
-_SPOKEN = re.compile(rb'"(content|response)":"(?:[^"\\]|\\.)+"')
+_TEXT_FIELD = re.compile(rb'"(content|response)":"(?:[^"\\]|\\.)+"')
 """The content of an Ollama line."""
-_CONTINUED = re.compile(rb"[\x80-\xbf]")
+_CONTINUATION = re.compile(rb"[\x80-\xbf]")
 """A continuation byte inside a UTF-8 character."""
 _JSON = (("content-type", "application/json"),)
 
@@ -68,7 +68,7 @@ async def send_completion(
             await _wait(frame.ms, sleep)
         elif isinstance(frame, Cut):
             exchange.break_connection()
-            record.trouble = "connection_lost"
+            record.error_type = "connection_lost"
             return
         else:
             await exchange.write(frame)
@@ -90,7 +90,7 @@ async def _send_unstreamed(
     await exchange.start(200, _JSON, length=len(body))
     await exchange.write(body[: len(body) // 2])
     exchange.break_connection()
-    record.trouble = "connection_lost"
+    record.error_type = "connection_lost"
 
 
 async def send_failure(exchange: Exchange, record: CallReport, codec: Codec | None, failed: Failed) -> None:
@@ -98,22 +98,22 @@ async def send_failure(exchange: Exchange, record: CallReport, codec: Codec | No
     is_timeout = isinstance(failed, TimedOut)
     if is_timeout or isinstance(failed, Dropped) or codec is None:
         exchange.break_connection(reset=not is_timeout)
-        record.status, record.trouble = None, "timeout" if is_timeout else "connection_lost"
+        record.status, record.error_type = None, "timeout" if is_timeout else "connection_lost"
         return
-    refusal = codec.write_refusal(failed)
+    refusal = codec.write_error_reply(failed)
     await send_reply(exchange, record, refusal.status, refusal.headers, refusal.body)
 
 
 async def send_error(exchange: Exchange, record: CallReport, codec: Codec | None, why: str, status: int) -> None:
     """Send an error that no fault caused: a harness error, or a provider that gave no answer."""
-    record.status, record.trouble = status, "upstream"
+    record.status, record.error_type = status, "upstream"
     if exchange.is_answered:
         exchange.break_connection()
         return
     if codec is not None:
-        refusal = codec.write_refusal(Failed(why, status=status))
+        refusal = codec.write_error_reply(Failed(why, status=status))
     else:
-        refusal = Refusal(status, _JSON, dump_json({"error": {"message": why, "type": "holdfast"}}))
+        refusal = ErrorReply(status, _JSON, dump_json({"error": {"message": why, "type": "holdfast"}}))
     with suppress(ConnectionError):
         await exchange.respond(refusal.status, refusal.headers, refusal.body)
 
@@ -122,12 +122,12 @@ async def send_reply(
     exchange: Exchange, record: CallReport, status: int, headers: Headers | RawFields, body: bytes
 ) -> None:
     """Send a complete reply unchanged, and record how the agent received it."""
-    trouble = f"http_{status}" if status >= 300 else ""
+    error_type = f"http_{status}" if status >= 300 else ""
     try:
         await exchange.respond(status, headers, body)
     except ConnectionError:
-        trouble = "client_gone"
-    record.status, record.trouble = status, trouble
+        error_type = "client_gone"
+    record.status, record.error_type = status, error_type
 
 
 def find_error(completion: Completion) -> str:
@@ -189,22 +189,22 @@ class _Repeats:
 
     def repeat_after(self, frame: bytes) -> bytes:
         """Return the bytes to repeat after a frame."""
-        quiet, again = self._make_quiet_frame(frame)
-        if not quiet or (self._done and self._rng.random() < 0.5):
+        empty, copies = self._make_empty_frame(frame)
+        if not empty or (self._done and self._rng.random() < 0.5):
             return b""
         self._done = True
-        return quiet * again
+        return empty * copies
 
-    def _make_quiet_frame(self, frame: bytes) -> tuple[bytes, int]:
+    def _make_empty_frame(self, frame: bytes) -> tuple[bytes, int]:
         """Return an empty frame that may follow this one, and how often it must be sent to arrive twice."""
-        if _QUIET.match(frame):
+        if _EMPTY_FRAME.match(frame):
             return frame, 1
         if self._done:
             return b"", 0
         if frame.startswith(b"event: message_start\n"):
             return _PING, 2
-        if frame.endswith(b'"done":false}\n') and b'"tool_calls"' not in frame and _SPOKEN.search(frame):
-            return _SPOKEN.sub(rb'"\1":""', frame), 2
+        if frame.endswith(b'"done":false}\n') and b'"tool_calls"' not in frame and _TEXT_FIELD.search(frame):
+            return _TEXT_FIELD.sub(rb'"\1":""', frame), 2
         return b"", 0
 
 
@@ -214,7 +214,7 @@ def _cut_randomly(data: bytes, rng: Random) -> Iterator[bytes]:
         return
     # Splitting inside a character is the case that breaks clients which decode each packet by itself, so it is
     # preferred where there is such a character.
-    inside = [match.start() for match in islice(_CONTINUED.finditer(data, 1), 1_000)]
+    inside = [match.start() for match in islice(_CONTINUATION.finditer(data, 1), 1_000)]
     places = set(rng.sample(inside, min(2, len(inside))))
     places |= {rng.randrange(1, len(data)) for _ in range(2) if len(data) > 1}
     start = 0

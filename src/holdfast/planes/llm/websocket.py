@@ -58,7 +58,7 @@ class Websocket:
             self._context.sink.add_error(str(failed), "model-unavailable")
             await send_error(self._exchange, self._report, self._query.codec, str(failed), status)
         except ConnectionError:
-            self._report.trouble = "client_gone"
+            self._report.error_type = "client_gone"
         finally:
             self.report_end()
 

@@ -27,12 +27,12 @@ from holdfast.protocols.trial import TrialContext
 
 _LATE_ANSWERS_S = 0.5
 """Time for answers in progress after the server has ended."""
-_LATEST_KEPT = 100
+_LATEST_LIMIT = 100
 """Replies that may be in transit when a client leaves: more than any client waits for."""
 _DIGITS = 20
 """Limits what a relay may send: it is a program of the agent and untrusted."""
 _KILL, _TERMINATE = b"9", b"15"
-_ASKED = (-1, -2, -9, -15)
+_STOPPED_FROM_OUTSIDE = (-1, -2, -9, -15)
 """Exit codes of a server that was stopped from outside, as happens when the agent's process tree is stopped."""
 
 
@@ -52,7 +52,7 @@ class Pipe:
         """Whether the client has closed its input."""
         self._lines = 0
         """Number of lines sent to it."""
-        self._latest: deque[tuple[int, ClientOutcome]] = deque(maxlen=_LATEST_KEPT)
+        self._latest: deque[tuple[int, ClientOutcome]] = deque(maxlen=_LATEST_LIMIT)
         """The faults' effects in the latest lines, each with its line number."""
         self._expired = False
         self._answered = False
@@ -203,7 +203,7 @@ class Pipe:
 def _describe_failure(server: str, report: bytes) -> str:
     """Return why a server ended unexpectedly; empty if it was stopped from outside. `report` is the relay's report."""
     code, _, what = report.decode("utf-8", "replace").partition(" ")
-    if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
+    if not code.removeprefix("-").isdigit() or int(code) in _STOPPED_FROM_OUTSIDE:
         return ""
     if int(code) == UNUSABLE and " cannot be started: " in what:
         return f"MCP server {server}: {shorten(what)}"

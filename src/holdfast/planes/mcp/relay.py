@@ -113,7 +113,7 @@ class Relay:
         self._is_end_reported = False
         """Whether the harness knows that the server has ended."""
         self._signal = 0
-        self._trouble = ""
+        self._failure = ""
         self._deadline: float | None = None
         """When the relay forcibly ends what is slow to end."""
         self._closing_stdin = False
@@ -129,7 +129,7 @@ class Relay:
     def run(self) -> int:
         """Relay until nothing is left; return the exit code."""
         self._execute(_split_lines(self._partial[self._line], b""))
-        while self._line in self._reading and not self._signal and not self._trouble:
+        while self._line in self._reading and not self._signal and not self._failure:
             self._handle_events()
             if self._code is not None and self._stdout not in self._reading and not self._is_end_reported:
                 self._is_end_reported = True
@@ -139,9 +139,9 @@ class Relay:
         self._end_server()
         if self._signal:
             return 128 + self._signal
-        if self._trouble or not (self._is_end_reported or 0 not in self._reading):
+        if self._failure or not (self._is_end_reported or 0 not in self._reading):
             return _print_error(
-                f"{self._name}: {self._trouble or 'Holdfast closed the connection; the trial is over'}", LOST
+                f"{self._name}: {self._failure or 'Holdfast closed the connection; the trial is over'}", LOST
             )
         code = self._code or 0
         return code if code >= 0 else 128 - code
@@ -190,7 +190,7 @@ class Relay:
             return
         lines = _split_lines(self._partial[fd], data)
         if len(self._partial[fd]) > 2 * LINE_LIMIT:
-            self._trouble = f"a message of more than {2 * LINE_LIMIT} bytes"
+            self._failure = f"a message of more than {2 * LINE_LIMIT} bytes"
         if fd == self._line:
             self._execute(lines)
         else:

@@ -304,21 +304,23 @@ def _mark_complete(result: results.Result, request: RpcRequest) -> results.Resul
 def _report_call(call_trace: McpCallTrace, outcome: ClientOutcome) -> None:
     """Report the call as the client saw it."""
     if outcome.kind not in ("message", "expired"):
-        call_trace.report_end(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
+        call_trace.report_end(outcome.line.decode("utf-8", "replace"), error_type=outcome.kind)
         return
     message = rpc.read_message(outcome.line) or rpc.RpcMessage()
     if message.error is not UNSET:
         error = rpc.read_object(message.error) or {}
         code = error.get("code")
         timed_out = outcome.kind == "message" and code == rpc.TIMED_OUT
-        trouble = "timeout" if timed_out else "session_lost" if outcome.kind == "expired" else "rpc_error"
+        error_type = "timeout" if timed_out else "session_lost" if outcome.kind == "expired" else "rpc_error"
         call_trace.report_end(
-            str(error.get("message", "")), status=code if isinstance(code, int) else None, trouble=trouble
+            str(error.get("message", "")), status=code if isinstance(code, int) else None, error_type=error_type
         )
         return
     result = rpc.read_object(message.result) or {}
-    trouble = "tool_error" if result.get("isError") is True else ""
-    call_trace.report_end(results.format_result(result), trouble=trouble, whole=results.find_nontext_result(result))
+    error_type = "tool_error" if result.get("isError") is True else ""
+    call_trace.report_end(
+        results.format_result(result), error_type=error_type, whole=results.find_nontext_result(result)
+    )
 
 
 def _read_error_text(answer: RpcAnswer) -> str:

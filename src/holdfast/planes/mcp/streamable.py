@@ -25,7 +25,7 @@ _SILENCE_S = 86_400.0
 _JSON, _STREAM = "application/json", "text/event-stream"
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
 """Client headers that Holdfast sets itself: it receives bodies uncompressed, because faults read them."""
-_SPOKEN = ("message", "garbage", "expired")
+_DELIVERED_KINDS = ("message", "garbage", "expired")
 """Outcomes that count only if the client receives them."""
 _FRAMING = frozenset((b"content-length", b"content-type"))
 
@@ -112,7 +112,7 @@ class McpHttpRequest:
         try:
             await self._deliver(outcome, request)
         finally:  # however the client's departure is noticed
-            if outcome.kind in _SPOKEN and not self._is_answered:
+            if outcome.kind in _DELIVERED_KINDS and not self._is_answered:
                 self._session.mark_undelivered(outcome)
 
     async def _ask_server(self, request: RpcRequest) -> RpcAnswer:
@@ -129,8 +129,8 @@ class McpHttpRequest:
         raw = await incoming.read(BODY_LIMIT)
         message = rpc.read_message(raw)
         if message is None or not message.is_answer:
-            odd = rpc.encode({"code": rpc.INTERNAL_ERROR, "message": f"HTTP {incoming.status}"})
-            message = rpc.RpcMessage(error=Raw(odd))
+            error = rpc.encode({"code": rpc.INTERNAL_ERROR, "message": f"HTTP {incoming.status}"})
+            message = rpc.RpcMessage(error=Raw(error))
         return RpcAnswer(message, raw)
 
     async def _send(self, body: bytes | None) -> UpstreamReply:

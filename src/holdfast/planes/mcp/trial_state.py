@@ -73,19 +73,19 @@ class McpCallTrace(CallReport):
     def report_unfinished(self) -> None:
         """Report a call that nobody waits for any more."""
         if not self._is_reported:
-            self.report_end(trouble="cancelled", finished=False)
+            self.report_end(error_type="cancelled", finished=False)
 
     def report_end(
         self,
         output: str = "",
         *,
         status: int | None = None,
-        trouble: str = "",
+        error_type: str = "",
         whole: Any = None,
         finished: bool = True,
     ) -> None:
         """Report a call whose end the agent saw; `whole` is the complete result, if its text is not all of it."""
-        call, self.status, self.trouble = self._call, status, trouble
+        call, self.status, self.error_type = self._call, status, error_type
         arguments, text = encode_canonical(dict(call.arguments)).decode(), _shorten_text(output)
         self.report(
             TraceEvent(

@@ -171,17 +171,17 @@ class MysqlReader(WireReader):
 
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         await self._requests.skip(message.rest)
-        back = refused.kind == "serialization_failure"
+        rolls_back = refused.kind == "serialization_failure"
         # A deadlock rolls the whole transaction back; the other errors leave it open, as the real server does. A client
         # that sends COMMIT afterwards must see the difference.
-        if back:
+        if rolls_back:
             self._replies.expect_answer(MysqlCommand.QUERY, ours=True)
             self._requests.put(build_query("ROLLBACK"))
             await self._requests.flush()
             await self._replies.wait_answered()
         elif refused.kind == "read_only" and self._transactions.open:
             self._read_only = refused
-        self._transactions.fail(rolled_back=back)
+        self._transactions.fail(rolled_back=rolls_back)
         await self._answers.release()
         await self._answers.put(build_error(refused.kind))
 

@@ -66,7 +66,7 @@ class PostgresReplies(WireReplies):
             if first in _READY:
                 waiting.popleft()
             self._copying = False
-            if not waiting and not self.attending:
+            if not waiting and not self.is_in_transit:
                 self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
         elif kind in _ENDS and first == _ENDS[kind]:
             waiting.popleft()

@@ -229,7 +229,7 @@ class ConnectionFaults(Struct, eq=False):
     _service: TrialService
     _n: int
     _exchanges: ConnectionExchanges
-    _met: TransactionStep | None = None
+    _refused_step: TransactionStep | None = None
 
     def begin(self) -> int:
         """Begin a transaction and return its number, from 1."""
@@ -255,7 +255,7 @@ class ConnectionFaults(Struct, eq=False):
 
         Raises StatementRefused if a fault makes the database reject it, Failed if one breaks the connection.
         """
-        self._met = None
+        self._refused_step = None
         # The steps of one message nest like faults of one call: the innermost one sends it. Only a step that a fault
         # waits for costs a call; and only if one was passed does the message wait for its answer, which a later fault
         # may drop.
@@ -263,10 +263,10 @@ class ConnectionFaults(Struct, eq=False):
         try:
             await self._send_step(waiting, 0, send, False)
         except Failed as failed:
-            met = self._met
-            if met is None or failed.kind not in REFUSALS:
+            refused_step = self._refused_step
+            if refused_step is None or failed.kind not in REFUSALS:
                 raise
-            raise StatementRefused(failed.kind, met.statement) from failed
+            raise StatementRefused(failed.kind, refused_step.statement) from failed
 
     async def _send_step(self, steps: Sequence[TransactionStep], at: int, send: Send, answered: bool) -> Reply:
         if at == len(steps):
@@ -285,7 +285,7 @@ class ConnectionFaults(Struct, eq=False):
         try:
             return await self._service.context.injector.inject(call, forward, sleep_ms, untouched=forward_untouched)
         except Failed:
-            self._met = self._met or due
+            self._refused_step = self._refused_step or due
             raise
 
     async def request_tls(self) -> None:

@@ -27,7 +27,7 @@ class WireReplies(ABC):
     def __init__(self, transactions: TransactionState) -> None:
         self.opaque = False
         """Whether the rest cannot be read."""
-        self.attending = False
+        self.is_in_transit = False
         """Whether a message is in transit that the server has not read yet: its state is then out of date."""
         self.last = ""
         """The result of the last answer, such as `INSERT 0 1` or `OK`."""
@@ -286,7 +286,7 @@ class WireReader(ABC):
 
     async def _handle_work(self, message: WireMessage, work: Work) -> None:
         """Send a working message through the faults that wait for it."""
-        self._replies.attending = True
+        self._replies.is_in_transit = True
         try:
             await self._faults.send_through(work.steps, partial(self._forward, message))
         except StatementRefused as refused:
@@ -295,7 +295,7 @@ class WireReader(ABC):
             for statement in work.statements:
                 if statement.kind == "write":
                     self._faults.record_write(statement)
-        self._replies.attending = False
+        self._replies.is_in_transit = False
 
     async def _forward(self, message: WireMessage, answered: bool) -> Reply:
         # A fault may drop the answer after the server has done the work, so the answer must not leave before the fault

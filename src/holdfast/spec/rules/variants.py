@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.codec import to_builtins
-from holdfast.protocols.check import FastidiousPlugin
+from holdfast.protocols.check import ValidatingPlugin
 from holdfast.reading.fields import get_keys, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
@@ -94,7 +94,7 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
         plugin = choice.type(**values)
     except (TypeError, ValueError) as refused:
         return reader.report(node, str(refused))
-    if isinstance(plugin, FastidiousPlugin):
+    if isinstance(plugin, ValidatingPlugin):
         wrong = list(plugin.problems())
         for field, message in wrong:
             reader.report(node.find(field), message, code="bad-setting")

@@ -21,7 +21,7 @@ from holdfast.errors import OutsideError, SandboxFailed, UserError
 from holdfast.model.capabilities import format_reason, format_remedy
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
-from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
+from holdfast.protocols.sandbox import CommandResult, FileChange, SandboxSpec
 from holdfast.world.sandbox.differences import listdir, lstat, open_file, readlink
 from holdfast.world.supervisors.messages import HOME, WORKSPACE
 
@@ -55,7 +55,7 @@ class OpenSandbox:
         timeout_s: float = 120.0,
         keep: int = 8_000,
         throwaway: bool = False,
-    ) -> Ran:
+    ) -> CommandResult:
         async with self._open_starter(throwaway) as begin:
             return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
 

@@ -4,7 +4,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.tools.wrong_value import LIES, change_digits, transpose_digits
+from holdfast.faults.tools.wrong_value import CHANGES, change_digits, transpose_digits
 
 seeds = st.integers(0, 2**32).map(Random)
 
@@ -42,8 +42,8 @@ def test_a_number_without_neighbours_to_exchange_gets_another_digit():
 
 def test_nothing_to_lie_about_leaves_the_very_data():
     for data in [{}, [], None, True, "no numbers", {"a": True}, [[]], float("nan"), "2024-01-15 10:30"]:
-        for kind in LIES:
-            assert LIES[kind](data, Random(0)) is data, (data, kind)
+        for kind in CHANGES:
+            assert CHANGES[kind](data, Random(0)) is data, (data, kind)
 
 
 json_data = st.recursive(
@@ -53,8 +53,8 @@ json_data = st.recursive(
 )
 
 
-@given(json_data, st.sampled_from(list(LIES)), seeds)
+@given(json_data, st.sampled_from(list(CHANGES)), seeds)
 def test_a_lie_keeps_the_kind_and_really_differs(data, kind, rng):
-    lie = LIES[kind](data, rng)
+    lie = CHANGES[kind](data, rng)
     assert type(lie) is type(data)
     assert lie is data or lie != data

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.planes.http import trust
-from holdfast.planes.http.authority import KEPT, Authority
+from holdfast.planes.http.authority import LEAVES_LIMIT, Authority
 from holdfast.planes.http.trust import create_trusted_context, read_system_roots
 
 
@@ -108,9 +108,9 @@ def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):
     assert authority.get_leaf_context("d.example") is authority.get_leaf_context("d.example")
     made = []
     monkeypatch.setattr(Authority, "_create_context", lambda self, host: made.append(host) or object())
-    for n in range(KEPT + 10):
+    for n in range(LEAVES_LIMIT + 10):
         authority.get_leaf_context(f"{n}.example")
-    assert len(authority._leaves) == KEPT
+    assert len(authority._leaves) == LEAVES_LIMIT
     authority._leaves.clear()
 
 

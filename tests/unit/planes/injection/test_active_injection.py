@@ -5,15 +5,15 @@ from random import Random
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.active_injection import Luck
+from holdfast.planes.injection.active_injection import RandomDraws
 
 FAULTS = (Injection("tool", "search", "slow"),) * 3
 TRIAL = Trial("0123456789ab", "contract", Scenario("storm", FAULTS), Task(("q",)), seed=7)
 
 
 def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
-    luck = Luck(TRIAL)
-    thrown, own = luck.create_rng(2, "search:1"), Random(luck.draw_bits(2, "rng:search:1"))
+    draws = RandomDraws(TRIAL)
+    thrown, own = draws.create_rng(2, "search:1"), Random(draws.draw_bits(2, "rng:search:1"))
     assert [thrown.random(), thrown.getrandbits(96), thrown.choice("abc"), thrown.uniform(-1, 1)] == [
         own.random(),
         own.getrandbits(96),

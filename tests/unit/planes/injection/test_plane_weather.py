@@ -381,7 +381,7 @@ def test_an_alarm_of_the_agents_own_during_a_delay_passes_untouched() -> None:
 
 
 def test_the_luck_of_a_tool_is_drawn_by_arguments_and_occurrence() -> None:
-    """Other calls in between change nothing: it is this call's luck."""
+    """Other calls in between change nothing: it is this call's draws."""
     alone = Bench(fault("search", "error", probability=0.5))
     mixed = Bench(fault("search", "error", probability=0.5))
     wanted = alone.pattern(40, q="a")

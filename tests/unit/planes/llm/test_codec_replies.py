@@ -12,11 +12,11 @@ from codec_kit import ASKED, CODECS, events, read, sent, streamed
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.error_replies import write_error_reply
 from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.codecs.refusals import write_refusal
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import format_event, read_elements, read_events, read_lines
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream
@@ -226,27 +226,27 @@ PROVIDERS = ["openai", "anthropic", "google", "ollama"]
 )
 def test_the_status_of_each_kind(failed: Failed, status: int) -> None:
     for provider in PROVIDERS:
-        assert write_refusal(provider, failed).status == status, provider
+        assert write_error_reply(provider, failed).status == status, provider
 
 
 @pytest.mark.parametrize("status", [None, 503, 529])
 def test_overloaded_has_each_providers_own_status(status: int | None) -> None:
     failed = Failed("x", status=status, kind="overloaded")
-    assert [write_refusal(provider, failed).status for provider in PROVIDERS] == [503, 529, 503, 503]
+    assert [write_error_reply(provider, failed).status for provider in PROVIDERS] == [503, 529, 503, 503]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_time_to_wait_is_told_only_where_there_is_one(provider: str) -> None:
-    assert dict(write_refusal(provider, Failed("x", status=429, retry_after_s=1.0)).headers)["retry-after"] == "1"
-    assert "retry-after" not in dict(write_refusal(provider, Failed("x", status=429)).headers)
+    assert dict(write_error_reply(provider, Failed("x", status=429, retry_after_s=1.0)).headers)["retry-after"] == "1"
+    assert "retry-after" not in dict(write_error_reply(provider, Failed("x", status=429)).headers)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_gateways_page_is_the_same_whoever_is_behind_it(provider: str) -> None:
-    page = write_refusal(provider, Failed("x", status=504, kind="html"))
+    page = write_error_reply(provider, Failed("x", status=504, kind="html"))
     assert dict(page.headers)["content-type"] == "text/html"
     assert b"<title>504 Gateway Timeout</title>" in page.body
-    assert write_refusal(provider, Failed("x", kind="html", body="<p>own</p>")).body == b"<p>own</p>"
+    assert write_error_reply(provider, Failed("x", kind="html", body="<p>own</p>")).body == b"<p>own</p>"
 
 
 @pytest.mark.parametrize("name", CODECS)
@@ -254,7 +254,7 @@ def test_a_gateways_page_is_the_same_whoever_is_behind_it(provider: str) -> None
 def test_an_error_body_reads_back_as_its_kind(name: str, kind: str) -> None:
     if name.startswith("ollama"):  # whose errors are bare texts
         return
-    body = json.loads(CODECS[name].write_refusal(Failed("x", kind=kind)).body)
+    body = json.loads(CODECS[name].write_error_reply(Failed("x", kind=kind)).body)
     assert [getattr(delta, "kind", None) for delta in CODECS[name].read_reply(body).deltas] == [kind]
 
 

@@ -154,7 +154,7 @@ def again(name: str, completion: Completion) -> tuple[str, Completion, OriginalS
 
 
 def shown(like: OriginalStream) -> list[tuple[str, int, int]]:
-    return [(aside.kind, aside.text, aside.calls) for aside in like.asides]
+    return [(extra.kind, extra.text, extra.calls) for extra in like.extras]
 
 
 @every_format
@@ -293,4 +293,4 @@ def test_a_refusal_in_a_responses_stream_is_kept() -> None:
 
 def test_nothing_is_kept_of_a_stream_that_only_passes() -> None:
     for name in STREAMS:
-        assert CODECS[name].read_stream(STREAMS[name]).build_original().asides == ()
+        assert CODECS[name].read_stream(STREAMS[name]).build_original().extras == ()

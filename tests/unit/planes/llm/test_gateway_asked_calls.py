@@ -234,7 +234,7 @@ def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: P
 def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool, words: list[dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(provider_reply, "KEPT", 100)
+    monkeypatch.setattr(provider_reply, "TRACED_LIMIT", 100)
     whole = json.dumps(chat({**ASKED, "content": "x" * 500})).encode()
     reply, kind = (chunks((0, {"content": "x" * 500})), EVENTS) if stream else (whole, "application/json")
     later = turns(ASKED, RESULT, *words, stream=stream)

@@ -18,7 +18,7 @@ from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
-from holdfast.planes.llm.earlier_requests import CALLS_KEPT, CHARACTERS_KEPT, Attempts, EarlierCalls
+from holdfast.planes.llm.earlier_requests import CALLS_LIMIT, CHARACTERS_LIMIT, Attempts, EarlierCalls
 from planes_kit import FakeContext
 
 OPENAI = {"x-stainless-lang": "python"}
@@ -166,10 +166,10 @@ def test_new_instructions_take_the_place_of_earlier_ones() -> None:
 
 def test_of_a_very_long_conversation_only_the_calls_are_known_and_of_many_calls_the_latest() -> None:
     continued = EarlierCalls()
-    continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("user", "x" * (CHARACTERS_KEPT + 1)),)))
+    continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("user", "x" * (CHARACTERS_LIMIT + 1)),)))
     whole = continued.add_conversation(GOES_ON)
     assert [message.role for message in whole.messages] == ["assistant", "tool"]
     assert whole.results[0].name == "find_item"
-    for n in range(CALLS_KEPT):
+    for n in range(CALLS_LIMIT):
         continued.keep((ToolCall(f"d{n}", "find_item", "{}"),), "", ModelRequest("m", (USER,)))
     assert continued.add_conversation(GOES_ON) is GOES_ON

@@ -10,8 +10,8 @@ from typing import Any
 from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.anthropic import Anthropic
 from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.error_replies import Headers
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
-from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.script import Script
 from holdfast.planes.llm.sources.script_file import load_script

@@ -172,7 +172,7 @@ def test_an_answer_is_found_whatever_its_line_ends(end: bytes) -> None:
 
 
 def test_an_event_without_end_is_an_error_of_the_trial(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(sse.EventSplitter.__init__, "__defaults__", (100,))
+    monkeypatch.setattr(sse, "LIMIT", 100)
     received, context = asked(b"data: " + b"x" * 1_000 + b"\n\n")
     assert received.startswith(b"HTTP/1.1 502")
     golden(context.troubles[0])

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
-from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
+from holdfast.planes.llm.codecs import anthropic_request, error_replies, sse
 from holdfast.planes.llm.codecs.codec import (
     Codec,
     PartFormat,
@@ -54,7 +54,7 @@ class Anthropic(Codec):
         fields, reply = as_dict(data), StreamedReply()
         reply.model = as_text(fields.get("model"))
         if fields.get("type") == "error" or fields.get("error"):
-            reply.set_trouble(refusals.read_trouble(fields))
+            reply.set_error(error_replies.read_error(fields))
             return reply.build_completion()
         for at, block in enumerate(as_list(fields.get("content"))):
             _read_block_start(at, block, reply)
@@ -162,7 +162,7 @@ class _Events:
             case "ping":
                 reply.add_empty()
             case "error":
-                reply.set_trouble(refusals.read_trouble(event))
+                reply.set_error(error_replies.read_error(event))
         if reply.keep:
             self._keep_other(event, reply)
 
@@ -177,17 +177,17 @@ class _Events:
             kind = _find_kind(block)
             if kind == "other":
                 self._others[at] = [event]
-                reply.add_aside(as_text(block.get("type")), self._others[at])
+                reply.add_extra(as_text(block.get("type")), self._others[at])
             elif kind == "call":
                 reply.add_call_fields(at, {name: value for name, value in block.items() if name not in _KNOWN_OF_CALL})
             elif self._after_text:
-                reply.add_aside("", [_END], of_text=True)
+                reply.add_extra("", [_END], of_text=True)
             self._after_text = kind == "text"
         elif event.get("type") in ("content_block_delta", "content_block_stop"):
             if at in self._others:
                 self._others[at].append(event)
             elif delta and delta.get("type") not in ("text_delta", "input_json_delta"):
-                reply.add_aside(as_text(delta.get("type")), [event], of_text=True)
+                reply.add_extra(as_text(delta.get("type")), [event], of_text=True)
 
     def _add_usage(self, used: dict[str, Any], reply: StreamedReply) -> None:
         self._used |= {key: used[key] for key in (*_INPUTS, "output_tokens") if used.get(key) is not None}
@@ -243,7 +243,7 @@ class _AnthropicWriter(ReplyWriter):
     def write_empty(self) -> Iterator[bytes]:
         yield _format_event("ping")
 
-    def write_aside(self, data: Any) -> Iterator[bytes]:
+    def write_extra(self, data: Any) -> Iterator[bytes]:
         """Write events of a separate block, or of the open text block."""
         own = False
         for event in data:
@@ -259,8 +259,8 @@ class _AnthropicWriter(ReplyWriter):
         if own:
             yield _format_event("content_block_stop", index=self._index)
 
-    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
-        yield sse.format_event(refusals.write_error("anthropic", trouble.kind, trouble.message), "error")
+    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
+        yield sse.format_event(error_replies.write_error("anthropic", error.kind, error.message), "error")
 
     def write_end(self) -> Iterator[bytes]:
         yield from self._end_text()

@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall
-from holdfast.planes.llm.codecs import refusals, sse
+from holdfast.planes.llm.codecs import error_replies, sse
+from holdfast.planes.llm.codecs.error_replies import ErrorReply
 from holdfast.planes.llm.codecs.loose import as_dict, dump_json, parse_json
-from holdfast.planes.llm.codecs.refusals import Refusal
 from holdfast.planes.llm.codecs.request import Conversation, ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, EventReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, EventReader, ExtraParts, OriginalStream, StreamedReply
 from holdfast.protocols.fault import Failed
 
 CREATED = 1_767_225_600
@@ -50,11 +50,11 @@ class ReplyWriter(ABC):
     def write_empty(self) -> Iterable[bytes]: ...
 
     @abstractmethod
-    def write_aside(self, data: Any) -> Iterable[bytes]:
+    def write_extra(self, data: Any) -> Iterable[bytes]:
         """Write a part that the neutral form does not support."""
 
     @abstractmethod
-    def write_trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
+    def write_error(self, error: ErrorChunk) -> Iterable[bytes]: ...
 
     @abstractmethod
     def write_end(self) -> Iterable[bytes]:
@@ -181,7 +181,7 @@ class Codec(ABC):
         """Return the plain reply, or the error that it ends in; `original` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
-                return dump_json(refusals.write_error(self.provider, delta.kind, delta.message))
+                return dump_json(error_replies.write_error(self.provider, delta.kind, delta.message))
         return dump_json(self.write_reply(completion, request, as_dict(original)))
 
     def write_frames(
@@ -194,35 +194,35 @@ class Codec(ABC):
         opened, writer = False, self.create_writer(completion, request, original)
         # Parts that the neutral form does not have are sent again where they were: before the text or call that
         # followed them. In a reply without a message there is no place for them.
-        asides = Asides(NOTHING if completion.lacks else original, completion)
+        extras = ExtraParts(NOTHING if completion.lacks else original, completion)
         for delta in completion.deltas:
             if isinstance(delta, (Pause, Cut)):
                 yield delta
                 if isinstance(delta, Cut):
                     return
             elif isinstance(delta, ErrorChunk):
-                yield from writer.write_trouble(delta)
+                yield from writer.write_error(delta)
                 return
             elif isinstance(delta, (Text, ToolCall, EmptyChunk)) and not completion.lacks:
                 if not opened:
                     yield from writer.write_start()
                     opened = True
-                for data in asides.pop_before(delta):
-                    yield from writer.write_aside(data)
+                for data in extras.pop_before(delta):
+                    yield from writer.write_extra(data)
                 if isinstance(delta, Text):
                     yield from writer.write_text(delta.text)
                 else:
                     yield from writer.write_call(delta) if isinstance(delta, ToolCall) else writer.write_empty()
         if not opened:
             yield from writer.write_start()
-        for data in asides.pop_rest():
-            yield from writer.write_aside(data)
+        for data in extras.pop_rest():
+            yield from writer.write_extra(data)
         yield from writer.write_end()
 
     def keep_deliverable(self, completion: Completion) -> Completion:
         """Return the parts of a reply that the format can carry to the client."""
         return completion
 
-    def write_refusal(self, failed: Failed) -> Refusal:
+    def write_error_reply(self, failed: Failed) -> ErrorReply:
         """Return an error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
-        return refusals.write_refusal(self.provider, failed)
+        return error_replies.write_error_reply(self.provider, failed)

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
-from holdfast.planes.llm.codecs import gemini_request, refusals, sse
+from holdfast.planes.llm.codecs import error_replies, gemini_request, sse
 from holdfast.planes.llm.codecs.codec import Codec, PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
@@ -88,7 +88,7 @@ class Gemini(Codec):
 def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
     """Read one object: a complete reply, or an event of a stream."""
     if data.get("error"):
-        return reply.set_trouble(refusals.read_trouble(data))
+        return reply.set_error(error_replies.read_error(data))
     reply.model = reply.model or as_text(data.get("modelVersion"))
     candidates = as_list(data.get("candidates"))
     candidate = as_dict(candidates[0]) if candidates else {}
@@ -208,18 +208,18 @@ def _read_event(data: dict[str, Any], reply: StreamedReply) -> None:
         own = {} if of_another else as_dict(candidates[0])
         more = {name: value for name, value in own.items() if name not in _KNOWN}
         if more:
-            reply.add_aside(", ".join(more), [{**_build_text_candidate(_NOTHING), **more}])
+            reply.add_extra(", ".join(more), [{**_build_text_candidate(_NOTHING), **more}])
         for other in candidates if of_another else candidates[1:]:
-            reply.add_aside("further candidates", [other])
+            reply.add_extra("further candidates", [other])
 
 
 def _keep_part(kind: PartKind, part: dict[str, Any], reply: StreamedReply) -> None:
     """Keep a thought or the signature of a text: Google's models require them in the next request."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":
-        reply.add_aside("thoughts" if part.get("thought") else ", ".join(part), [_build_text_candidate(part)])
+        reply.add_extra("thoughts" if part.get("thought") else ", ".join(part), [_build_text_candidate(part)])
     elif kind == "text" and more:
-        reply.add_aside(", ".join(more), [_build_text_candidate({"text": "", **more})])
+        reply.add_extra(", ".join(more), [_build_text_candidate({"text": "", **more})])
 
 
 def _build_text_candidate(part: dict[str, Any]) -> dict[str, Any]:
@@ -248,11 +248,11 @@ class _GeminiWriter(ReplyWriter):
     def write_empty(self) -> Iterator[bytes]:
         yield self._write_event([])
 
-    def write_aside(self, data: Any) -> Iterator[bytes]:
+    def write_extra(self, data: Any) -> Iterator[bytes]:
         yield self._write_event(data)
 
-    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
-        yield sse.format_event(refusals.write_error("google", trouble.kind, trouble.message), end=_END)
+    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
+        yield sse.format_event(error_replies.write_error("google", error.kind, error.message), end=_END)
 
     def write_end(self) -> Iterator[bytes]:
         used = self._completion.usage

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ErrorChunk, ToolCall, Usage
-from holdfast.planes.llm.codecs import refusals, sse
+from holdfast.planes.llm.codecs import error_replies, sse
 from holdfast.planes.llm.codecs.codec import Codec, ReplyWriter
 from holdfast.planes.llm.codecs.loose import (
     as_count,
@@ -134,7 +134,7 @@ class Ollama(Codec):
 def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
     """Read one object: a complete reply, or a line of a stream."""
     if data.get("error"):
-        return reply.set_trouble(refusals.read_trouble(data))
+        return reply.set_error(error_replies.read_error(data))
     reply.model = reply.model or as_text(data.get("model"))
     message = as_dict(data.get("message"))
     text = as_text(message.get("content")) or as_text(data.get("response"))
@@ -200,7 +200,7 @@ def _read_line(data: dict[str, Any], reply: StreamedReply) -> None:
     _read_object(data, reply)
     thinks = data.get("thinking") or as_dict(data.get("message")).get("thinking")
     if thinks:
-        reply.add_aside("thinking", thinks)
+        reply.add_extra("thinking", thinks)
     if data.get("done") is True:
         reply.last = data
     if reply.count == before and data.get("done") is False and not thinks:
@@ -230,15 +230,15 @@ class _OllamaWriter(ReplyWriter):
     def write_empty(self) -> Iterator[bytes]:
         yield self._write_line("")
 
-    def write_aside(self, data: Any) -> Iterator[bytes]:
+    def write_extra(self, data: Any) -> Iterator[bytes]:
         """Write a thought: in the message, or next to the text if there is no message."""
         if self._chat:
             yield self._write_line("", message={"role": "assistant", "content": "", "thinking": data})
         else:
             yield self._write_line("", thinking=data)
 
-    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
-        yield dump_json(refusals.write_error("ollama", trouble.kind, trouble.message)) + b"\n"
+    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
+        yield dump_json(error_replies.write_error("ollama", error.kind, error.message)) + b"\n"
 
     def write_end(self) -> Iterator[bytes]:
         more = {name: value for name, value in as_dict(self._original.last).items() if name not in _KNOWN}

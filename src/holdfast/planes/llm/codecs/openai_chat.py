@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
-from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
+from holdfast.planes.llm.codecs import error_replies, openai_chat_request, sse
 from holdfast.planes.llm.codecs.codec import CREATED, Codec, ReplyWriter, derive_id, split_pieces
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
@@ -18,7 +18,7 @@ _FINISH: dict[str, FinishReason] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-_MADE_OF = ("reasoning_tokens", "audio_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens")
+_OUTPUT_DETAILS = ("reasoning_tokens", "audio_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens")
 _CACHE = ("cached_tokens", "cache_write_tokens")
 _KNOWN = ("role", "content", "tool_calls")
 _KNOWN_OF_CALL = ("index", "id", "type", "function")
@@ -102,7 +102,7 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
         "completion_tokens": wrote,
         "total_tokens": read + wrote,
         "prompt_tokens_details": {**cache, "audio_tokens": 0},
-        "completion_tokens_details": dict.fromkeys(_MADE_OF, 0),
+        "completion_tokens_details": dict.fromkeys(_OUTPUT_DETAILS, 0),
     }
 
 
@@ -157,7 +157,7 @@ def _read_chunk(chunk: dict[str, Any], reply: StreamedReply) -> None:
     """Read one chunk of a stream."""
     reply.model = reply.model or as_text(chunk.get("model"))
     if chunk.get("error"):
-        return reply.set_trouble(refusals.read_trouble(chunk))
+        return reply.set_error(error_replies.read_error(chunk))
     if used := as_dict(chunk.get("usage")):
         reply.set_usage(_read_usage(used))
         reply.last = chunk
@@ -170,7 +170,7 @@ def _read_chunk(chunk: dict[str, Any], reply: StreamedReply) -> None:
             if reply.keep:
                 _keep_other(choice, reply)
         else:
-            reply.add_aside("further choices", choice)
+            reply.add_extra("further choices", choice)
     return None
 
 
@@ -179,9 +179,9 @@ def _keep_other(choice: dict[str, Any], reply: StreamedReply) -> None:
     delta = as_dict(choice.get("delta"))
     more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
     if more:
-        reply.add_aside(", ".join(more), _build_choice(more))
+        reply.add_extra(", ".join(more), _build_choice(more))
     if choice.get("logprobs"):
-        reply.add_aside("logprobs", {**_build_choice({}), "logprobs": choice["logprobs"]}, of_text=True)
+        reply.add_extra("logprobs", {**_build_choice({}), "logprobs": choice["logprobs"]}, of_text=True)
     for at, call in enumerate(map(as_dict, as_list(delta.get("tool_calls")))):
         index = call.get("index")
         fields = {name: value for name, value in call.items() if name not in _KNOWN_OF_CALL}
@@ -245,11 +245,11 @@ class _ChatWriter(ReplyWriter):
     def write_empty(self) -> Iterator[bytes]:
         yield self._write_chunk([])
 
-    def write_aside(self, data: Any) -> Iterator[bytes]:
+    def write_extra(self, data: Any) -> Iterator[bytes]:
         yield self._write_chunk([data])
 
-    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
-        yield sse.format_event(refusals.write_error("openai", trouble.kind, trouble.message))
+    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
+        yield sse.format_event(error_replies.write_error("openai", error.kind, error.message))
 
     def write_end(self) -> Iterator[bytes]:
         if self._completion.finish and self._completion.lacks != "choices":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
-from holdfast.planes.llm.codecs import openai_responses_read, refusals, sse
+from holdfast.planes.llm.codecs import error_replies, openai_responses_read, sse
 from holdfast.planes.llm.codecs.codec import (
     CREATED,
     Codec,
@@ -53,7 +53,7 @@ class OpenAIResponses(Codec):
         fields, reply = as_dict(data), StreamedReply()
         reply.model = as_text(fields.get("model"))
         if fields.get("error"):
-            reply.set_trouble(refusals.read_trouble(fields))
+            reply.set_error(error_replies.read_error(fields))
         else:
             read_response(fields, reply)
         return reply.build_completion()
@@ -127,9 +127,9 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _write_error(trouble: ErrorChunk) -> dict[str, Any]:
-    message = refusals.write_error("openai", trouble.kind, trouble.message)["error"]["message"]
-    return {"code": _FAILED.get(trouble.kind, "server_error"), "message": message}
+def _write_error(error: ErrorChunk) -> dict[str, Any]:
+    message = error_replies.write_error("openai", error.kind, error.message)["error"]["message"]
+    return {"code": _FAILED.get(error.kind, "server_error"), "message": message}
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class _ResponsesWriter(ReplyWriter):
             "response.in_progress", response={**self._response, "status": "in_progress", "output": []}
         )
 
-    def write_aside(self, data: Any) -> Iterator[bytes]:
+    def write_extra(self, data: Any) -> Iterator[bytes]:
         """Write events of an unchanged item or of the open text, or keep the fields of the next message."""
         item: Any = None
         for event in data:
@@ -235,13 +235,13 @@ class _ResponsesWriter(ReplyWriter):
         self._text_details["annotations"] += [event["annotation"]] if "annotation" in event else []
         yield self._write_part_event(kind, **_drop_position(event))
 
-    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
+    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
         if not self._opened:
             yield from self.write_start()
         failed = {
             **self._response,
             "status": "failed",
-            "error": _write_error(trouble),
+            "error": _write_error(error),
             "output": self._output,
             "usage": None,
         }

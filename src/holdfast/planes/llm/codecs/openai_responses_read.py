@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.model.completion import Usage
-from holdfast.planes.llm.codecs import refusals
+from holdfast.planes.llm.codecs import error_replies
 from holdfast.planes.llm.codecs.codec import PartKind
 from holdfast.planes.llm.codecs.loose import (
     as_count,
@@ -142,9 +142,9 @@ class ResponseEvents:
             case "response.completed" | "response.incomplete":
                 read_response(as_dict(event.get("response")), reply)
             case "response.failed":
-                reply.set_trouble(refusals.read_trouble(as_dict(event.get("response"))))
+                reply.set_error(error_replies.read_error(as_dict(event.get("response"))))
             case "error":
-                reply.set_trouble(refusals.read_trouble(event))
+                reply.set_error(error_replies.read_error(event))
         if reply.keep:
             self._keep_other(at, event, reply)
 
@@ -154,17 +154,17 @@ class ResponseEvents:
         if kind == "response.output_item.added":
             if find_kind(item) == "other":
                 self._open[at] = []
-                reply.add_aside(as_text(item.get("type")), self._open[at])
+                reply.add_extra(as_text(item.get("type")), self._open[at])
             elif find_kind(item) == "text":
-                reply.add_aside("", [event])
+                reply.add_extra("", [event])
         elif kind == "response.content_part.added" and as_dict(event.get("part")).get("type") != "output_text":
             if at not in self._open:
                 self._open[at] = []
-                reply.add_aside(as_text(as_dict(event.get("part")).get("type")), self._open[at])
+                reply.add_extra(as_text(as_dict(event.get("part")).get("type")), self._open[at])
         elif kind == "response.output_text.delta" and event.get("logprobs"):
-            reply.add_aside("logprobs", [{**event, "delta": ""}], of_text=True)
+            reply.add_extra("logprobs", [{**event, "delta": ""}], of_text=True)
         elif kind == "response.output_text.annotation.added":
-            reply.add_aside("annotations", [event], of_text=True)
+            reply.add_extra("annotations", [event], of_text=True)
         if kind and at in self._open and "output_index" in event:
             self._open[at].append(event)
 

@@ -25,7 +25,7 @@ from holdfast.model.completion import (
 )
 
 
-class Aside(Struct, frozen=True):
+class ExtraPart(Struct, frozen=True):
     """One part outside the neutral form."""
 
     kind: str
@@ -49,7 +49,7 @@ class OriginalStream(Struct, frozen=True):
     """Its first event, with ids and times that every event repeats."""
     last: Any = None
     """Its last event, with the usage in the provider's own terms."""
-    asides: tuple[Aside, ...] = ()
+    extras: tuple[ExtraPart, ...] = ()
     calls: tuple[dict[str, Any], ...] = ()
     """Fields of each tool call that the neutral form does not have."""
 
@@ -61,18 +61,18 @@ class OriginalStream(Struct, frozen=True):
 NOTHING = OriginalStream()
 
 
-class Asides:
-    """Returns the asides of a stream that is written again, each at its position."""
+class ExtraParts:
+    """Returns the extras of a stream that is written again, each at its position."""
 
     def __init__(self, original: OriginalStream, after: Completion) -> None:
-        same = _measure_common_prefix(original.before.text, after.text) if original.asides else 0
-        self._remaining = deque(aside for aside in original.asides if _can_keep(aside, same))
+        same = _measure_common_prefix(original.before.text, after.text) if original.extras else 0
+        self._remaining = deque(extra for extra in original.extras if _can_keep(extra, same))
         self._all = len(original.before.text)
         self._text_size = 0
         self._calls = 0
 
     def pop_before(self, part: Delta) -> list[Any]:
-        """Return the asides before a part of the reply."""
+        """Return the extras before a part of the reply."""
         data = []
         while self._remaining and self._is_due(self._remaining[0], part):
             data.append(self._remaining.popleft().data)
@@ -82,32 +82,32 @@ class Asides:
         return data
 
     def pop_rest(self) -> list[Any]:
-        """Return the asides before the end."""
-        data = [aside.data for aside in self._remaining]
+        """Return the extras before the end."""
+        data = [extra.data for extra in self._remaining]
         self._remaining.clear()
         return data
 
-    def _is_due(self, aside: Aside, part: Delta) -> bool:
-        """Return whether an aside must be sent now. One after the complete text waits for the complete new text, even
+    def _is_due(self, extra: ExtraPart, part: Delta) -> bool:
+        """Return whether an extra must be sent now. One after the complete text waits for the complete new text, even
         if that is longer."""
-        if aside.calls > self._calls:
+        if extra.calls > self._calls:
             return False
         # Positions are characters of the original text. If a fault has made the text longer, what came after the
         # original text must still come after the new one, and not in the middle of it.
-        inside = aside.text == 0 or aside.text < self._all
-        return isinstance(part, ToolCall) or (inside and aside.text <= self._text_size)
+        inside = extra.text == 0 or extra.text < self._all
+        return isinstance(part, ToolCall) or (inside and extra.text <= self._text_size)
 
 
 def list_left_out(original: OriginalStream, after: Completion) -> tuple[str, ...]:
     """Return the parts that a changed reply cannot keep."""
-    if after.lacks or not original.asides:
+    if after.lacks or not original.extras:
         return ()
     same = _measure_common_prefix(original.before.text, after.text)
-    return tuple(dict.fromkeys(aside.kind for aside in original.asides if aside.kind and not _can_keep(aside, same)))
+    return tuple(dict.fromkeys(extra.kind for extra in original.extras if extra.kind and not _can_keep(extra, same)))
 
 
-def _can_keep(aside: Aside, same: int) -> bool:
-    return not aside.of_text or aside.text <= same
+def _can_keep(extra: ExtraPart, same: int) -> bool:
+    return not extra.of_text or extra.text <= same
 
 
 def _measure_common_prefix(one: str, other: str) -> int:
@@ -138,7 +138,7 @@ class StreamedReply:
         self.first: Any = None
         self.last: Any = None
         """The first and the last event, as they arrived."""
-        self._asides: list[Aside] = []
+        self._extras: list[ExtraPart] = []
         self._begun: list[_Call] = []
         self.model = ""
         self.lacks: Literal["", "choices", "message"] = ""
@@ -147,7 +147,7 @@ class StreamedReply:
         self._others: dict[int | str, _Call] = {}
         self._finish: FinishReason | None = None
         self._usage: Usage | None = None
-        self._trouble: ErrorChunk | None = None
+        self._error: ErrorChunk | None = None
         self._text_size = 0
 
     def add_text(self, text: str) -> None:
@@ -186,17 +186,17 @@ class StreamedReply:
         if key in self._calls:
             self._calls[key].extra_fields |= fields
 
-    def add_aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
+    def add_extra(self, kind: str, data: Any, *, of_text: bool = False) -> None:
         """Add a part that the neutral form does not support."""
         if self.keep:
-            self._asides.append(Aside(kind, data, self._text_size, len(self._begun), of_text))
+            self._extras.append(ExtraPart(kind, data, self._text_size, len(self._begun), of_text))
 
     def build_original(self) -> OriginalStream:
         """Return the parts outside the neutral form so far; without `keep` only the first event."""
         if not self.keep:
             return OriginalStream(first=self.first)
         calls = tuple([call.extra_fields for call in self._begun])
-        return OriginalStream(self.build_completion(), self.first, self.last, tuple(self._asides), calls)
+        return OriginalStream(self.build_completion(), self.first, self.last, tuple(self._extras), calls)
 
     def set_finish(self, reason: FinishReason) -> None:
         self._finish = reason
@@ -204,8 +204,8 @@ class StreamedReply:
     def set_usage(self, usage: Usage) -> None:
         self._usage = usage
 
-    def set_trouble(self, trouble: ErrorChunk) -> None:
-        self._trouble = self._trouble or trouble
+    def set_error(self, error: ErrorChunk) -> None:
+        self._error = self._error or error
 
     def add_empty(self) -> None:
         self._deltas.append(EmptyChunk())
@@ -233,7 +233,7 @@ class StreamedReply:
     def build_completion(self) -> Completion:
         deltas: list[Delta] = [delta.build_call() if isinstance(delta, _Call) else delta for delta in self._deltas]
         finish = None if self._finish is None else Finish(self._finish)
-        deltas += [delta for delta in (finish, self._usage, self._trouble) if delta is not None]
+        deltas += [delta for delta in (finish, self._usage, self._error) if delta is not None]
         others = tuple([call.build_call() for call in self._others.values()])
         return Completion(tuple(deltas), self.model, self.lacks, other_calls=others)
 

@@ -169,7 +169,9 @@ def _write_refusal(query: Query, passed: PassedReply, body: bytes) -> PassedRepl
     """Return the server's error, in the format of the agent's client."""
     assert query.codec is not None
     wait = read_retry_after(passed.wire)
-    refusal = query.codec.write_refusal(Failed(read_error_message(body), status=passed.wire.status, retry_after_s=wait))
+    refusal = query.codec.write_error_reply(
+        Failed(read_error_message(body), status=passed.wire.status, retry_after_s=wait)
+    )
     return PassedReply(StoredReply(refusal.status, refusal.headers, (refusal.body,)), passed.origin)
 
 

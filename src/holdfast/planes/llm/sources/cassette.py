@@ -25,8 +25,8 @@ from holdfast.model.codec import (
 )
 from holdfast.model.completion import Completion, ToolCall
 from holdfast.model.shorten import shorten
+from holdfast.planes.llm.codecs.error_replies import Headers
 from holdfast.planes.llm.codecs.loose import parse_json
-from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.source import (
     ModelSource,
     Occurrences,
@@ -127,12 +127,12 @@ class Cassette:
             decode_chunks(recorded.chunks, recorded.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
             raise RecordingUnusable(f"{self._path}:{number}: not a line of a recording: {broken}") from broken
-        which, of_key = (recorded.key, recorded.trial, recorded.n), self._by_key.setdefault(recorded.key, {})
+        request_key, of_key = (recorded.key, recorded.trial, recorded.n), self._by_key.setdefault(recorded.key, {})
         # The first recording of the nth such request answers trials that were not recorded themselves; if the same
         # trial is recorded again, its newer reply replaces its own older one there, too.
-        if of_key.get(recorded.n) in (None, self._places.get(which)):
+        if of_key.get(recorded.n) in (None, self._places.get(request_key)):
             of_key[recorded.n] = place
-        self._places[which] = place  # recorded again: the newer reply counts
+        self._places[request_key] = place  # recorded again: the newer reply counts
         self._prompts[recorded.prompt] = None
 
     def _read_reply(self, place: int) -> RecordedReply:
@@ -176,7 +176,7 @@ _numbers = msgspec.json.Decoder(FormatNumber)
 
 
 def describe_prompt(query: Query) -> str:
-    """Return a short text by which a person recognises the request."""
+    """Return a short text by request_key a person recognises the request."""
     return make_encodable(shorten(query.request.prompt)) if query.request is not None else ""
 
 
@@ -205,7 +205,7 @@ def _normalize_body(query: Query, mask: Mask) -> bytes:
         return query.body
     try:
         # Ids that a client library invents differ in every run, but where they recur does not. They are numbered in the
-        # order in which they appear, so two runs of one conversation have one key.
+        # order in request_key they appear, so two runs of one conversation have one key.
         steady = _normalize_ids({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
         return mask(encode_canonical(make_storable(steady)).decode()).encode()
     except RecursionError:
@@ -213,7 +213,7 @@ def _normalize_body(query: Query, mask: Mask) -> bytes:
 
 
 def _normalize_ids(value: Any, ids: dict[str, str], name: str = "") -> Any:
-    """Return the value, which is in the field of that name, with its ids numbered."""
+    """Return the value, request_key is in the field of that name, with its ids numbered."""
     if name in _IDS and isinstance(value, str):
         return ids.setdefault(value, f"#{len(ids)}")
     if isinstance(value, list):

@@ -134,8 +134,8 @@ class Script:
         """Return the reply of the first matching rule; raise NoRule if none matches."""
         if query.request is None or query.codec is None:
             listed = script_lists.build_list_reply(query, self._names)
-            origin, is_stand_in = f"script {self._file}", listed.status != 400
-            return PassedReply(listed, origin, is_stand_in=is_stand_in, script=self._file, billed=False)
+            origin, is_scripted = f"script {self._file}", listed.status != 400
+            return PassedReply(listed, origin, is_scripted=is_scripted, script=self._file, billed=False)
         scene = Scene(query.request)
         index, completion = self._choose(scene, query.trial)
         rule, script = self._rules[index], (f"{self._file}:{self._lines[index]}" if self._lines else self._file)
@@ -147,7 +147,7 @@ class Script:
             from asyncio import sleep  # expensive to import, and checking a spec reads scripts, too
 
             await sleep(rule.delay_ms / 1000)
-        refusal = query.codec.write_refusal(completion)
+        refusal = query.codec.write_error_reply(completion)
         stored = StoredReply(refusal.status, refusal.headers, (refusal.body,))
         return PassedReply(stored, f"script {script}", script=script, billed=False)
 
@@ -207,10 +207,10 @@ def _build_call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
     """Return the call. Its id derives from the conversation, so the same trial always has the same ids."""
     arguments = dump_json(_fill_values(call.arguments, scene)).decode()
     messages = scene.request.messages
-    made_of = encode_canonical(
+    content = encode_canonical(
         make_storable([call.name, arguments, len(messages), messages[-1].text if messages else "", at])
     )
-    return ToolCall(f"call_{digest(made_of, 12)}", call.name, arguments)
+    return ToolCall(f"call_{digest(content, 12)}", call.name, arguments)
 
 
 def _fill_values(value: Any, scene: Scene) -> Any:
@@ -240,10 +240,9 @@ def _explain_lack(request: ModelRequest, completion: Completion) -> str:
     if completion.finish in ("length", "content_filter"):
         return ""
     called, forms = [call.name for call in completion.tool_calls], {tool.name: tool.form for tool in request.tools}
-    if odd := next((name for name in called if forms.get(name)), ""):
-        return (
-            f"the rule calls {odd}, which the request declares as {forms[odd]}: a script can call only function tools"
-        )
+    if unsupported := next((name for name in called if forms.get(name)), ""):
+        declared = f"{unsupported}, which the request declares as {forms[unsupported]}"
+        return f"the rule calls {declared}: a script can call only function tools"
     wanted = request.tool_choice
     if forms and not called and wanted == "required":
         return "the request demands a tool call (tool_choice), but the rule makes none"

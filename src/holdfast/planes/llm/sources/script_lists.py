@@ -30,7 +30,7 @@ def build_list_reply(query: Query, names: tuple[str, ...]) -> StoredReply:
     data = query.data if isinstance(query.data, dict) else {}
     route = find_route(query.method, query.path)
     completes = route is not None and route.kind == "completion"
-    if query.method == "POST" and data is not query.data and (_is_odd_json(query) if query.body else completes):
+    if query.method == "POST" and data is not query.data and (_is_invalid_json(query) if query.body else completes):
         message = "the body is not a JSON object"
         return _build_json_reply(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
     if query.method == "POST" and data is query.data:
@@ -43,7 +43,7 @@ def build_list_reply(query: Query, names: tuple[str, ...]) -> StoredReply:
     return _build_json_reply(200, answer)
 
 
-def _is_odd_json(query: Query) -> bool:
+def _is_invalid_json(query: Query) -> bool:
     """Return whether a body claims to be JSON but no server could read it as an object.
 
     A form or a file does not claim it.

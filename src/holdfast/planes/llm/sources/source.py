@@ -24,7 +24,7 @@ from holdfast.errors import HarnessError
 from holdfast.http1.heads import RawFields, find_header
 from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.refusals import Headers
+from holdfast.planes.llm.codecs.error_replies import Headers
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, find_query_key
 
@@ -154,7 +154,7 @@ class PassedReply(Struct, frozen=True):
     wire: RawReply
     origin: str
     """The source of the answer, for messages: an address, a script, a recording."""
-    is_stand_in: bool = False
+    is_scripted: bool = False
     """Whether a script replaced a provider: its limitations are never the agent's failure."""
     script: str = ""
     """For a scripted reply: the script's file and the line of its rule."""

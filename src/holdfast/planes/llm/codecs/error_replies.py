@@ -16,7 +16,7 @@ from holdfast.protocols.fault import Failed
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class Refusal(Struct, frozen=True):
+class ErrorReply(Struct, frozen=True):
     """An error reply in a provider's own format."""
 
     status: int
@@ -24,7 +24,7 @@ class Refusal(Struct, frozen=True):
     body: bytes
 
 
-class RefusalKind(Struct, frozen=True):
+class ErrorKind(Struct, frozen=True):
     """One kind of error, in each provider's terms."""
 
     status: int
@@ -35,21 +35,21 @@ class RefusalKind(Struct, frozen=True):
 
 
 KINDS = {
-    "rate_limit": RefusalKind(429, ("requests", "rate_limit_exceeded"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
-    "quota": RefusalKind(429, ("insufficient_quota", "insufficient_quota"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
-    "overloaded": RefusalKind(503, ("server_error", "server_overloaded"), "overloaded_error", "UNAVAILABLE"),
-    "server_error": RefusalKind(500, ("server_error", "server_error"), "api_error", "INTERNAL"),
-    "context_length": RefusalKind(
+    "rate_limit": ErrorKind(429, ("requests", "rate_limit_exceeded"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    "quota": ErrorKind(429, ("insufficient_quota", "insufficient_quota"), "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    "overloaded": ErrorKind(503, ("server_error", "server_overloaded"), "overloaded_error", "UNAVAILABLE"),
+    "server_error": ErrorKind(500, ("server_error", "server_error"), "api_error", "INTERNAL"),
+    "context_length": ErrorKind(
         400, ("invalid_request_error", "context_length_exceeded"), "invalid_request_error", "INVALID_ARGUMENT"
     ),
-    "auth": RefusalKind(401, ("invalid_request_error", "invalid_api_key"), "authentication_error", "UNAUTHENTICATED"),
-    "permission": RefusalKind(403, ("invalid_request_error", "forbidden"), "permission_error", "PERMISSION_DENIED"),
-    "not_found": RefusalKind(404, ("invalid_request_error", "model_not_found"), "not_found_error", "NOT_FOUND"),
-    "too_large": RefusalKind(
+    "auth": ErrorKind(401, ("invalid_request_error", "invalid_api_key"), "authentication_error", "UNAUTHENTICATED"),
+    "permission": ErrorKind(403, ("invalid_request_error", "forbidden"), "permission_error", "PERMISSION_DENIED"),
+    "not_found": ErrorKind(404, ("invalid_request_error", "model_not_found"), "not_found_error", "NOT_FOUND"),
+    "too_large": ErrorKind(
         413, ("invalid_request_error", "request_too_large"), "request_too_large", "INVALID_ARGUMENT"
     ),
-    "timeout": RefusalKind(504, ("server_error", "timeout"), "timeout_error", "DEADLINE_EXCEEDED"),
-    "invalid": RefusalKind(400, ("invalid_request_error", None), "invalid_request_error", "INVALID_ARGUMENT"),
+    "timeout": ErrorKind(504, ("server_error", "timeout"), "timeout_error", "DEADLINE_EXCEEDED"),
+    "invalid": ErrorKind(400, ("invalid_request_error", None), "invalid_request_error", "INVALID_ARGUMENT"),
 }
 
 _BY_STATUS = {401: "auth", 403: "permission", 404: "not_found", 408: "timeout", 413: "too_large", 429: "rate_limit"}
@@ -80,7 +80,7 @@ _READ = {
 } | {"RESOURCE_EXHAUSTED": "rate_limit", "rate_limit_error": "rate_limit"}
 
 
-def write_refusal(provider: str, failed: Failed) -> Refusal:
+def write_error_reply(provider: str, failed: Failed) -> ErrorReply:
     """Return a provider's error reply for a failed call."""
     kind = failed.kind or find_kind(failed.status)
     wait = failed.retry_after_s
@@ -88,10 +88,10 @@ def write_refusal(provider: str, failed: Failed) -> Refusal:
     if kind == "html":
         status = failed.status or 502
         page = failed.body.encode("utf-8", "replace") if isinstance(failed.body, str) else _render_page(status)
-        return Refusal(status, (("content-type", "text/html"), *extra), page)
+        return ErrorReply(status, (("content-type", "text/html"), *extra), page)
     status = _choose_status(provider, kind, failed.status)
     body = write_error(provider, kind, str(failed), status=status, retry_after_s=wait)
-    return Refusal(status, (("content-type", "application/json"), *extra), dump_json(body))
+    return ErrorReply(status, (("content-type", "application/json"), *extra), dump_json(body))
 
 
 def write_error(
@@ -110,7 +110,7 @@ def write_error(
     return {"error": {"message": text, "type": type, "param": None, "code": code}}
 
 
-def read_trouble(body: Any) -> ErrorChunk:
+def read_error(body: Any) -> ErrorChunk:
     """Read an error that a provider sent, from its body, its event or their `error` field."""
     inner = as_dict(body).get("error") or body
     if isinstance(inner, str):
@@ -135,7 +135,7 @@ def _choose_status(provider: str, kind: str, status: int | None) -> int:
 
 
 def _write_google_error(
-    known: RefusalKind, kind: str, message: str, status: int, retry_after_s: float | None
+    known: ErrorKind, kind: str, message: str, status: int, retry_after_s: float | None
 ) -> dict[str, Any]:
     details: list[dict[str, Any]] = []
     if kind == "quota":
