@@ -20,6 +20,7 @@ def test_a_hunt_that_is_resumed_keeps_its_budget_and_its_seal(project: MakeProje
     first = made.cli("hunt", "--json", "--max-trials", "12")
     again = made.cli("hunt", "--json", "--resume", "0001")
     assert (again.code, again.json) == (first.code, first.json), again.err
+    assert " 12 already run" in made.cli("hunt", "--resume", "0001").out
     assert made.cli("show", "0001").code == 0
     invented = (rundir(made) / "scenarios.jsonl").read_text().splitlines()
     more = made.cli("hunt", "--json", "--resume", "0001", "--max-trials", "16").json

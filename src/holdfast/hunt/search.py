@@ -21,9 +21,9 @@ from holdfast.hunt.triples import OpenTriples, TriedTriples
 
 ROUND = 8
 """The most trials of one round. Fixed, so that the plans do not depend on the number of workers."""
-GROWTH = 16
-"""A round has one trial for so many that ended before it: the first ones show which faults end trials, and every later
-plan depends on that."""
+FIRST, GROWTH = 6, 16
+"""The first trials come one by one and the next ones in pairs; later, a round has one trial for every 16 that ended.
+The first ones show which faults end trials, and every later plan depends on that."""
 FRESH = 0.5
 """Expected coverage from which a plan comes before weaker forms of known causes are looked for."""
 FIXED_RUNS, NOISY_FIXED_RUNS = 2, 3
@@ -183,7 +183,8 @@ class Search:
             return self._shrinks.advance_weakening()[: self._round]
         suspects = [one.points for one in self._shrinks.under_way if not one.is_large]
         closed = Closed(self.trials, self._shrinks.failing)
-        size = min(self._round, max(1, len(self.trials.outcomes) // GROWTH))
+        ended = len(self.trials.outcomes)
+        size = min(self._round, max(1 + (ended >= FIRST), ended // GROWTH))
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.list_lookalikes())
         own = Portion(self.trials.points, *self._shard)
         # A retry or a fallback is reached only under another fault, so a fault there is one of a pair: first come the

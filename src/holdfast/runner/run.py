@@ -110,18 +110,20 @@ class RunInProgress:
             self.log.notes, self.log.background = (), executor.notes
             if self.log.stateful:
                 executor.use_one_slot()
-            self.log.announce(executor.concurrency, stored.done)
+            planner = self._build_planner(stored, executor.concurrency)
+            intake.judged = read_judged(self.run, job.plan) if planner.detailed else None
+            # A hunt invents most of its trials: they are not in the plan that `stored` is about.
+            done = stored.done if intake.judged is None else len(intake.judged) + len(stored.controls)
+            self.log.announce(executor.concurrency, done)
             for warning in (warn_unused_proxy(job.spec, job.environ, models), warn_unmet_recordings(job.spec)):
                 if warning is not None and warning not in self.log.warnings:
                     self.log.warn(warning.code, warning.text)
             await self._run_controls(executor)
-            await self._run_trials(executor, stored)
+            await self._run_trials(executor, stored, planner)
 
-    async def _run_trials(self, executor: Executor, stored: StoredRun) -> None:
+    async def _run_trials(self, executor: Executor, stored: StoredRun, planner: Planner) -> None:
         """Run all trials without a record, batch by batch, and describe how the run ended."""
         intake = self.intake
-        planner = self._build_planner(stored, executor.concurrency)
-        intake.judged = read_judged(self.run, self.job.plan) if planner.detailed else None
         budget = self._build_budget(stored.done)
         calm, called = self._compare_calm_answers(), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
