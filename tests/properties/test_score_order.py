@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, build_plan
-from holdfast.score import ScoreOptions, Tally, compute_resilience
+from holdfast.score import ScoreOptions, Tally, score_contract
 from holdfast.score.cell import count_needed, decide_prompt
 
 # Busy machines are slow: time is no property of the code under test.
@@ -110,7 +110,7 @@ def test_the_order_of_adding_never_changes_the_result(run, rng):
     rng.shuffle(shuffled)
     one, other = tallied(spec, made, results), tallied(spec, made, shuffled)
     assert list(one.iter_cells()) == list(other.iter_cells())
-    assert compute_resilience(one) == compute_resilience(other)
+    assert score_contract(one, ScoreOptions()) == score_contract(other, ScoreOptions())
     cut = rng.randrange(len(results) + 1)
     part, same_part = results[:cut], rng.sample(results[:cut], cut)
     assert list(tallied(spec, made, part).iter_cells()) == list(tallied(spec, made, same_part).iter_cells())
@@ -124,7 +124,7 @@ def test_cells_that_stop_once_decided_are_the_same_in_any_order(run, rng):
     shuffled = rng.sample(results, len(results))
     one, other = tallied(spec, made, results), tallied(spec, made, shuffled)
     assert list(one.iter_cells()) == list(other.iter_cells())
-    assert compute_resilience(one) == compute_resilience(other)
+    assert score_contract(one, ScoreOptions()) == score_contract(other, ScoreOptions())
 
 
 @unhurried
@@ -185,7 +185,7 @@ def test_a_violated_verdict_never_raises_a_score(run, data):
     at = data.draw(st.integers(0, len(results) - 1))
     hit = results[at]
     worse = [*results[:at], hit._replace(verdict=replace(hit.verdict, outcome="fail")), *results[at + 1 :]]
-    before, after = (compute_resilience(tallied(spec, made, r), ScoreOptions(min_score=50)) for r in (results, worse))
+    before, after = (score_contract(tallied(spec, made, r), ScoreOptions(min_score=50))[0] for r in (results, worse))
     if before.value is not None and after.value is not None:
         assert after.value <= before.value
     assert before.exit_code != 1 or after.exit_code == 1
@@ -195,7 +195,7 @@ def test_a_violated_verdict_never_raises_a_score(run, data):
 @given(runs())
 def test_a_score_is_null_exactly_when_nothing_counted_and_never_minus_zero(run):
     spec, made, results = run
-    found = compute_resilience(tallied(spec, made, results))
+    found = score_contract(tallied(spec, made, results), ScoreOptions())[0]
     assert (found.value is None) == (found.judged == 0)
     assert str(found.value) != "-0.0"
     assert sum(found.counts.values()) == len(made.cells)

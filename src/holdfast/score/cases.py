@@ -19,17 +19,26 @@ from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
 from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.composite import SLACK, UNMET, OpenRule, discount_unproven, explain_unproven, score_trial
+from holdfast.score.sequential import SequentialTest
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 CaseId = tuple[str, Task, int]
 """Scenario, task and the index of the params."""
-Judged = TypeVar("Judged")
+_NOT_RUN = (CauseKey("", "not-run"),)
 
 
-class _JudgedReplica(Struct, frozen=True):
-    """A judged trial, with only the parts of its verdicts that matter if faults are not met."""
+class JudgedTrial(Struct, frozen=True):
+    """A judged trial of a case."""
 
     replica: Replica
+
+
+Judged = TypeVar("Judged", bound=JudgedTrial)
+
+
+class _JudgedReplica(JudgedTrial, frozen=True):
+    """The same, with only the parts of its verdicts that matter if faults are not met."""
+
     verdicts: dict[str, Verdict]
     open: dict[str, OpenRule] = {}
     """Rules that are unproven for reasons other than the agent: they count as passed until it matters."""
@@ -55,6 +64,34 @@ class CaseCollector(Generic[Judged]):
     def _store(self, key: CaseId, trial: Trial, observation: Observation, one: Judged) -> None:
         self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
         self._judged.setdefault(key, {})[trial.replica] = one
+        if not self.lost and (one.replica.status != "pass" or len(self._judged[key]) > 1):
+            self.lost = self._decide([judged.replica for judged in self._list_trials(key)], key).status == "fail"
+
+    def needs_replica(self, trial: Trial) -> bool:
+        """Return whether another replica of the trial's case would help to decide."""
+        key = self._identify(trial)
+        replicas = [one.replica for one in self._list_trials(key)]
+        if not replicas or len(replicas) >= self._count_expected(key, len(replicas)):
+            return False  # it is not part of a case, or complete
+        return self._decide(replicas, key).status == "error"
+
+    def _decide(self, replicas: Sequence[Replica], key: CaseId) -> CaseResult:
+        """Return the result of a case: of the replicas up to the deciding one, if a sequential test stops them."""
+        scoring, expected = self._spec.scoring, self._count_expected(key, len(replicas))
+        if not replicas or not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
+            return decide_case(replicas, expected, scoring)
+        stop = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
+        if stop.outcome == "pass":
+            return CaseResult("pass")
+        first, causes = find_first_reason(replicas, stop.outcome)
+        if stop.outcome == "fail":
+            return CaseResult("fail", f"{stop.passes} of {stop.used} replicas passed: {first}", causes)
+        open_ = f"undecided after {stop.used} of at most {expected} replicas"
+        return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
+
+    def _count_expected(self, key: CaseId, judged: int) -> int:
+        """Return how many replicas a case expects, of which so many are judged."""
+        return max(judged, self._spec.replicas) if self._plan.whole else judged
 
     def _list_trials(self, key: CaseId) -> list[Judged]:
         """Return the judged trials of a case by their replicas: they may end in any order."""
@@ -112,74 +149,37 @@ class Cases(CaseCollector[_JudgedReplica]):
         decides = bool(self._needs[trial.scenario.name] or undecided)
         slim = {rule: _trim_verdict(one) for rule, one in by_rule.items()} if decides else {}
         self._store(key, trial, observation, _JudgedReplica(one, slim, undecided))
-        if not self.lost and (one.status != "pass" or len(self._judged[key]) > 1):
-            replicas = [judged.replica for judged in self._list_trials(key)]
-            result = self._decide_replicas(replicas, self._count_expected(key, len(replicas)))
-            self.lost = result.status == "fail"
-
-    def _decide_replicas(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
-        """Return the result of the replicas: those up to the deciding one, if a sequential test stops them."""
-        scoring = self._spec.scoring
-        if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
-            return decide_case(replicas, expected, scoring)
-        from holdfast.score.sequential import SequentialTest
-
-        stop = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
-        if stop.outcome == "pass":
-            return CaseResult("pass")
-        first, causes = find_first_reason(replicas, stop.outcome)
-        if stop.outcome == "fail":
-            return CaseResult("fail", f"{stop.passes} of {stop.used} replicas passed: {first}", causes)
-        open_ = f"undecided after {stop.used} of at most {expected} replicas"
-        return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
-
-    def needs_replica(self, trial: Trial) -> bool:
-        """Return whether another replica of the trial's case would help to decide."""
-        key = self._identify(trial)
-        if key not in self._judged:
-            return False  # it is not part of a case
-        replicas = [one.replica for one in self._list_trials(key)]
-        expected = self._count_expected(key, len(replicas))
-        return len(replicas) < expected and self._decide_replicas(replicas, expected).status == "error"
 
     def iter_cases(self) -> Iterator[Case]:
         """Yield every case with a trial, in plan order."""
-        for key in self._sort_ids(self._judged):
-            scenario, task, params = key
-            judged = self._list_trials(key)
-            plain = Case(
-                scenario, "error", task.prompt, dict(self._spec.params[params]), unmet=self._find_unmet_rules(key)
-            )
-            yield self._build_case(plain, judged, self._count_expected(key, len(judged)))
+        return map(self._build_case, self._sort_ids(self._judged))
 
-    def _build_case(self, case: Case, judged: Sequence[_JudgedReplica], expected: int) -> Case:
+    def _build_case(self, key: CaseId) -> Case:
         """Return the case with its replicas; rules that passed without their faults being met do not count."""
-        rules, scoring = self._rules[case.scenario], self._spec.scoring
+        scenario, task, params = key
+        case = Case(scenario, "error", task.prompt, dict(self._spec.params[params]), unmet=self._find_unmet_rules(key))
+        judged, rules, scoring = self._list_trials(key), self._rules[scenario], self._spec.scoring
         whole = [one.replica for one in judged]
         unmet = dict.fromkeys(case.unmet, UNMET)
         counted = [discount_unproven(one.replica, rules, one.verdicts, unmet | one.open, scoring) for one in judged]
-        vacuous = self._is_vacuous(case)
+        # If no rule met a fault that it needs, no threshold makes that a pass.
+        vacuous = bool(case.unmet) and len(case.unmet) == len(self._needs[scenario])
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
         # The case is decided twice: with the rules as they were judged, and with rules that prove nothing counted as
         # zero. A case that passes only the first way is unproven, not failed; one that fails either way has failed by
         # rules that do count.
-        as_judged, result = self._decide_replicas(whole, expected), self._decide_replicas(counted, expected)
+        as_judged, result = self._decide(whole, key), self._decide(counted, key)
         if as_judged.status == "pass" and (result.status != "pass" or vacuous):
             return _mark_unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
         if as_judged.status == "error" and result.status != "pass":  # a harness error, whatever was met
             result = as_judged
         return replace(case, flaky=flaky, composite=compute_mean(counted), replicas=tuple(counted), **result._asdict())
 
-    def _is_vacuous(self, case: Case) -> bool:
-        """Return whether none of its rules met a fault that it needs: no threshold makes that a pass."""
-        return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
-
     def _count_expected(self, key: CaseId, judged: int) -> int:
-        """Return how many replicas a case expects; with a selection, those selected."""
         if self._plan.whole:
-            return max(judged, self._spec.replicas)
+            return super()._count_expected(key, judged)
         scenario, task, params = key
         rule = self._rules[scenario][0].id
         expected = self._plan.count_by_task(CellKey(rule, scenario, params))
@@ -193,13 +193,14 @@ def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:
     reasons |= undecided
     reason, causes = explain_unproven(reasons, reasons)
     reason, causes = reason or NEVER_MET, causes or (CauseKey("", UNMET.code),)
-    open_ = tuple([_mark_undecided(one, reason, causes) if one.status == "error" else one for one in case.replicas])
-    case = replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=open_)
+    replicas = tuple(
+        replace(one, composite=None, reason=one.reason or reason, causes=one.causes or causes)
+        if one.status == "error"
+        else one
+        for one in case.replicas
+    )
+    case = replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=replicas)
     return replace(case, reason=reason, causes=causes)
-
-
-def _mark_undecided(one: Replica, reason: str, causes: tuple[CauseKey, ...]) -> Replica:
-    return replace(one, composite=None, reason=one.reason or reason, causes=one.causes or causes)
 
 
 def _has_passed(one: _JudgedReplica, rule: str) -> bool:
@@ -246,7 +247,8 @@ def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) ->
         return CaseResult("fail", reason, causes)
     if first:
         return CaseResult("error", first, causes)
-    return CaseResult("error", f"{expected - len(replicas)} of {expected} replicas did not run", _NOT_RUN)
+    missing = f"{expected - len(replicas)} of {expected} replicas did not run" if replicas else "it did not run"
+    return CaseResult("error", missing, _NOT_RUN)
 
 
 def _decide_by_mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
@@ -263,6 +265,3 @@ def _decide_by_mean(replicas: Sequence[Replica], expected: int, threshold: float
         return CaseResult("fail", f"the mean composite is {value:.3f}, below {threshold:g}: {first}", causes)
     reason, causes = find_first_reason(replicas, "error")
     return CaseResult("error", reason or "not every replica ran", causes or _NOT_RUN)
-
-
-_NOT_RUN = (CauseKey("", "not-run"),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
@@ -85,11 +85,15 @@ def _iter_cell_reasons(
     summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions
 ) -> Iterator[Reason]:
     """Yield the reasons that decide a contract, even if cases have the verdict: not those of ordinary cells."""
-    sums = summary.sum_weights()
-    yield from _report_critical_failures(summary.critical, summary.outside_scenarios)
-    yield from _report_errors(summary.count("error") + summary.outside_errors, options)
-    if sums.score is not None:
-        yield from report_below_minimum(sums.score, sums.best, least, "score")
+    if summary.critical:
+        text = (
+            f"{format_plural(len(summary.critical), 'critical cell')} failed{_note_outside(summary.critical, summary)}"
+        )
+        yield Reason(VIOLATED, text, "critical-cells-failed")
+    if summary.errors > options.max_errors:
+        yield Reason(BROKEN, f"{format_plural(summary.errors, 'error cell')}: harness error", "harness-errors")
+    if summary.all.score is not None:
+        yield from report_below_minimum(summary.all.score, summary.all.best, least, "score")
     yield from _report_unproven(summary, vacuous, options)
 
 
@@ -125,27 +129,10 @@ def report_below_minimum(value: float | None, best: float | None, least: float |
         yield Reason(VIOLATED, short, "below-minimum")
 
 
-def _report_other_failures(summary: Summary) -> Iterator[Reason]:
-    if others := summary.ordinary:
-        which = format_plural(len(others), "other cell" if summary.critical else "cell")
-        yield Reason(VIOLATED, f"{which} failed{_note_outside(others, summary.outside_scenarios)}", "cells-failed")
-
-
-def _report_critical_failures(critical: Sequence[Cell], outside: Collection[str]) -> Iterator[Reason]:
-    if critical:
-        text = f"{format_plural(len(critical), 'critical cell')} failed{_note_outside(critical, outside)}"
-        yield Reason(VIOLATED, text, "critical-cells-failed")
-
-
-def _note_outside(failed: Sequence[Cell], outside: Collection[str]) -> str:
+def _note_outside(failed: Sequence[Cell], summary: Summary) -> str:
     """Return how many of the failed cells the score does not count: without it, passes and failures do not add up."""
-    count = sum(cell.scenario in outside for cell in failed)
+    count = sum(cell.scenario in summary.outside_scenarios for cell in failed)
     return f" ({count} in calm, outside the score)" if count else ""
-
-
-def _report_errors(errors: int, options: ScoreOptions) -> Iterator[Reason]:
-    if errors > options.max_errors:
-        yield Reason(BROKEN, f"{format_plural(errors, 'error cell')}: harness error", "harness-errors")
 
 
 def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
@@ -180,39 +167,31 @@ def _is_below(score: float | None, least: float) -> bool:
 
 def format_cell_name(cell: Cell) -> str:
     """Return the name of a cell in the verdict: `rule in scenario (region=eu)`."""
-    return f"{cell.invariant} in {cell.scenario}{_format_params(cell)}"
-
-
-def _format_params(cell: Cell) -> str:
-    """Return the params, if they distinguish two cells."""
-    return f" ({', '.join(f'{k}={format_param(v)}' for k, v in cell.params.items())})" if cell.params else ""
-
-
-_DEFAULT = ScoreOptions()
-
-
-def compute_resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
-    """Return the contract's score, verdict and exit code, from everything added so far."""
-    return score_contract(tally, options)[0]
+    params = f" ({', '.join(f'{k}={format_param(v)}' for k, v in cell.params.items())})" if cell.params else ""
+    return f"{cell.invariant} in {cell.scenario}{params}"
 
 
 def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
-    """Return the same, and the reasons that still decide when cases have the verdict."""
+    """Return the contract's score with its verdict, and the reasons that still decide when cases have the verdict."""
     summary, replicas = Summary(tally), tally.spec.replicas
-    sums = summary.sum_weights()
+    sums = summary.all
     vacuous = tally.find_vacuous_scenarios(unasked=options.unasked > 0)
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
     deciding = tuple(_iter_cell_reasons(summary, vacuous, least, options))
     tolerated = summary.ordinary if least is not None and not _is_below(sums.score, least) else []
-    others = [] if least is not None else list(_report_other_failures(summary))
-    reasons = (*report_interruption(options), *deciding, *others, *report_left_out(options))
+    reasons = [*report_interruption(options), *deciding]
+    if summary.ordinary and least is None:
+        which = format_plural(len(summary.ordinary), "other cell" if summary.critical else "cell")
+        text = f"{which} failed{_note_outside(summary.ordinary, summary)}"
+        reasons.append(Reason(VIOLATED, text, "cells-failed"))
+    reasons += report_left_out(options)
     ruling = decide(reasons, _explain_pass(len(tolerated), summary.count("error"), least, options))
     score = Score(
         **ruling.fields,
         value=_round_score(sums.score),
         interval=_compute_interval(tally, summary),
-        calm=_round_score((summary.outside if tally.spec.beside else summary.sum_weights(chaos=False)).score),
-        chaos=_round_score(summary.sum_weights(chaos=True).score),
+        calm=_round_score(summary.calm.score),
+        chaos=_round_score(summary.chaos.score),
         rules=len(summary.rules),
         paired=summary.beside.compute_difference() if summary.beside is not None else None,
         judged=summary.count("pass", "fail"),
@@ -243,7 +222,7 @@ def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
 
     Cells that share trials count as one: until one has failed, nobody knows whether a bad trial fails them all.
     """
-    score, plan = summary.sum_weights().score, tally.plan
+    score, plan = summary.all.score, tally.plan
     if score is None:
         return None
     # The unit of independence is a group of cells that share trials, because one bad trial may fail them all. From

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from math import ceil, floor, fsum, sqrt
 from typing import NamedTuple
@@ -27,11 +27,11 @@ class CalmComparison:
 
     def __init__(self, tally: Tally) -> None:
         self._plan = tally.plan
-        self.counted: dict[tuple[str, bool], int] = {}
-        """By rule and weather: the cells that count, and how many of them passed."""
-        self._lost: dict[tuple[str, bool, int], int] = {}
+        self.counted: Counter[tuple[str, bool]] = Counter()
+        """By rule and weather: the cells that count."""
+        self._lost: Counter[tuple[str, bool, int]] = Counter()
         """By the same and the index of a prompt: the number of cells in which it failed."""
-        self._open: dict[tuple[str, bool, int], int] = {}
+        self._open: Counter[tuple[str, bool, int]] = Counter()
         """The same for undecided prompts."""
 
     def add(self, rule: Invariant, chaos: bool, decision: Decision) -> None:
@@ -39,16 +39,14 @@ class CalmComparison:
         idle = not decision.failed and not decision.undecided
         if (decision.outcome in ("unproven", "error") and idle) or decision.why.code == "not-asked":
             return
-        key = rule.id, chaos
-        self.counted[key] = self.counted.get(key, 0) + 1
+        self.counted[rule.id, chaos] += 1
         if idle or decision.outcome == "pass" or len(self._lost) + len(self._open) > MOST:
             return
         for place in range(max(decision.failed, decision.undecided).bit_length()):
-            at = rule.id, chaos, place
             if decision.failed >> place & 1:
-                self._lost[at] = self._lost.get(at, 0) + 1
+                self._lost[rule.id, chaos, place] += 1
             if decision.undecided >> place & 1:
-                self._open[at] = self._open.get(at, 0) + 1
+                self._open[rule.id, chaos, place] += 1
 
     def compute_difference(self) -> PairedDifference | None:
         """Return chaos minus calm; None if nothing was decided in both."""
@@ -62,7 +60,7 @@ class CalmComparison:
         """Yield the pairs; rules that have some are added to `rules`."""
         numbers: dict[object, int] = {}
         for rule in self._plan.invariants:
-            if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
+            if not self.counted[rule.id, False] or not self.counted[rule.id, True]:
                 continue
             for place, task in enumerate(self._plan.get_tasks(rule.id)):
                 calm, chaos = self._compute_rate(rule.id, False, place), self._compute_rate(rule.id, True, place)
@@ -71,8 +69,8 @@ class CalmComparison:
                     yield RatePair(numbers.setdefault(task, len(numbers)), calm, chaos)
 
     def _compute_rate(self, rule: str, chaos: bool, place: int) -> float | None:
-        decided = self.counted[rule, chaos] - self._open.get((rule, chaos, place), 0)
-        return 1 - self._lost.get((rule, chaos, place), 0) / decided if decided else None
+        decided = self.counted[rule, chaos] - self._open[rule, chaos, place]
+        return 1 - self._lost[rule, chaos, place] / decided if decided else None
 
 
 # -- paired ----------------------------------------------------------------------------------------
@@ -155,17 +153,21 @@ class Summary:
         self.failed_groups = 0
         """Such groups with a failed cell."""
         self.outside_scenarios = tally.spec.beside
-        self.outside_errors = 0
-        self._outside: dict[str, float] = {}
-        """Weights by outcome of cells that are not part of the score."""
-        self._kinds: dict[tuple[str, bool, float], int] = {}
-        self.beside = _build_calm_comparison(tally)
+        self._outside: Counter[tuple[str, float]] = Counter()
+        """Cells that are not part of the score, by outcome and weight."""
+        self._calm: Counter[tuple[str, float]] = Counter()
+        self._chaos: Counter[tuple[str, float]] = Counter()
+        """The other cells, by the same."""
+        self.beside: CalmComparison | None = None
+        """The comparison of chaos with calm, if a complete plan has both."""
+        if tally.plan.whole and len({scenario.calm for scenario in tally.plan.scenarios}) == 2:
+            self.beside = CalmComparison(tally)
         self._count_cells(tally)
 
     # Rules with their own trials are a group each. The others share the trials of their scenario and params, so all of
     # them map to one negative number, which cannot collide with a position.
     def _count_cells(self, tally: Tally) -> None:
-        rules, open_, kinds = set(), {}, self._kinds
+        rules, open_ = set(), {}
         own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
@@ -177,14 +179,13 @@ class Summary:
                 calm.add(column.rule, chaos, decision)
             if outside and tally.plan.get_key(position).scenario in outside:
                 # The calm column of a chaos run is not part of its score, but failures there fail the run.
-                self._count_outside(column.weight, outcome)
+                self._outside[outcome, column.weight] += 1
                 if outcome == "fail":
                     self.failed.append(tally.build_cell(position, decision))
                 elif outcome in ("error", "unproven") and column.critical:
                     open_[column] = column.rule.id
                 continue
-            kind = outcome, chaos, column.weight
-            kinds[kind] = kinds[kind] + 1 if kind in kinds else 1
+            (self._chaos if chaos else self._calm)[outcome, column.weight] += 1
             self.flaky += decision.flaky
             if outcome in ("pass", "fail"):
                 rules.add(column)
@@ -205,26 +206,28 @@ class Summary:
         self.uncounted = tuple(name for column, name in open_.items() if column not in rules)
         """Critical rules that applied somewhere and have no counted cell."""
 
-    def _count_outside(self, weight: float, outcome: str) -> None:
-        self._outside[outcome] = self._outside.get(outcome, 0.0) + weight
-        self.outside_errors += outcome == "error"
-
     def count(self, *outcomes: str) -> int:
         """Return how many cells have one of these outcomes."""
-        return sum(n for (outcome, _, _), n in self._kinds.items() if outcome in outcomes)
-
-    def sum_weights(self, *, chaos: bool | None = None) -> Sums:
-        """Sum the weights by outcome for all cells, or only for those under chaos or in calm."""
-        by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
-        for (outcome, stormy, weight), n in sorted(self._kinds.items()):
-            if outcome in by and chaos in (None, stormy):
-                by[outcome] += weight * n
-        return Sums(*by.values())
+        return sum(n for (outcome, _), n in (self._calm + self._chaos).items() if outcome in outcomes)
 
     @property
-    def outside(self) -> Sums:
-        """For the cells that only serve as a comparison."""
-        return Sums(*(self._outside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
+    def all(self) -> Sums:
+        """The weights of all cells that are part of the score."""
+        return _sum_weights(self._calm + self._chaos)
+
+    @property
+    def chaos(self) -> Sums:
+        return _sum_weights(self._chaos)
+
+    @property
+    def calm(self) -> Sums:
+        """The weights of the cells in calm, also if they only serve as a comparison."""
+        return _sum_weights(self._outside if self.outside_scenarios else self._calm)
+
+    @property
+    def errors(self) -> int:
+        """The cells with a harness error, those that are not part of the score included."""
+        return sum(n for (outcome, _), n in (self._calm + self._chaos + self._outside).items() if outcome == "error")
 
     @cached_property
     def critical(self) -> list[Cell]:
@@ -237,8 +240,9 @@ class Summary:
         return [cell for cell in self.failed if not cell.critical]
 
 
-def _build_calm_comparison(tally: Tally) -> CalmComparison | None:
-    """Prepare the comparison of chaos with calm, if a complete plan has both."""
-    if not tally.plan.whole or len({scenario.calm for scenario in tally.plan.scenarios}) < 2:
-        return None
-    return CalmComparison(tally)
+def _sum_weights(counts: Mapping[tuple[str, float], int]) -> Sums:
+    by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
+    for (outcome, weight), n in sorted(counts.items()):
+        if outcome in by:
+            by[outcome] += weight * n
+    return Sums(*by.values())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
@@ -16,14 +16,13 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import AttackTally, judge_attack
+from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import compute_wilson
 from holdfast.score.run_totals import BadEndings, SpendingTally
+from holdfast.score.sequential import SequentialCount
+from holdfast.score.task_cases import TaskCases
 from holdfast.score.unmet import Why
-
-if TYPE_CHECKING:
-    from holdfast.score.cases import Cases
-    from holdfast.score.task_cases import TaskCases
 
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
@@ -51,11 +50,9 @@ class _Column:
 
     def create_counter(self, expected_by_task: Sequence[int], expected: int) -> CellCount:
         """Return a counter for the verdicts of one of its cells."""
-        if not self.sequential:
-            return CellCount(expected_by_task, expected)
-        from holdfast.score.sequential import SequentialCount
-
-        return SequentialCount(expected_by_task, self.how)
+        if self.sequential:
+            return SequentialCount(expected_by_task, self.how)
+        return CellCount(expected_by_task, expected)
 
 
 class _Row:
@@ -106,19 +103,10 @@ class Tally:
         """The cost of the preflight and of controls: paid, but not part of the contract."""
         self.endings = BadEndings(plan.invariants)
         self._cased = spec.by_cases
-        self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
+        by_task = spec.part in ("mutation", "replay")
+        self.cases = TaskCases(spec, plan) if by_task else Cases(spec, plan)
+        self.decides_cases = by_task or (self._cased and plan.decides_cases)
         """Whether cases decide; otherwise cells do."""
-
-    @cached_property
-    def cases(self) -> Cases | TaskCases:
-        """Created at first use: most contracts have none."""
-        if self.spec.part in ("mutation", "replay"):
-            from holdfast.score.task_cases import TaskCases
-
-            return TaskCases(self.spec, self.plan)
-        from holdfast.score.cases import Cases
-
-        return Cases(self.spec, self.plan)
 
     @property
     def lost_case(self) -> bool:
@@ -168,17 +156,9 @@ class Tally:
 
     def build_cell(self, position: int, decision: Decision | None = None) -> Cell:
         """Return a cell with its decision, or with what is known so far."""
-        key, decided = self.plan.get_key(position), decision or self._done[position]
-        assert decided is not None
-        return _build_cell(
-            self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided
-        )
-
-    def build_partial_cell(self, position: int) -> Cell:
-        """Return a cell as it is so far."""
         key = self.plan.get_key(position)
         row, column = self._rows[key.scenario], self._columns[key.invariant]
-        return _build_cell(row, column, self.spec.params[key.params], self._get_decision(key, row, column))
+        return _build_cell(row, column, self.spec.params[key.params], decision or self._get_decision(key, row, column))
 
     def _add_verdict(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
         """Count a verdict; return the cell's position if this decides it."""
@@ -199,10 +179,13 @@ class Tally:
         place = column.places[trial.task]
         cell.add_verdict(place, trial.replica, verdict)
         if row.chaos:
-            _note_faults(self.attacks, row, column, cell, observation, verdict)
-        if observation.concurrent or observation.simulated:
-            cell.concurrent = cell.concurrent or observation.concurrent
-            cell.simulated = cell.simulated or observation.simulated
+            if not cell.met:
+                cell.note_faults(observation, row.scenario, row.needs[column.rule.when])
+                row.note_faults(observation)
+            if observation.ledger and judge_attack(observation, row.scenario) is not None:
+                self.attacks.add_verdict(verdict.outcome)
+        cell.concurrent = cell.concurrent or observation.concurrent
+        cell.simulated = cell.simulated or observation.simulated
         row.ran = True
         # With `all` one failure is final before the other replicas have ended, so fail-fast can stop here. Every other
         # aggregation is known only when the cell is complete.
@@ -331,17 +314,6 @@ class Tally:
             if not row.chaos and self._get_decision(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
-
-
-def _note_faults(
-    attacks: AttackTally, row: _Row, column: _Column, cell: CellCount, observation: Observation, verdict: Verdict
-) -> None:
-    """Note which faults and attacks of the scenario the trial met."""
-    if not cell.met:
-        cell.note_faults(observation, row.scenario, row.needs[column.rule.when])
-        row.note_faults(observation)
-    if observation.ledger and judge_attack(observation, row.scenario) is not None:
-        attacks.add_verdict(verdict.outcome)
 
 
 def _report_extra_verdict(key: CellKey) -> HarnessError:

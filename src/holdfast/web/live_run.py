@@ -102,7 +102,7 @@ class LiveRun:
 
     def take_news(self) -> LiveNews:
         """Return everything that happened since the last call."""
-        cells = [mark_unfinished(self._tally.build_partial_cell(position)) for position in self._changed]
+        cells = [mark_unfinished(self._tally.build_cell(position)) for position in self._changed]
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
         self._changed.clear()
         self._ended.clear()

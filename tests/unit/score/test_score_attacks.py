@@ -20,7 +20,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import build_plan
 from holdfast.report.calls import format_attacks as told
 from holdfast.report.calls import format_usage
-from holdfast.score import Tally, compute_resilience
+from holdfast.score import ScoreOptions, Tally, score_contract
 from holdfast.score.attacks import AttackTally, Success, judge_attack
 from holdfast.score.intervals import compute_wilson
 from holdfast.score.run_totals import compute_spent
@@ -108,7 +108,7 @@ def test_attack_success_and_utility_are_counted_apart_in_any_order(seed: int) ->
         for rule in build_plan(spec).get_rules(trial):
             outcome: Any = "fail" if (rule.id, trial.task.prompt) == ("a", "two") else "pass"
             tally.add(trial, observation, Verdict(trial.id, rule.id, outcome, 1.0, ""))
-    score = compute_resilience(tally)
+    score = score_contract(tally, ScoreOptions())[0]
     assert score.attacks is not None
     assert (score.attacks.attacked, score.attacks.succeeded, score.attacks.rate) == (2, 1, 0.5)
     assert (score.attacks.utility.passed, score.attacks.utility.judged) == (3, 4)
@@ -120,7 +120,7 @@ def test_attack_success_and_utility_are_counted_apart_in_any_order(seed: int) ->
 
 def test_without_attacks_and_calls_nothing_is_reported() -> None:
     spec = made()
-    score = compute_resilience(Tally(spec, build_plan(spec)))
+    score = score_contract(Tally(spec, build_plan(spec)), ScoreOptions())[0]
     assert score.attacks is None
     assert score.spent is None
 

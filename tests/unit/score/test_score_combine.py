@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.spec import Aggregation
-from holdfast.score import count_needed, decide_prompt
+from holdfast.score.cell import count_needed, decide_prompt
 
 HOWS = [
     Aggregation("all"),

@@ -12,7 +12,7 @@ from holdfast.model.spec import AgentSpec, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import build_plan
-from holdfast.score import ScoreOptions, Tally, compute_resilience
+from holdfast.score import ScoreOptions, Tally, score_contract
 
 CALM = Scenario("no-chaos")
 TOOL = Scenario("search-tool-down", (Injection("tool", "market_data_api", "error"),))
@@ -42,7 +42,7 @@ def score(
     for trial, letter in zip(planned.trials, outcomes, strict=True):
         verdict = Verdict(trial.id, trial.invariant, WORDS[letter], 0.0, "because")
         tally.add(trial, Observation(trial.id, ledger=ledger), verdict)
-    return compute_resilience(tally, options or ScoreOptions())
+    return score_contract(tally, options or ScoreOptions())[0]
 
 
 FINANCE = [

@@ -17,7 +17,8 @@ from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import Select, build_plan
-from holdfast.score import Tally, compute_wilson
+from holdfast.score import Tally
+from holdfast.score.intervals import compute_wilson
 
 CALM = Scenario("calm")
 TOOL = Scenario("tool-down", (Injection("tool", "market_data_api", "error"),))
