@@ -26,8 +26,8 @@ from holdfast.score.unmet import (
     Why,
     describe_other_calls,
     explain_unmet,
-    get_plane,
     has_target_call,
+    split_call,
 )
 
 _SLACK = 1e-9
@@ -167,7 +167,7 @@ class CellCount:
             self.near, self.beside = CALLED, had if self.near < CALLED else max(self.beside, had)
         elif self.near == NOT_CALLED:
             self.beside = max(self.beside, describe_other_calls(placed, observation.calls))
-            self.requests = self.requests or any(get_plane(name) == "http" for name in observation.calls)
+            self.requests = self.requests or any(split_call(name)[0] == "http" for name in observation.calls)
 
     def _note_fired(self, fault: FaultMet) -> None:
         """Note a fault that fired and was not met; the stored reason does not depend on the order of trials."""

@@ -50,13 +50,14 @@ def compute_overall_score(
     than in the baseline.
     """
     shared = add_shares(parts)
-    value, best = _compute_mean(shared), _compute_best(shared)
+    value, best = _compute_mean(shared), _compute_mean(shared, best=True)
     # A part that broke keeps its weight in the best case: if the minimum could still be reached with all its errors
     # passed, the harness is the reason, and the exit code says so.
     reasons = [*iter_part_reasons(shared), *findings, *report_below_minimum(value, best, least, "overall")]
     if value is None and not any(part.ran and part.passed for part in shared):
         reasons.append(Reason(UNPROVEN, "no part has a score", "no-score"))
-    ruling = decide(reasons, (_format_held(shared),))
+    held = f"every part that ran passed: {', '.join(part.part for part in parts if part.ran)}"
+    ruling = decide(reasons, (held,))
     return OverallScore(shared, None if value is None else round(value, 2), ruling.exit_code, ruling.reasons)
 
 
@@ -68,14 +69,9 @@ def add_shares(parts: Sequence[PartResult]) -> tuple[PartResult, ...]:
     )
 
 
-def _compute_mean(parts: Sequence[PartResult]) -> float | None:
-    scores = [(part.share, part.score) for part in parts if part.score is not None and part.share]
-    return fsum(share * score for share, score in scores) if scores else None
-
-
-def _compute_best(parts: Sequence[PartResult]) -> float | None:
-    """Return the overall score if every harness error had passed: a part that only broke counts, too."""
-    weighted = [(part.weight, part.best if part.best is not None else part.score) for part in parts]
+def _compute_mean(parts: Sequence[PartResult], *, best: bool = False) -> float | None:
+    """Return the weighted mean of the scores; `best`: as if every harness error had passed."""
+    weighted = [(part.weight, part.best if best and part.best is not None else part.score) for part in parts]
     scores = [(weight, score) for weight, score in weighted if score is not None]
     total = fsum(weight for weight, _ in scores)
     return fsum(weight * score for weight, score in scores) / total if total else None
@@ -86,11 +82,6 @@ def iter_part_reasons(parts: Sequence[PartResult]) -> Iterator[Reason]:
     for part in parts:
         if part.exit_code != HELD:
             yield Reason(part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}", "part-failed")
-
-
-def _format_held(parts: Sequence[PartResult]) -> str:
-    ran = [part.part for part in parts if part.ran]
-    return f"every part that ran passed: {', '.join(ran)}"
 
 
 def is_interrupted(parts: Sequence[PartResult]) -> bool:
@@ -123,7 +114,7 @@ def combine_shard_parts(parts: Sequence[PartResult], shard: str) -> OverallScore
 
 
 def _decide_shard(score: Score, options: ScoreOptions) -> tuple[int, str]:
-    shard = _format_shard(options.shard)
+    shard = f"shard {options.shard.replace('/', ' of ')}"
     if score.exit_code == INTERRUPTED:
         return INTERRUPTED, "the run was interrupted"
     failed = score.counts.get("fail", 0)
@@ -137,12 +128,7 @@ def _decide_shard(score: Score, options: ScoreOptions) -> tuple[int, str]:
 
 
 def _format_stored(shard: str, trials: int) -> str:
-    return f"{_format_shard(shard)}: {format_plural(trials, 'trial')} stored; {_MERGE}"
-
-
-def _format_shard(shard: str) -> str:
-    """Describe `2/4`."""
-    return f"shard {shard.replace('/', ' of ')}"
+    return f"shard {shard.replace('/', ' of ')}: {format_plural(trials, 'trial')} stored; {_MERGE}"
 
 
 def combine_with_cases(
@@ -155,7 +141,9 @@ def combine_with_cases(
     unproven = contract.counts.get("unproven", 0)
     reasons = [*_iter_reasons(cases, options, unproven if matrix is None else 0)]
     reasons += () if options.interrupted else matrix or ()
-    held = (_describe_pass(cases), *(_iter_other_results(contract) if matrix is not None else ()))
+    undecided = sum(case.unproven_only for case in cases)
+    passed = f"no case failed, {undecided} of {format_plural(len(cases), 'case')} unproven" if undecided else ""
+    held = (passed or "every case passed", *(_iter_other_results(contract) if matrix is not None else ()))
     ruling = decide([*reasons, *report_left_out(options)], held)
     if matrix is not None:
         return replace(contract, **ruling.fields)
@@ -240,12 +228,3 @@ def _iter_other_results(contract: Score) -> Iterator[str]:
         yield f"{format_plural(failed, 'cell')} that failed decide{'s' if failed == 1 else ''} nothing here"
     elif contract.exit_code == HELD:
         yield from contract.reasons
-
-
-def _describe_pass(cases: Sequence[Case]) -> str:
-    unproven = sum(case.unproven_only for case in cases)
-    return (
-        f"no case failed, {unproven} of {format_plural(len(cases), 'case')} unproven"
-        if unproven
-        else "every case passed"
-    )

@@ -111,6 +111,12 @@ def report_left_out(options: ScoreOptions) -> Iterator[Reason]:
         yield Reason(UNPROVEN, text, "trials-not-run")
 
 
+def report_vacuous(scenarios: Iterable[str], options: ScoreOptions) -> Iterator[Reason]:
+    """Yield a reason for each scenario in which no fault was met."""
+    for name in () if options.allow_vacuous else scenarios:
+        yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
+
+
 def report_below_minimum(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
     """Yield the reason that the score is below the minimum, even if every harness error had passed.
 
@@ -141,9 +147,7 @@ def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOpt
     else:
         for name in summary.uncounted:
             yield Reason(UNPROVEN, f"critical rule {name}: none of its cells counted", "critical-rule-uncounted")
-    if not options.allow_vacuous:
-        for name in vacuous:
-            yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
+    yield from report_vacuous(vacuous, options)
     unproven = summary.count("unproven")
     if options.strict and unproven:
         yield Reason(

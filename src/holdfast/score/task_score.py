@@ -18,6 +18,7 @@ from holdfast.score.resilience import (
     report_below_minimum,
     report_interruption,
     report_left_out,
+    report_vacuous,
 )
 from holdfast.score.tally import Tally
 from holdfast.score.task_cases import TaskCases
@@ -134,9 +135,7 @@ def _report_unproven(
     else:
         for name in uncounted:
             yield Reason(UNPROVEN, f"critical rule {name}: nothing that it judges counted", "critical-rule-uncounted")
-    if not options.allow_vacuous:
-        for name in vacuous:
-            yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
+    yield from report_vacuous(vacuous, options)
     if options.strict and counts["unproven"]:
         text = f"{format_plural(counts['unproven'], noun)} unproven, but none is allowed (strict)"
         yield Reason(UNPROVEN, text, "unproven-strict")

@@ -78,7 +78,7 @@ def has_target_call(placed: Iterable[Injection], calls: Mapping[str, int]) -> bo
     """Return whether a call went to the target of one of the injections."""
     from holdfast.planes.injection.active_injection import can_act_on
 
-    return any(can_act_on(injection, *_split_call(name)) for injection in placed for name in calls)
+    return any(can_act_on(injection, *split_call(name)) for injection in placed for name in calls)
 
 
 def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:
@@ -86,7 +86,7 @@ def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) 
     texts = []
     for kind in dict.fromkeys(filter(None, map(_get_target_kind, placed))):
         planes = ("tool", "mcp") if kind == "tool" else (kind,)
-        targets = [target.partition("?")[0] for plane, target in map(_split_call, calls) if plane in planes]
+        targets = [target.partition("?")[0] for plane, target in map(split_call, calls) if plane in planes]
         if kind in _SEEN and targets:
             texts.append(f"{_SEEN[kind]}: {_list_names(list(dict.fromkeys(targets)))}")
         elif kind == "http":
@@ -112,12 +112,7 @@ def _get_target_kind(injection: Injection) -> str:
     return "" if injection.plane == "world" else injection.plane
 
 
-def get_plane(name: str) -> str:
-    """Return the plane of a counted call."""
-    return _split_call(name)[0]
-
-
-def _split_call(name: str) -> tuple[str, str]:
+def split_call(name: str) -> tuple[str, str]:
     """Return the plane and the target of a counted call."""
     plane, colon, target = name.partition(":")
     return (plane, target) if colon and plane in _PLANES else ("tool", name)
