@@ -130,9 +130,9 @@ def show(what: str, run: str | None, *, as_json: bool, quiet: bool, verbose: boo
 
 def _show_trial(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     with closing(load_run(run, environ=os.environ)) as outcome:
-        files = outcome.cells.files
+        cells = outcome.cells
         try:
-            document = build_trial(outcome.run, files.read_trial(trial), files.format_command(trial))
+            document = build_trial(outcome.run, cells.read_trial(trial), cells.format_command(trial))
         except KeyError:
             raise UsageError(
                 f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it", code="trial-running"

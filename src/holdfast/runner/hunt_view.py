@@ -113,7 +113,7 @@ def _build_rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[Ce
     """Yield a failed cell for each rule that the cause breaks, with the trial that shows it."""
     again = cause.write_command(run.spec_path)
     for rule in (one for one in run.invariants if one.id in cause.rules):
-        trial = cells.files.read_row(cause.trial, rule.id) if cause.trial else None
+        trial = cells.read_row(cause.trial, rule.id) if cause.trial else None
         cell = Cell(
             invariant=rule.id,
             scenario=cause.id,

@@ -82,7 +82,7 @@ def conclude(
     run = _build_view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
     run = replace(run, judged_from=judged_from, page=shorten_path(page) if page else "")
     if spec.by_cases:
-        run = replace(run, cases=build_case_rows(cells.files, cases), contract=contract if matrix else None)
+        run = replace(run, cases=build_case_rows(cells, cases), contract=contract if matrix else None)
     outcome = RunOutcome(run, score, cells)
     return apply_hunt(outcome, rundir) if spec.part == "hunt" else outcome
 

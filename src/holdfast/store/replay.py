@@ -15,6 +15,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import LazySequence, Plan
 from holdfast.score import Tally
+from holdfast.store.index import Chains
 from holdfast.store.lines import LineReader, read_records
 from holdfast.store.record import StoredObservations, read_trials
 from holdfast.store.rundir import RunDir
@@ -27,28 +28,21 @@ class GivenVerdicts:
     """A file of verdicts; `number` gives each trial its number, out of `trials`. Close it after use."""
 
     def __init__(self, path: Path, number: Callable[[str], int | None], trials: int) -> None:
-        self._last = array("l", [-1]) * trials
-        """By trial: its last verdict."""
-        self._before = array("l")
-        """By verdict: the previous one on the same trial."""
+        self._by_trial = Chains(trials)
         self._starts = array("Q")
         for start, verdict in read_records(path, _verdicts.decode, _verdicts.decode_lines):
             at = number(verdict.trial)
             if at is not None:
-                self._before.append(self._last[at])
-                self._last[at] = len(self._starts)
+                self._by_trial.add(at)
                 self._starts.append(start)
         self._lines = LineReader(path) if self._starts else None
 
     def read_verdicts(self, trial: int) -> dict[str, Verdict]:
         """Return the verdicts on a trial by rule; the last of several counts."""
-        verdicts: list[Verdict] = []
-        at = self._last[trial]
-        while at >= 0:
-            assert self._lines is not None
-            verdicts.append(_verdicts.decode(self._lines.read_line(self._starts[at])))
-            at = self._before[at]
-        return {verdict.invariant: verdict for verdict in reversed(verdicts)}
+        if self._lines is None:
+            return {}
+        lines = (self._lines.read_line(self._starts[number]) for number in self._by_trial.list_owned(trial))
+        return {verdict.invariant: verdict for verdict in map(_verdicts.decode, lines)}
 
     def close(self) -> None:
         if self._lines is not None:

@@ -86,12 +86,15 @@ def format_resume(path: Path, part: PartAsked) -> str:
 
 def list_stored_runs(runs: Path) -> list[Path]:
     """Return the folders of stored runs by number, newest last; a folder without run.json does not count."""
+    there = [name for name in _list_numbers(runs) if os.path.isfile(f"{runs}/{name}/run.json")]
+    return [runs / name for name in sorted(there, key=int)]
+
+
+def _list_numbers(runs: Path) -> list[str]:
     try:
-        names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
+        return [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    there = [name for name in names if os.path.isfile(f"{runs}/{name}/run.json")]
-    return [runs / name for name in sorted(there, key=int)]
 
 
 def list_stored_files(runs: Path) -> list[Path]:
@@ -103,12 +106,7 @@ def list_stored_files(runs: Path) -> list[Path]:
 
 def list_damaged_runs(runs: Path) -> list[Path]:
     """List folders named like runs that are incomplete or cannot be read."""
-    try:
-        names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    unstarted = (runs / name for name in names if not os.path.isfile(f"{runs}/{name}/run.json"))
-    return [path for path in unstarted if is_damaged(path)]
+    return [runs / name for name in _list_numbers(runs) if is_damaged(runs / name)]
 
 
 def is_damaged(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import overload
@@ -11,7 +11,7 @@ from typing import overload
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.observation import Observation, Turn
+from holdfast.model.observation import Observation
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, TracedTrial, TrialRow
 from holdfast.model.score import Case, Cell
 from holdfast.model.spec import PART_COMMANDS, Part
@@ -53,12 +53,15 @@ class Repetition(Struct, frozen=True):
 
 
 class StoredCells(Sequence[CellRow]):
-    """Every cell of a run. Trials are read when they are needed: a run may be larger than memory."""
+    """Every cell and every trial of a run. Trials are read when they are needed: a run may be larger than memory."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally, again: Repetition, verdicts: Path) -> None:
         self._plan = plan
         self._tally = tally
-        self.files = Files(run, plan, again, verdicts, tally.get_deciding_prompts)
+        self._repetition = again
+        # A forced resume may leave trials of another spec; a rejudged run has only those that fit.
+        self._planned = PlannedTrials(plan) if verdicts == run.get_verdict_file() else None
+        self._records = StoredRecords(run, plan, verdicts)
 
     def __len__(self) -> int:
         return len(self._plan.cells)
@@ -68,31 +71,97 @@ class StoredCells(Sequence[CellRow]):
     @overload
     def __getitem__(self, at: slice) -> list[CellRow]: ...
     def __getitem__(self, at: int | slice) -> CellRow | list[CellRow]:
-        rows = list(self)
-        return rows[at]
+        return list(self)[at]
 
     def __iter__(self) -> Iterator[CellRow]:
-        return map(self._build_row, self._tally.iter_cells())
-
-    def read_traced(self) -> Iterator[TracedTrial]:
-        """Return every observed trial, in the order in which they were begun, one at a time."""
-        return self.files.read_traced()
+        return (CellRow(cell, CellTrials(self, cell)) for cell in self._tally.iter_cells())
 
     def close(self) -> None:
         """Close the files; they are opened again when a trial is read."""
-        self.files.close()
+        self._records.close()
 
-    def _build_row(self, cell: Cell) -> CellRow:
-        return CellRow(cell, CellTrials(self.files, cell))
+    def read_traced(self) -> Iterator[TracedTrial]:
+        """Return every observed trial, in the order in which they were begun, one at a time."""
+        return self._records.read_traced()
+
+    def read_trial(self, id: str) -> TracedTrial:
+        """Return one observed trial with its verdicts; KeyError if there is none."""
+        return self._records.read_trial(id)
+
+    def format_command(self, id: str) -> str:
+        """Return the command that repeats a trial that serves every rule."""
+        return self._repetition.format_trial(id)
+
+    def read_rows(self, cell: Cell) -> list[TrialRow]:
+        """Return the trials of a cell; for a repeated trial, the last verdict."""
+        place = self._plan.get_position(cell.invariant, cell.scenario, self._plan.get_params_index(cell.params))
+        rows = []
+        deciding, tasks = self._tally.get_deciding_prompts(place), self._plan.get_tasks(cell.invariant)
+        for trial, observation, verdict in self._records.read_cell(place):
+            try:
+                task = tasks.index(trial.task)
+            except ValueError:  # another program wrote the line
+                continue
+            if self._planned is None or self._planned.has_trial(trial):
+                aside = bool(deciding) and not deciding >> task & 1
+                rows.append((task, self._build_row(trial, observation, verdict, aside=aside)))
+        rows.sort(key=lambda row: (row[0], row[1].replica))
+        return [row for _, row in rows]
+
+    def read_row(self, id: str, rule: str) -> TrialRow | None:
+        """Return one observed trial as that rule judged it; None if the run does not have both."""
+        try:
+            traced = self.read_trial(id)
+        except KeyError:
+            return None
+        judged = {one.invariant: one for one in traced.verdicts}
+        return self._build_row(traced.trial, traced.seen, judged[rule], aside=False) if rule in judged else None
+
+    def _build_row(self, trial: Trial, observation: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
+        turns = observation.turns
+        at = min(verdict.turn, len(turns) - 1) if verdict.turn > 0 and turns else 0
+        turn = turns[at] if turns else None
+        return TrialRow(
+            id=trial.id,
+            prompt=interpolate(trial.task.prompt, trial.params),
+            answer=turn.text if turn else None,
+            ending="error" if observation.error else observation.ending,
+            latency_ms=sum([t.latency_ms for t in turns]),
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+            score=verdict.score,
+            detail=observation.error or next((turn.detail for turn in turns if turn.detail), ""),
+            replica=trial.replica,
+            faults=observation.ledger,
+            turns=turns,
+            turn=at,
+            marks=verdict.marks,
+            details=verdict.details,
+            code=verdict.code,
+            key=verdict.key,
+            ended_by=verdict.ended_by,
+            output=observation.output,
+            notes=observation.notes,
+            calls_made=observation.calls_made,
+            trace=observation.trace,
+            again=self._build_command(trial, verdict),
+            aside=aside,
+        )
+
+    def _build_command(self, trial: Trial, verdict: Verdict) -> str:
+        """Return the command that shows this verdict: a trial of another rule alone would not, so it runs the cell."""
+        if trial.invariant in ("*", verdict.invariant):
+            return self._repetition.format_trial(trial.id, verdict.invariant)
+        return self._repetition.format_cell(verdict.invariant, trial.scenario.name)
 
 
 class CellTrials(Sequence[TrialRow]):
     """The trials of one cell, in plan order."""
 
-    __slots__ = ("_cell", "_files", "_read")
+    __slots__ = ("_cell", "_cells", "_read")
 
-    def __init__(self, files: Files, cell: Cell) -> None:
-        self._files = files
+    def __init__(self, cells: StoredCells, cell: Cell) -> None:
+        self._cells = cells
         self._cell = cell
         self._read: list[TrialRow] | None = None
 
@@ -112,107 +181,8 @@ class CellTrials(Sequence[TrialRow]):
     @property
     def _rows(self) -> list[TrialRow]:
         if self._read is None:
-            self._read = self._files.read_rows(self._cell)
+            self._read = self._cells.read_rows(self._cell)
         return self._read
-
-
-class Files:
-    """The records of a run as rows and traced trials."""
-
-    def __init__(
-        self, run: RunDir, plan: Plan, again: Repetition, verdicts: Path, deciding: Callable[[int], int]
-    ) -> None:
-        self._plan = plan
-        self._deciding = deciding
-        self._repetition = again
-        # A forced resume may leave trials of another spec; a rejudged run has only those that fit.
-        self._planned = PlannedTrials(plan) if verdicts == run.get_verdict_file() else None
-        self._records = StoredRecords(run, plan, verdicts)
-
-    def read_rows(self, cell: Cell) -> list[TrialRow]:
-        """Return the trials of a cell; for a repeated trial, the last verdict."""
-        place = self._plan.get_position(cell.invariant, cell.scenario, self._plan.get_params_index(cell.params))
-        rows = []
-        deciding, tasks = self._deciding(place), self._plan.get_tasks(cell.invariant)
-        for trial, observation, verdict in self._records.read_cell(place):
-            try:
-                task = tasks.index(trial.task)
-            except ValueError:  # another program wrote the line
-                continue
-            if self._planned is None or self._planned.has_trial(trial):
-                aside = bool(deciding) and not deciding >> task & 1
-                rows.append((task, self._build_row(trial, observation, verdict, aside=aside)))
-        rows.sort(key=lambda row: (row[0], row[1].replica))
-        return [row for _, row in rows]
-
-    def read_traced(self) -> Iterator[TracedTrial]:
-        """Return every observed trial with its verdicts; only the positions of records are in memory."""
-        return self._records.read_traced()
-
-    def read_trial(self, id: str) -> TracedTrial:
-        """Return one observed trial with its verdicts."""
-        return self._records.read_trial(id)
-
-    def read_row(self, id: str, rule: str) -> TrialRow | None:
-        """Return one observed trial as that rule judged it; None if the run does not have both."""
-        try:
-            traced = self.read_trial(id)
-        except KeyError:
-            return None
-        judged = {one.invariant: one for one in traced.verdicts}
-        return self._build_row(traced.trial, traced.seen, judged[rule], aside=False) if rule in judged else None
-
-    def format_command(self, id: str) -> str:
-        """Return the command that repeats a trial that serves every rule."""
-        return self._repetition.format_trial(id)
-
-    def close(self) -> None:
-        self._records.close()
-
-    def _build_row(self, trial: Trial, observation: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
-        turns = observation.turns
-        at = min(verdict.turn, len(turns) - 1) if verdict.turn > 0 and turns else 0
-        turn = turns[at] if turns else None
-        return TrialRow(
-            id=trial.id,
-            prompt=interpolate(trial.task.prompt, trial.params),
-            answer=turn.text if turn else None,
-            ending="error" if observation.error else observation.ending,
-            latency_ms=sum([t.latency_ms for t in turns]),
-            outcome=verdict.outcome,
-            reason=verdict.reason,
-            score=verdict.score,
-            detail=observation.error or _find_detail(turns),
-            replica=trial.replica,
-            faults=observation.ledger,
-            turns=turns,
-            turn=at,
-            marks=verdict.marks,
-            details=verdict.details,
-            code=verdict.code,
-            key=verdict.key,
-            ended_by=verdict.ended_by,
-            output=observation.output,
-            notes=observation.notes,
-            calls_made=observation.calls_made,
-            trace=observation.trace,
-            again=self._build_command(trial, verdict),
-            aside=aside,
-        )
-
-    def _build_command(self, trial: Trial, verdict: Verdict) -> str:
-        """Return a trial made for another rule would not show this one: then the command runs the cell."""
-        if trial.invariant in ("*", verdict.invariant):
-            return self._repetition.format_trial(trial.id, verdict.invariant)
-        return self._repetition.format_cell(verdict.invariant, trial.scenario.name)
-
-
-def _find_detail(turns: Sequence[Turn]) -> str:
-    """Return the first detail of a turn."""
-    for turn in turns:
-        if turn.detail:
-            return turn.detail
-    return ""
 
 
 def build_run_command(
@@ -236,40 +206,31 @@ def build_run_command(
     if Path(spec_path) != Path("holdfast.yaml"):
         words += ["-c", shlex.quote(spec_path)]
     words += ["--seed", str(seed)]
-    if replicas is not None:
-        words += ["--replicas", str(replicas)]
-    if profile is not None:
-        words += ["--profile", shlex.quote(profile)]
-    if chaos:
-        words.append("--chaos")
-    if live:
-        words.append("--live")
-    if chaos_profile is not None:
-        words += ["--chaos-profile", shlex.quote(chaos_profile)]
-    if recording is not None:
-        words += ["--replay", shlex.quote(recording)]
-    if backend is not None:
-        words += ["--backend", shlex.quote(backend)]
+    options = {"replicas": replicas, "profile": profile, "chaos": chaos, "live": live}
+    options |= {"chaos-profile": chaos_profile, "replay": recording, "backend": backend}
+    for name, value in options.items():
+        if value is not None and value is not False:
+            words += [f"--{name}", *([] if value is True else [shlex.quote(str(value))])]
     return " ".join(words)
 
 
-def build_case_rows(files: Files, cases: Sequence[Case]) -> Sequence[CaseRow]:
+def build_case_rows(cells: StoredCells, cases: Sequence[Case]) -> Sequence[CaseRow]:
     """Return every case of a run in plan order. Its trials are read one by one: an audit log may be long."""
 
     def build_row(number: int) -> CaseRow:
         case = cases[number]
-        read = partial(_read_replica, files, case)
+        read = partial(_read_replica, cells, case)
         return CaseRow(case, LazySequence(read, range(len(case.replicas))))
 
     return LazySequence(build_row, range(len(cases)))
 
 
-def _read_replica(files: Files, case: Case, number: int) -> ReplicaRow:
+def _read_replica(cells: StoredCells, case: Case, number: int) -> ReplicaRow:
     replica = case.replicas[number]
-    traced = files.read_trial(replica.trial)
+    traced = cells.read_trial(replica.trial)
     prompt = interpolate(traced.trial.task.prompt, traced.trial.params)
     verdicts = tuple(_mark_unproven(verdict, case) for verdict in traced.verdicts)
-    return ReplicaRow(replica, prompt, traced.seen, verdicts, files.format_command(replica.trial))
+    return ReplicaRow(replica, prompt, traced.seen, verdicts, cells.format_command(replica.trial))
 
 
 def _mark_unproven(verdict: Verdict, case: Case) -> Verdict:

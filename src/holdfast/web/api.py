@@ -190,15 +190,15 @@ class Api:
 
     def _build_trial(self, id: str, trial: str) -> WebReply:
         def build(opened: OpenedRun) -> dict[str, Any]:
-            files = opened.outcome.cells.files
+            cells = opened.outcome.cells
             try:
-                document = files.read_trial(trial)
+                document = cells.read_trial(trial)
             except KeyError:
                 trial_now = opened.live.get_pending(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
-                    return build_running_trial(trial_now, opened.live.read_calls(trial), files.format_command(trial))
+                    return build_running_trial(trial_now, opened.live.read_calls(trial), cells.format_command(trial))
                 raise NotFound(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
-            return build_trial(opened.outcome.run, document, files.format_command(trial))
+            return build_trial(opened.outcome.run, document, cells.format_command(trial))
 
         return build_json_reply(self._project.opened.use(id, build))
 

@@ -153,15 +153,9 @@ class LiveRun:
         if record is None or record.id in self._taken or not record.task.turns:
             return
         trial = record.build_trial(self._scenarios)
-        if trial.kind == "contract" and not self._is_planned(trial):
+        if trial.kind == "contract" and not self._planned.has_trial(trial):
             return  # from another spec: the resume was forced
         self._pending[trial.id] = trial
-
-    def _is_planned(self, trial: Trial) -> bool:
-        try:
-            return self._planned.has_trial(trial)
-        except KeyError:
-            return False
 
     def _add_observation(self, line: bytes) -> None:
         observation = _decode(lambda data: unpack(data, self._run.path / "blobs"), line)
