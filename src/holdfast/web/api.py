@@ -78,17 +78,14 @@ class Api:
     def _guard(self, answer: Callable[[], WebReply]) -> WebReply:
         try:
             return answer()
-        except NotFound as missing:
-            return build_refusal(404, str(missing), missing.hint)
         except SpecError as wrong:
             first = next((f"{one.path}: {one.message}" for one in wrong.problems if one.severity == "error"), "")
             return build_refusal(
                 409, f"{wrong}: {first}" if first else str(wrong), "holdfast validate explains the problems of a file"
             )
-        except UsageError as wrong:
-            return build_refusal(400, str(wrong), wrong.hint)
         except UserError as wrong:
-            return build_refusal(409, str(wrong), wrong.hint)
+            status = 404 if isinstance(wrong, NotFound) else 400 if isinstance(wrong, UsageError) else 409
+            return build_refusal(status, str(wrong), wrong.hint)
         except HoldfastError as broken:
             return build_refusal(409, str(broken), "its files are not those of a run")
         except OSError as broken:

@@ -23,8 +23,6 @@ from holdfast.model.codec import create_decoder, encode
 FILE, LOCK = "notes.jsonl", "notes.lock"
 LONG = 10_000
 """Characters of a note."""
-SPARE = 1_000
-"""Obsolete lines before the file is rewritten."""
 NoteMark = Literal["", "star", "todo", "ok", "wrong"]
 
 
@@ -43,11 +41,8 @@ class KeptNote(Struct, frozen=True):
     at: str = ""
 
 
-class _NoteLine(Struct, frozen=True):
+class _NoteLine(KeptNote, frozen=True, kw_only=True):
     key: str
-    mark: NoteMark = ""
-    note: str = ""
-    at: str = ""
 
 
 _texts, _lines = create_decoder(NoteText), create_decoder(_NoteLine)
@@ -68,21 +63,16 @@ def read_text(body: bytes) -> NoteText:
     return sent
 
 
-def _format_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 class Notes:
     """The notes of a project, read again whenever the file has changed."""
 
-    def __init__(self, folder: Path, now: Callable[[], str] = _format_now) -> None:
+    def __init__(self, folder: Path, now: Callable[[], str] | None = None) -> None:
         self._folder = folder
         self._path = folder / FILE
-        self._now = now
+        self._now = now or (lambda: datetime.now(UTC).isoformat(timespec="seconds"))
         self._guard = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._kept: dict[str, KeptNote] = {}
-        self._count = 0
 
     def read_all(self) -> dict[str, KeptNote]:
         """Return all notes by key: `0007`, or `0007/trial/7f3a2c`."""
@@ -94,10 +84,7 @@ class Notes:
         """Write a note; an empty mark and an empty note remove it."""
         note = KeptNote(text.mark, text.note, self._now())
         with self._guard, self._lock():
-            self._append(_NoteLine(key, note.mark, note.note, note.at))
-            self._read()
-            if self._count > 2 * len(self._kept) + SPARE:
-                self._rewrite()
+            self._append(_NoteLine(note.mark, note.note, note.at, key=key))
         return note
 
     def _append(self, line: _NoteLine) -> None:
@@ -111,15 +98,13 @@ class Notes:
         try:
             stat = os.stat(self._path)
         except OSError:
-            self._stamp, self._kept, self._count = None, {}, 0
+            self._stamp, self._kept = None, {}
             return
         stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if stamp == self._stamp:
             return
         notes: dict[str, KeptNote] = {}
-        count = 0
         for line in self._path.read_bytes().split(b"\n")[:-1]:
-            count += 1
             try:
                 note = _lines.decode(line)
             except (MsgspecError, ValueError, RecursionError):
@@ -127,17 +112,7 @@ class Notes:
             notes.pop(note.key, None)
             if note.mark or note.note:
                 notes[note.key] = KeptNote(note.mark, note.note, note.at)
-        self._stamp, self._kept, self._count = stamp, notes, count
-
-    def _rewrite(self) -> None:
-        """Write only the current notes, in one step."""
-        temporary = self._path.with_name(FILE + ".new")
-        temporary.unlink(missing_ok=True)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            for key, note in self._kept.items():
-                file.write(encode(_NoteLine(key, note.mark, note.note, note.at)) + b"\n")
-        temporary.replace(self._path)
-        self._stamp = None
+        self._stamp, self._kept = stamp, notes
 
     @contextmanager
     def _lock(self) -> Iterator[None]:

@@ -106,34 +106,27 @@ def search(
             left += 1
             continue
         searched += 1
-        results = _ResultLimit(_search_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
-        hits += _add_columns(run, list(results))
-        left += results.stopped
-        cut = cut or results.cut
+        most = min(PER_RUN, limit - len(hits))
+        of_run, stopped, more = _take_hits(_search_run(run, needle), most, lambda: clock() > until)
+        columns = _read_columns(run, {one.trial for one in of_run})
+        hits += [{"run": run.id, "column": columns.get(one.trial, ""), **one._asdict()} for one in of_run]
+        left += stopped
+        cut = cut or more
     return {"hits": hits, "searched": searched, "not_searched": left, "more": cut or left > 0}
 
 
-class _ResultLimit:
-    """Limits the number of results and the time."""
-
-    def __init__(self, hits: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
-        self._found, self._most, self._clock, self._until = hits, most, clock, until
-        self.stopped = False
-        """The time was over first."""
-        self.cut = False
-        """The number was reached, and there may be more."""
-
-    def __iter__(self) -> Iterator[FoundText]:
-        for number, one in enumerate(self._found):
-            if number % 256 == 0 and self._clock() > self._until:
-                self.stopped, self.cut = self._most > 0, self._most <= 0
-                return
-            if one is not None and self._most <= 0:
-                self.cut = True
-                return
-            if one is not None:
-                yield one
-                self._most -= 1
+def _take_hits(
+    found: Iterator[FoundText | None], most: int, is_late: Callable[[], bool]
+) -> tuple[list[FoundText], bool, bool]:
+    """Return the first matches, whether the time was over before them, and whether there may be more."""
+    hits: list[FoundText] = []
+    for number, one in enumerate(found):
+        if number % 256 == 0 and is_late():
+            return hits, len(hits) < most, len(hits) == most
+        if one is not None and len(hits) == most:
+            return hits, False, True
+        hits += [] if one is None else [one]
+    return hits, False, False
 
 
 def _search_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
@@ -176,20 +169,7 @@ def _search_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dic
         excerpt = needle.find_excerpt(note.note)
         if excerpt:
             run, _, trial = key.partition("/trial/")
-            yield {
-                "run": run,
-                "trial": trial,
-                "rule": "",
-                "column": "",
-                "where": "note",
-                "text": excerpt[0],
-                "at": excerpt[1],
-            }
-
-
-def _add_columns(run: RunDir, hits: list[FoundText]) -> list[dict[str, Any]]:
-    columns = _read_columns(run, {one.trial for one in hits})
-    return [{"run": run.id, "column": columns.get(one.trial, ""), **one._asdict()} for one in hits]
+            yield {"run": run, "column": "", **FoundText(trial, "", "note", *excerpt)._asdict()}
 
 
 def _read_columns(run: RunDir, trials: set[str]) -> dict[str, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -21,54 +21,34 @@ from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, build_refusal
 
 
 class DaemonWorkers(Executor):
-    """A limited number of threads, each started when there is work for it."""
+    """Runs each call in its own thread, a limited number at a time.
+
+    The threads are daemons: those of the standard library's executors would keep the viewer alive until the last file
+    is read.
+    """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._begun = 0
-        self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._guard = threading.Lock()
+        self._slots = threading.Semaphore(most)
+        self._closed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        self._waiting.put((future, lambda: fn(*args, **named)))
-        # A worker that waits has released the semaphore, so a new thread starts only if none is free. The threads are
-        # daemons: the executors of the standard library would keep the viewer alive until the last file is read.
-        with self._guard:
-            if not self._idle.acquire(blocking=False) and self._begun < self._most:
-                self._begun += 1
-                threading.Thread(target=self._work, name="viewer", daemon=True).start()
+        threading.Thread(target=self._work, args=(future, partial(fn, *args, **named)), daemon=True).start()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:
-        """Drop waiting work; running work ends by itself, and nobody waits for it."""
-        while cancel_futures:
-            try:
-                entry = self._waiting.get_nowait()
-            except queue.Empty:
-                break
-            if entry is not None:
-                entry[0].cancel()
-        for _ in range(self._begun):
-            self._waiting.put(None)
+        """Drop waiting calls; running ones end by themselves, and nobody waits for them."""
+        self._closed = True
 
-    def _work(self) -> None:
-        while (entry := self._get_next()) is not None:
-            future, do = entry
+    def _work(self, future: Future[Any], call: Callable[[], Any]) -> None:
+        with self._slots:
+            if self._closed:
+                future.cancel()
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(do())
+                    future.set_result(call())
                 except BaseException as broken:
                     future.set_exception(broken)
-            del entry, future, do  # a result may be large, and this thread may wait for long
-
-    def _get_next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        try:
-            return self._waiting.get_nowait()
-        except queue.Empty:
-            self._idle.release()
-            return self._waiting.get()
 
 
 IDLE_S = 75.0

@@ -61,16 +61,6 @@ def test_what_is_torn_or_of_somebody_else_is_passed_over_and_kept_apart(tmp_path
     assert set(at_noon(tmp_path).read_all()) == {"0001", "0003"}
 
 
-def test_a_file_of_many_changes_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.web.notes.SPARE", 10)
-    notes, other = at_noon(tmp_path), at_noon(tmp_path)
-    for number in range(30):
-        notes.save("0001", NoteText("ok", str(number)))
-    assert len((tmp_path / FILE).read_bytes().splitlines()) <= 13
-    assert other.read_all() == {"0001": KeptNote("ok", "29", "noon")}
-    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
-
-
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     target.write_text("mine\n")
