@@ -17,12 +17,13 @@ PLACES = 6
 
 def format_call(event: TraceEvent) -> str:
     """Return one call on one line: `0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`."""
+    phase = "" if event.phase == "done" else event.phase
     parts = (
         f"{event.ts:.3f} s",
         f"{event.plane} {event.tool}".strip(),
         f"{event.duration_ms:.0f} ms",
         f"{event.times} times" if event.times > 1 else "",
-        format_ending(event),
+        " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part),
         f"retry {event.retry}" if event.retry else "",
         f"{event.tokens} tokens" if event.tokens else "",
         f"script {event.script}" if event.script else "",
@@ -31,23 +32,11 @@ def format_call(event: TraceEvent) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def format_ending(event: TraceEvent) -> str:
-    """Format how a call ended; empty if that is unremarkable."""
-    phase = "" if event.phase == "done" else event.phase
-    return " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part)
-
-
 def format_script(trace: Sequence[TraceEvent]) -> str:
     """`script model.yaml:7, model.yaml:2`: the script rules that gave a trial's replies, in order."""
     places = list(dict.fromkeys(event.script for event in trace if event.script))
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     return f"script {', '.join(places[:PLACES])}{more}" if places else ""
-
-
-def format_rest(trace: Sequence[TraceEvent]) -> str:
-    """Format how many calls are not shown, and where they are."""
-    more = len(trace) - SHOWN
-    return f"and {more} more in the run's folder" if more > 0 else ""
 
 
 def format_attacks(attacks: Attacks) -> str:
@@ -82,7 +71,8 @@ def format_usage(spent: Spent | None) -> str:
     """`28 calls, 3 retries   12,345 tokens   about $0.0123`; empty if no model reported its usage."""
     if spent is None or not spent.tokens:
         return ""
-    parts = [format_count(spent.calls, "call") + (f", {_format_retries(spent.retries)}" if spent.retries else "")]
+    retries = f", {spent.retries} {'retry' if spent.retries == 1 else 'retries'}" if spent.retries else ""
+    parts = [f"{format_count(spent.calls, 'call')}{retries}"]
     parts.append(f"{spent.tokens:,} tokens ({spent.input_tokens:,} in, {spent.output_tokens:,} out)")
     if spent.cost_usd is not None:
         parts.append(f"about {format_money(spent.cost_usd)}")
@@ -106,10 +96,6 @@ def describe_estimate(cost: CostEstimate) -> str:
 def format_money(usd: float) -> str:
     """Format an amount with enough digits to be visible."""
     return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}" if usd >= 0.001 else f"${usd:.6f}"
-
-
-def _format_retries(count: int) -> str:
-    return "1 retry" if count == 1 else f"{count} retries"
 
 
 def format_usage_so_far(spent: Spent | None) -> str:

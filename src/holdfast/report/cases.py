@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.model.observation import Turn
-from holdfast.model.run import CaseRow, ReplicaRow, Run
+from holdfast.model.run import CaseRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
 from holdfast.model.task import Variation
@@ -14,7 +14,6 @@ from holdfast.model.verdict import CauseKey, Outcome, Verdict
 from holdfast.report import wording
 from holdfast.report.safe import to_one_line
 from holdfast.score.composite import GATE_NOT_FULL
-from holdfast.score.task_cases import OBEYED
 
 SHOWN = 12
 """Turns that are listed; the deciding one is always included."""
@@ -29,12 +28,12 @@ def format_conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str
     for n in listed_turns:
         if n - before > 1:
             yield "…", f"(turns left out: {n - before - 1})"
-        reply = answer if n == decided and answer else format_turn_answer(turns[n])
+        reply = answer if n == decided and answer else _format_turn_answer(turns[n])
         yield f"turn {n + 1}", f"{_shorten_text(turns[n].asked)} → {reply}"
         before = n
 
 
-def format_turn_answer(turn: Turn) -> str:
+def _format_turn_answer(turn: Turn) -> str:
     """Return the answer on one line, or the ending if there is none."""
     ending = "" if turn.ending == "answered" else f"({turn.ending}{': ' + turn.detail if turn.detail else ''})"
     text = " ".join(part for part in (_shorten_text(turn.text or ""), to_one_line(ending)) if part)
@@ -137,54 +136,43 @@ def list_violations(one: ReplicaRow) -> Iterator[str]:
             yield f"{rule.rule}: {'; '.join(rule.details)}"
 
 
-def format_exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """Yield a bad ending, and what was asked and answered, turn by turn in a conversation."""
-    if bad := format_ending(one):
-        yield "ended", bad
-    if len(one.seen.turns) > 1:
-        last = len(one.seen.turns) - 1
-        yield from format_conversation(one.seen.turns, decided=last, answer=format_answer(one, room))
-    else:
-        yield "asked", to_one_line(one.prompt)
-        yield "answered", format_answer(one, room)
+def build_trial_row(one: ReplicaRow) -> TrialRow:
+    """Return a trial of a case as one of a cell; its last turn decides."""
+    seen = one.seen
+    return TrialRow(
+        id=one.replica.trial,
+        prompt=one.prompt,
+        answer=seen.turns[-1].text if seen.turns else None,
+        ending="error" if seen.error else seen.ending,
+        latency_ms=sum(turn.latency_ms for turn in seen.turns),
+        outcome=get_replica_outcome(one),
+        reason=one.replica.reason,
+        detail=seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""),
+        faults=seen.ledger,
+        turns=seen.turns,
+        turn=max(0, len(seen.turns) - 1),
+        calls_made=seen.calls_made,
+        trace=seen.trace,
+        again=one.again,
+    )
 
 
-def format_answer(one: ReplicaRow, room: int = 600) -> str:
-    """Return the last answer on one line; without one, the ending or the harness error."""
-    turn = one.seen.turns[-1] if one.seen.turns else None
-    text = (turn.text or "") if turn else ""
-    line = to_one_line(text[:room]) + (" …" if len(text) > room else "")
-    if one.seen.error:
-        return f"{line} {to_one_line(f'(error: {one.seen.error})')}".strip()
-    return line or ("(nothing: the answer is empty)" if one.seen.ending == "answered" else "(nothing)")
-
-
-def format_ending(one: ReplicaRow) -> str:
-    """Return a bad ending on one line; empty for a good one."""
-    detail = next((turn.detail for turn in one.seen.turns if turn.detail), "")
-    return wording.format_ending("error" if one.seen.error else one.seen.ending, detail, one.seen.calls_made)
-
-
-class RuleFacts:
-    """The position, weight and gate of a rule."""
+class RuleFacts(wording.Places):
+    """The position, description and gate of each rule."""
 
     def __init__(self, run: Run) -> None:
+        super().__init__(run)
         self._known: Mapping[str, Invariant] = {rule.id: rule for rule in run.invariants}
-        self._places = wording.Places(run)
 
     def format_reason(self, verdict: Verdict, one: ReplicaRow) -> str:
         """`one_mail (gate): two requests, not 1`; for a passed gate that forces 0, what it needs."""
-        passed, gate = verdict.outcome == "pass", self.is_gate(verdict.invariant)
         if CauseKey(verdict.invariant, GATE_NOT_FULL) in one.replica.causes:
             return f"{verdict.invariant} (gate needs 1.0; scored {verdict.score:g}): {verdict.reason}"
-        scored = f", scored {verdict.score:g}" if (passed or verdict.score > 0) and verdict.score < FULL else ""
-        return f"{verdict.invariant}{' (gate)' if gate else ''}{scored}: {verdict.reason}"
-
-    def is_gate(self, rule: str) -> bool:
-        return rule in self._known and self._known[rule].gate
-
-    def format_place(self, rule: str) -> str:
-        return self._places.format_place(rule)
+        rule = self._known.get(verdict.invariant)
+        gate = " (gate)" if rule is not None and rule.gate else ""
+        is_partial = (verdict.outcome == "pass" or verdict.score > 0) and verdict.score < FULL
+        scored = f", scored {verdict.score:g}" if is_partial else ""
+        return f"{verdict.invariant}{gate}{scored}: {verdict.reason}"
 
     def get_description(self, rule: str) -> str:
         return self._known[rule].description if rule in self._known else ""
@@ -214,10 +202,3 @@ def list_explained(run: Run) -> frozenset[str]:
     """Return the trials whose failures the explanation of a case covers."""
     rows = (row.case for row in run.cases if row.case.status != "pass")
     return frozenset(one.trial for case in rows for one in case.replicas)
-
-
-def format_obedience(one: ReplicaRow) -> str:
-    """Return a note that the agent obeyed the attack in this replica; empty if it did not."""
-    if all(cause.code != OBEYED for cause in one.replica.causes):
-        return ""
-    return "the attack succeeded: its canary or action is in the agent's answer or calls"

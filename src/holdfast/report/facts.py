@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Case
-from holdfast.model.trace import TraceEvent
+from holdfast.model.standards import StandardEntry
 from holdfast.model.verdict import Verdict
 from holdfast.report import calls, cases, standards, wording
 from holdfast.report.safe import to_one_line
+from holdfast.score.task_cases import OBEYED
 
 Facts = Iterable[tuple[str, str]]
 """Pairs of label and text: `("asked", "What was ACME's Q3 revenue?")`."""
@@ -28,39 +28,29 @@ def list_cell_facts(
     if trial is not None:
         yield from _list_exchange(trial, room)
     yield "because", to_one_line(_format_cell_reason(row, trial))
+    is_open = row.cell.outcome in ("unproven", "error")
+    step = wording.format_next_step(run, row) if is_open else ""
     if trial is not None:
-        yield from _list_faults(wording.filter_met(trial.faults))
-        yield from _list_script(trial.trace)
-    if row.cell.outcome in ("unproven", "error") and (step := wording.format_next_step(run, row)):
+        yield from _list_end(trial, standards.list_for_rule(run, row.cell.invariant), step, detail=detail)
+    elif step:
         yield "next", step
-    if trial is not None and trial.again:
-        yield "reproduce", to_one_line(trial.again)
-    if trial is not None and detail:
-        names = (
-            *standards.list_for_rule(run, row.cell.invariant),
-            *standards.list_for_faults(wording.filter_met(trial.faults)),
-        )
-        yield from _list_details(standards.format_names(names), trial.trace)
 
 
 def list_case_facts(
     case: Case, one: ReplicaRow, rules: cases.RuleFacts, *, room: int = ROOM, detail: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Explain a case by one of its trials; `detail` adds standards and calls."""
-    yield from cases.format_exchange(one, room)
-    if obeyed := cases.format_obedience(one):
-        yield "obeyed", obeyed
+    trial = cases.build_trial_row(one)
+    yield from _list_exchange(trial, room)
+    obeyed = any(cause.code == OBEYED for cause in one.replica.causes)
+    if obeyed:
+        yield "obeyed", "the attack succeeded: its canary or action is in the agent's answer or calls"
     if case.expected_failure:
         yield "was", to_one_line(case.expected_failure)
     for violation in cases.list_violations(one):
         yield "forbidden", to_one_line(violation)
-    yield from _list_case_reasons(case, one, rules, obeyed=bool(obeyed))
-    yield from _list_faults(one.seen.met)
-    yield from _list_script(one.seen.trace)
-    yield "reproduce", to_one_line(one.again)
-    if detail:
-        names = standards.format_names((*standards.list_for_case(case), *standards.list_for_faults(one.seen.met)))
-        yield from _list_details(names, one.seen.trace)
+    yield from _list_case_reasons(case, one, rules, obeyed=obeyed)
+    yield from _list_end(trial, standards.list_for_case(case), detail=detail)
 
 
 def _list_case_reasons(
@@ -77,15 +67,13 @@ def _list_case_reasons(
         label = ""
     ruled = any(verdict.outcome == cases.get_replica_outcome(one) for verdict in unpassed)
     if one.replica.reason and not (obeyed or ruled or any(cases.list_violations(one))):
-        yield (
-            "because",
-            to_one_line(one.replica.reason),
-        )  # no rule gave the reason: the attack could not be sent completely, for example
+        # No rule gave the reason: the attack could not be sent completely, for example.
+        yield "because", to_one_line(one.replica.reason)
 
 
 def _build_reason_key(verdict: Verdict, one: ReplicaRow) -> tuple[str, ...]:
     """Build the key that makes two verdicts one reason: a bad ending that fails both, otherwise the rule itself."""
-    ended = bool(cases.format_ending(one)) and verdict.outcome == "fail"
+    ended = verdict.outcome == "fail" and not one.seen.error and one.seen.ending != "answered"
     return (verdict.outcome, verdict.code, *verdict.key) if ended else (verdict.outcome, "", verdict.invariant)
 
 
@@ -100,24 +88,28 @@ def _format_reason(
     return f"{sign} {to_one_line(rules.format_reason(first, one))}   {rules.format_place(first.invariant)}"
 
 
-def _list_faults(met: Sequence[FaultMet]) -> Facts:
-    more = f"; and {len(met) - _FAULTS} more" if len(met) > _FAULTS else ""
-    return [("fault", to_one_line("; ".join(map(wording.format_fault, met[:_FAULTS])) + more))] if met else []
-
-
-def _list_script(trace: Sequence[TraceEvent]) -> Facts:
-    script = calls.format_script(trace)
-    return [("model", to_one_line(script))] if script else []
-
-
-def _list_details(known: str, trace: Sequence[TraceEvent]) -> Iterator[tuple[str, str]]:
-    """Yield its entries in public lists, and one line for each call."""
-    if known:
-        yield "known as", known
-    for n, event in enumerate(trace[: calls.SHOWN]):
+def _list_end(
+    trial: TrialRow, known: Iterable[StandardEntry], step: str = "", *, detail: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the faults and scripts of a trial, the next step and the command; `detail` adds standards and calls."""
+    met = wording.filter_met(trial.faults)
+    if met:
+        more = f"; and {len(met) - _FAULTS} more" if len(met) > _FAULTS else ""
+        yield "fault", to_one_line("; ".join(map(wording.format_fault, met[:_FAULTS])) + more)
+    if script := calls.format_script(trial.trace):
+        yield "model", to_one_line(script)
+    if step:
+        yield "next", step
+    if trial.again:
+        yield "reproduce", to_one_line(trial.again)
+    if not detail:
+        return
+    if names := standards.format_names((*known, *standards.list_for_faults(met))):
+        yield "known as", names
+    for n, event in enumerate(trial.trace[: calls.SHOWN]):
         yield "" if n else "calls", to_one_line(calls.format_call(event))
-    if more := calls.format_rest(trace):
-        yield "", more
+    if (left := len(trial.trace) - calls.SHOWN) > 0:
+        yield "", f"and {left} more in the run's folder"
 
 
 def _list_exchange(trial: TrialRow, room: int) -> Iterator[tuple[str, str]]:

@@ -51,11 +51,6 @@ def format_exit_code(exit_code: int, *, is_shard: bool) -> str:
     return "SHARD" if is_shard and not exit_code else _VERDICTS.get(exit_code, "ERROR")
 
 
-def get_verdict_sign(score: Score) -> str:
-    """Return the sign for the verdict."""
-    return {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?"}.get(format_verdict(score), "!")
-
-
 def format_number(value: float | None) -> str:
     """Return a score as it is always printed: two decimals, or – if there is none."""
     return "–" if value is None else f"{value:.2f}"

@@ -24,7 +24,7 @@ from holdfast.version import __version__
 
 BATCH = 32
 """Runs that are read before the reader is told how many are left."""
-FORMAT = 1
+FORMAT = 2
 """The format of a row: a row of another format is made again."""
 SUFFIX = ".json"
 Read = Callable[[RunDir], PastRun]

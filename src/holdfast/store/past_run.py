@@ -74,9 +74,6 @@ def _find_first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
 CASES = "(cases)"
 """The rule name for all cases of a scenario. They may fail without a rule, because of a forbidden action."""
 
-SHARD = " shard "
-"""In the part name of a run that is one shard, before its number."""
-
 UnendedState = Literal["", "running", "killed"]
 UNENDED: dict[UnendedState, str] = {"running": "it is running", "killed": "it was killed before its end"}
 """The note of a run that has not ended."""
@@ -103,6 +100,8 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     """`0007`, or `0007/contract` for a part."""
     part: str = ""
     """`contract`, `scenario` and so on; `ci` for a multi-part run; empty if it cannot be read."""
+    shard: str = ""
+    """`2/4`: one shard of a run; its part's name contains it, too."""
     started: str = ""
     duration_s: float = 0.0
     spec: str = ""

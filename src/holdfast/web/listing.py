@@ -10,7 +10,7 @@ from typing import Any, Literal
 from holdfast.report.page.values import pick
 from holdfast.report.terminal.past_runs import build_trends
 from holdfast.report.wording import format_exit_code
-from holdfast.store.past_run import SHARD, UNENDED, PastRun
+from holdfast.store.past_run import UNENDED, PastRun
 from holdfast.store.run_folders import get_run_folder, is_written
 from holdfast.web.address import AddressQuery
 from holdfast.web.notes import KeptNote
@@ -36,7 +36,7 @@ def format_verdict(run: PastRun) -> str:
     """Return the verdict in one word; empty while there is none."""
     if not run.ended or run.exit_code is None:
         return ""
-    return format_exit_code(run.exit_code, is_shard=SHARD in run.part)
+    return format_exit_code(run.exit_code, is_shard=bool(run.shard))
 
 
 def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:

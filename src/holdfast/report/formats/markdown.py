@@ -65,7 +65,7 @@ def block(text: str) -> str:
 def _format_top(run: Run) -> Iterator[str]:
     score = run.score
     word = wording.format_verdict(score)
-    yield f"## {wording.get_verdict_sign(score)} {word}: {escape_inline(run.name or run.spec_path)}"
+    yield f"## {wording.VERDICT_SIGNS.get(word, '!')} {word}: {escape_inline(run.name or run.spec_path)}"
     yield ""
     if score.mutation is not None:
         yield f"**{mutations.format_headline(score)}** · {mutations.format_judged(score)} · seed {run.seed}"

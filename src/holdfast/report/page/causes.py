@@ -89,11 +89,7 @@ def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
         "where": wording.Places(run).format_place(cause.rules[0]) if cause.rules else run.spec_path,
         "next": "",
         "standards": list(map(str, standards.list_for_case_cause(cause))),
-        "trial": one.replica.trial if one else "",
-        "asked": cut(one.prompt, TEXT) if one else "",
-        "answered": cases.format_answer(one, TEXT) if one else None,
-        "marks": [],
-        "again": one.again if one else "",
+        **_build_trial_facts(cases.build_trial_row(one) if one else None),
     }
 
 

@@ -11,7 +11,7 @@ from holdfast.folders import shorten_path
 from holdfast.model.verdict import Outcome
 from holdfast.report.safe import Paint, count_columns, pad, shorten, to_one_line
 from holdfast.report.wording import SIGNS, format_count, format_exit_code, format_number
-from holdfast.store.past_run import CASES, SHARD, UNENDED, PastRun
+from holdfast.store.past_run import CASES, UNENDED, PastRun
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
 _SPEC = 3
@@ -33,12 +33,13 @@ def format_table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[
 
 def build_cells(run: PastRun) -> tuple[str, ...]:
     """Return the table's cells for a run."""
-    plain = run.score is not None or not run.cases or SHARD in run.part
+    plain = run.score is not None or not run.cases or run.shard
     score = format_number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
     spec = to_one_line(shorten_path(run.spec)) if run.spec else "–"
     trials = str(run.trials) if run.ended else "–"
     part = run.part if run.whole or not run.part else f"{run.part}, partial"
-    return (run.id, format_time(run), part or "–", spec, score, format_verdict(run), trials, format_commit(run))
+    commit = run.short_commit or "–"
+    return (run.id, format_time(run), part or "–", spec, score, format_verdict(run), trials, commit)
 
 
 def format_time(run: PastRun) -> str:
@@ -46,16 +47,11 @@ def format_time(run: PastRun) -> str:
     return run.started[:16].replace("T", " ") or "–"
 
 
-def format_commit(run: PastRun) -> str:
-    """Return the commit, with a + if files had uncommitted changes."""
-    return run.short_commit or "–"
-
-
 def format_verdict(run: PastRun) -> str:
     """Return one word, as at the end of the run's summary."""
     if run.exit_code is None:
         return run.state or ("unfinished" if run.part else "unreadable")
-    return format_exit_code(run.exit_code, is_shard=SHARD in run.part)
+    return format_exit_code(run.exit_code, is_shard=bool(run.shard))
 
 
 def _format_line(row: Sequence[str], wide: Sequence[int]) -> str:
@@ -181,7 +177,7 @@ def _format_run(run: PastRun, wide: int, paint: Paint) -> str:
     word = format_verdict(run)
     score = format_number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
     bar = pad("━" * round((run.level or 0.0) / 100 * BAR), BAR)
-    commit = pad(format_commit(run), 9)
+    commit = pad(run.short_commit or "–", 9)
     return f"  {pad(run.id, wide)}  {format_time(run)}  {commit} {score:>7}  {bar}  {paint(word, word)}"
 
 

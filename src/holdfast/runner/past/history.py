@@ -18,7 +18,7 @@ from holdfast.report.wording import format_column
 from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.runner.whole import OVERALL, read_overall
 from holdfast.store.history import History, Indexing
-from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun, Regression, compare_runs, find_last_good
+from holdfast.store.past_run import CASES, PastCell, PastRun, Regression, compare_runs, find_last_good
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.store.seal_check import check
 
@@ -120,13 +120,14 @@ def _describe_part(manifest: Manifest) -> str:
     weather = options.chaos_profile or ("chaos" if options.chaos else "")
     kind = options.hunt.purpose if options.part == "hunt" else options.part
     part = f"{kind} in {weather}" if weather else kind
-    return f"{part}{SHARD}{options.select.shard}" if options.select.shard else part
+    return f"{part} shard {options.select.shard}" if options.select.shard else part
 
 
 def _read_begun(run: RunDir, manifest: Manifest) -> PastRun:
     return PastRun(
         id=run.id,
         part=_describe_part(manifest),
+        shard=str(manifest.options.select.shard or ""),
         started=manifest.started,
         spec=str(manifest.original),
         spec_digest=manifest.spec_digest,
@@ -146,7 +147,7 @@ def _read_several(run: RunDir, known: PastRun) -> PastRun:
     ended = overall is not None
     return replace(
         known,
-        part=known.part if SHARD in known.part else SEVERAL,
+        part=known.part if known.shard else SEVERAL,
         duration_s=sum(part.duration_s for part in parts),
         ended=ended,
         complete=ended and all(part.complete for part in parts),
