@@ -27,16 +27,16 @@ CaseId = tuple[str, Task, int]
 _NOT_RUN = (CauseKey("", "not-run"),)
 
 
-class JudgedTrial(Struct, frozen=True):
+class CaseTrial(Struct, frozen=True):
     """A judged trial of a case."""
 
     replica: Replica
 
 
-Judged = TypeVar("Judged", bound=JudgedTrial)
+Judged = TypeVar("Judged", bound=CaseTrial)
 
 
-class _JudgedReplica(JudgedTrial, frozen=True):
+class _JudgedReplica(CaseTrial, frozen=True):
     """The same, with only the parts of its verdicts that matter if faults are not met."""
 
     verdicts: dict[str, Verdict]

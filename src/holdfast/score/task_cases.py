@@ -18,7 +18,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.plan import Plan
 from holdfast.score.attacks import judge_obedience
-from holdfast.score.cases import CaseCollector, CaseId, CaseResult, JudgedTrial
+from holdfast.score.cases import CaseCollector, CaseId, CaseResult, CaseTrial
 from holdfast.score.composite import UNMET, explain_unproven, find_forbidden_actions, find_unknown_actions, join_causes
 
 OBEYED = "attack-obeyed"
@@ -36,7 +36,7 @@ _WORDS = {
 }
 
 
-class _JudgedTask(JudgedTrial, frozen=True):
+class _JudgedTask(CaseTrial, frozen=True):
     """A judged trial with the rules that it failed and passed."""
 
     unproven: bool
