@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
+from holdfast.model.spec import AgentSpec, TerminalStep, Unbuilt, UsageLimits
 from holdfast.reading.fields import convert
 from holdfast.reading.file import read_file
 from holdfast.reading.json_values import HINT, BadPath, compile_path
@@ -36,7 +36,8 @@ _HOSTED = ("snapshot", "model")
 
 def report_misplaced_keys(reader: Reader, agent: AgentSection) -> None:
     """Report keys that have no meaning for this agent."""
-    for key, instead in _find_meaningless_keys(agent).items():
+    runnable = {} if agent.kind == "langchain" else {"input": "set type: langchain for an agent with invoke or ainvoke"}
+    for key, instead in (runnable | _find_keys_of_others(agent)).items():
         if not agent.at.has(key):
             continue
         if key in _REQUEST and agent.at.get(key).to_plain() == _REQUEST_DEFAULTS.get(key):
@@ -55,13 +56,8 @@ def _describe_agent(agent: AgentSection) -> str:
     )
 
 
-def _find_meaningless_keys(agent: AgentSection) -> dict[str, str]:
-    """Return the keys that have no meaning here, each with a change that would give it one."""
-    runnable = {} if agent.kind == "langchain" else {"input": "set type: langchain for an agent with invoke or ainvoke"}
-    return {**runnable, **_find_keys_of_others(agent)}
-
-
 def _find_keys_of_others(agent: AgentSection) -> dict[str, str]:
+    """Return the keys of other kinds of agents, each with a change that would give it a meaning."""
     if agent.is_python:
         return {
             **dict.fromkeys((*_REQUEST, "response_path"), "set type: http for an agent behind a URL"),
@@ -99,12 +95,14 @@ _PLACE = r"\{([A-Za-z_]\w*)\}"
 
 def build_agent(section: AgentSection) -> AgentSpec:
     """Return the section as the rest of Holdfast reads it."""
+    # Starting a server for each trial is slow. If the file says how to reset it, one server is reused between trials.
+    is_reused = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
     return convert(
         AgentSpec,
         section,
         type=section.kind,
         timeout_ms=section.timeout,
-        isolation=_get_isolation(section),
+        isolation="worker" if is_reused and not section.at.has("isolation") else section.isolation,
         prompt=_get_prompt_channel(section),
         dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
         position=section.at.position,
@@ -115,15 +113,6 @@ def _get_prompt_channel(section: AgentSection) -> Literal["stdin", "arg", "env",
     """Return how the prompt is passed: in the command's placeholder if it has one, unless the file says otherwise."""
     placed = any("{prompt}" in part for part in (section.command or "", *section.args))
     return "arg" if placed and not section.at.has("prompt") else section.prompt
-
-
-def _get_isolation(section: AgentSection) -> AgentIsolation:
-    """Return the isolation: a started HTTP agent with a reset is reused between trials, unless the file says
-    otherwise.
-    """
-    # Starting a server for each trial is slow. If the file says how to reset it, one server is reused between trials.
-    is_reused = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
-    return "worker" if is_reused and not section.at.has("isolation") else section.isolation
 
 
 def report_agent_problems(reader: Reader, agent: AgentSection) -> None:
@@ -159,11 +148,8 @@ def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
         message = "an inline agent runs in Holdfast's own process, where Holdfast cannot intercept its MCP servers"
         yield "mcp_config", message, "use fresh or worker"
     if agent.isolation == "worker" and agent.kind == "command":
-        yield (
-            "isolation",
-            "a command is a new process in every trial; worker is for agents that keep running",
-            "use fresh",
-        )
+        message = "a command is a new process in every trial; worker is for agents that keep running"
+        yield "isolation", message, "use fresh"
     if agent.simulate and (agent.kind != "http" or agent.is_started_by_us):
         message = "simulate is for an HTTP agent that is already running: Holdfast can intercept this one's own calls"
         yield "simulate", message, ""

@@ -169,15 +169,9 @@ def read_source(spec: Spec) -> str:
 
 def find_key_position(spec: Spec, key: str) -> Position | None:
     """Return where the file has a key such as `agent.tools[1]`; its agent's section if the key is not written there."""
-    node, _ = parse(read_source(spec))
-    for part in re.findall(r"[^.\[\]]+", key):
-        if node is None:
-            break
-        if node.kind == "list":
-            node = node.items[int(part)] if part.isdecimal() and int(part) < len(node.items) else None
-        else:
-            node = node.get(part) if node.has(part) else None
-    return spec.agent.position if node is None else node.position
+    root, _ = parse(read_source(spec))
+    node = None if root is None else root.find(key)
+    return spec.agent.position if node is None or node.kind == "null" else node.position
 
 
 _START = Position(1, 1)

@@ -26,7 +26,9 @@ def build_world(file: File) -> world.WorldSpec | None:
     return world.WorldSpec(
         base=file.base,
         setup=_build_setup(file.setup) if file.setup else world.Setup(),
-        resources=_build_resources(file.resources) if file.resources else world.Resources(),
+        resources=convert(world.Resources, file.resources, timeout_ms=file.resources.timeout)
+        if file.resources
+        else world.Resources(),
         secrets=tuple(map(_build_secret, file.secrets)),
         services=tuple(service.spec for service in file.services),
         fixtures=tuple(map(_build_fixture, file.fixtures)),
@@ -45,10 +47,6 @@ def _build_placed_file(entry: written.FileEntry) -> world.PlacedFile:
 def _build_setup(section: written.SetupSection) -> world.Setup:
     files, home_files = (tuple(map(_build_placed_file, entries)) for entries in (section.files, section.home_files))
     return convert(world.Setup, section, files=files, home_files=home_files)
-
-
-def _build_resources(section: written.ResourcesSection) -> world.Resources:
-    return convert(world.Resources, section, timeout_ms=section.timeout)
 
 
 def _build_secret(entry: written.SecretEntry) -> world.Secret:

@@ -174,14 +174,9 @@ def iter_pages(kind: PluginKind) -> Iterator[PluginPage]:
 
 def find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
     """Return the pages with that name, one per section, or the one of `section.name`."""
-    section, dot, own = name.rpartition(".")
-    if dot and section in list_sections(kind):
-        return [build_page(section, own)] if own in plugins.list_names(get_registry(section)) else []
-    return [
-        build_page(section, name)
-        for section in list_sections(kind)
-        if name in plugins.list_names(get_registry(section))
-    ]
+    section, _, own = name.rpartition(".")
+    sections, name = ([section], own) if section in list_sections(kind) else (list_sections(kind), name)
+    return [build_page(section, name) for section in sections if name in plugins.list_names(get_registry(section))]
 
 
 def build_page(section: str, name: str) -> PluginPage:
@@ -189,9 +184,7 @@ def build_page(section: str, name: str) -> PluginPage:
     plugin = plugins.find(get_registry(section), name)
     if plugin is None:
         raise KeyError(f"{section}.{name}")
-    return (
-        _build_check_page(name, plugin) if section == RULES else _build_fault_page(_get_family(section), name, plugin)
-    )
+    return _build_check_page(name, plugin) if section == RULES else _build_fault_page(FAMILIES[section], name, plugin)
 
 
 def _build_check_page(name: str, plugin: Any) -> PluginPage:
@@ -231,11 +224,7 @@ def _build_fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
 
 def get_registry(section: str) -> str:
     """Return the registry family of a section."""
-    return "checks" if section == RULES else _get_family(section).registry
-
-
-def _get_family(section: str) -> Family:
-    return next(family for name, family in FAMILIES.items() if name == section)
+    return "checks" if section == RULES else FAMILIES[section].registry
 
 
 def _list_settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:

@@ -44,11 +44,6 @@ def iter_service_types() -> Iterator[tuple[str, type]]:
             yield name, ImageKeys if name == CONTAINER else kind
 
 
-def build_service_schema() -> Schema:
-    """Return the schema of one entry of `services`, by its type."""
-    return {"anyOf": [_build_service_entry(name, kind) for name, kind in iter_service_types()]}
-
-
 def _build_service_entry(name: str, kind: type) -> Schema:
     required_keys = [*list_required(ServiceKeys), *list_required(kind), *(() if name == CONTAINER else ("type",))]
     return build_variant(
@@ -56,11 +51,6 @@ def _build_service_entry(name: str, kind: type) -> Schema:
         required_keys,
         get_first_line(kind),
     )
-
-
-def iter_checks() -> Iterator[tuple[str, type]]:
-    """Yield every check with its settings type."""
-    yield from plugins.list_plugins("checks")
 
 
 def build_rule_schema(*, ids: bool, named: bool = False) -> Schema:
@@ -75,11 +65,6 @@ def build_rule_schema(*, ids: bool, named: bool = False) -> Schema:
     return {"anyOf": [nested, *_build_typed_checks(common, required_keys)]}
 
 
-def build_check_schema() -> Schema:
-    """Return the value of `check:`."""
-    return {"anyOf": _build_typed_checks({}, [])}
-
-
 def _build_typed_checks(common: dict[str, Schema], required_keys: list[str]) -> list[Schema]:
     """Return an alternative for each check: the common keys, its type and its settings."""
     return [
@@ -88,15 +73,8 @@ def _build_typed_checks(common: dict[str, Schema], required_keys: list[str]) -> 
             [*required_keys, "type", *list_required(kind)],
             get_first_line(kind),
         )
-        for name, kind in iter_checks()
+        for name, kind in plugins.list_plugins("checks")
     ]
-
-
-def build_rule_definitions() -> dict[str, Schema]:
-    """Return definitions that rules refer to: their common keys, and the settings of each check."""
-    return {RuleKeys.__name__: build_section_schema(RuleKeys)} | {
-        f"checks.{name}": build_section_schema(kind) for name, kind in iter_checks()
-    }
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -106,19 +84,21 @@ NAME = "urn:holdfast:spec"
 
 def build_json_schema() -> Schema:
     """Return the JSON Schema 2020-12 of a spec: every section, check and fault."""
-    inside = [kind for kind in find_sections(File) if kind is not File]
-    inside += [part for _, kind in iter_checks() for part in find_sections(kind) if part is not kind]
-    inside += [part for _, kind in iter_service_types() for part in find_sections(kind) if part is not kind]
+    checks, services = list(plugins.list_plugins("checks")), list(iter_service_types())
+    kinds = [File, *(kind for _, kind in (*checks, *services))]
+    inside = [part for kind in kinds for part in find_sections(kind) if part is not kind]
     definitions: dict[str, Schema] = {kind.__name__: build_section_schema(kind) for kind in inside}
     definitions |= {
         "Rule": build_rule_schema(ids=True),
         "RunRule": build_rule_schema(ids=False),
         "NamedRule": build_rule_schema(ids=False, named=True),
-        "Check": build_check_schema(),
-        "Service": build_service_schema(),
+        "Check": {"anyOf": _build_typed_checks({}, [])},
+        "Service": {"anyOf": [_build_service_entry(name, kind) for name, kind in services]},
     }
     definitions |= {name: build_fault_schema(name) for name in FAMILIES}
-    definitions |= build_rule_definitions() | build_fault_definitions()
+    definitions[RuleKeys.__name__] = build_section_schema(RuleKeys)
+    definitions |= {f"checks.{name}": build_section_schema(kind) for name, kind in checks}
+    definitions |= build_fault_definitions()
     return {
         "$schema": DIALECT,
         "$id": NAME,
@@ -174,7 +154,7 @@ with a `chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
 
 def build_reference() -> str:
     """Return the complete page."""
-    return "\n".join(_iter_lines()) + "\n"
+    return "".join(f"{line}\n" for line in _iter_lines())
 
 
 def _iter_lines() -> Iterator[str]:
@@ -233,7 +213,7 @@ def build_codes_page() -> str:
     tables = load_codes()
     givers: dict[str, list[str]] = {}
     meanings = dict(tables["findings"].codes)
-    for name, check in iter_checks():
+    for name, check in plugins.list_plugins("checks"):
         for code, meaning in check.codes.items() if isinstance(check, CodesTrait) else ():
             meanings.setdefault(code, meaning)
             givers.setdefault(code, []).append(f"`{name}`")

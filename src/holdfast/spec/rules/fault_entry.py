@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
@@ -54,9 +54,6 @@ def _is_open(glob: str) -> bool:
     return "[" in re.sub(_CLASS, "", glob[:LONGEST])
 
 
-FamilyName = Literal[
-    "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
-]
 _EXCLUSIVE = (
     ("on_event", "after_ms", "a fault begins at a time or at an event"),
     ("on_call", "after_calls", "on_call counts all calls"),
@@ -76,24 +73,30 @@ _PLACES = ("tool", "match_url", "service")
 class Family(Struct, frozen=True):
     """One list of faults in a scenario."""
 
-    name: FamilyName
+    name: str
     plane: Plane
     keys: type
-    registry: str
-    """Its plug-in family."""
     selector: str = "mode"
     target: str | None = None
     """The key that names the target."""
 
+    @property
+    def registry(self) -> str:
+        """Its plug-in family."""
+        return f"faults.{self.plane}"
 
-FAMILIES: dict[FamilyName, Family] = {
-    "tool_faults": Family("tool_faults", "tool", ToolFaultKeys, "faults.tool", target="tool"),
-    "llm_faults": Family("llm_faults", "llm", LlmFaultKeys, "faults.llm"),
-    "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", "type", "tool"),
-    "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, "faults.mcp", target="tool"),
-    "http_faults": Family("http_faults", "http", HttpFaultKeys, "faults.http", target="match_url"),
-    "service_faults": Family("service_faults", "service", ServiceFaultKeys, "faults.service", target="service"),
-    "world_faults": Family("world_faults", "world", WorldFaultKeys, "faults.world"),
+
+FAMILIES: Mapping[str, Family] = {
+    family.name: family
+    for family in (
+        Family("tool_faults", "tool", ToolFaultKeys, target="tool"),
+        Family("llm_faults", "llm", LlmFaultKeys),
+        Family("context_attacks", "context", AttackKeys, "type", "tool"),
+        Family("mcp_faults", "mcp", McpFaultKeys, target="tool"),
+        Family("http_faults", "http", HttpFaultKeys, target="match_url"),
+        Family("service_faults", "service", ServiceFaultKeys, target="service"),
+        Family("world_faults", "world", WorldFaultKeys),
+    )
 }
 
 
@@ -127,7 +130,7 @@ def _get_default_target(family: Family) -> object:
     return next(key.default for key in fields(family.keys) if key.name == family.target)
 
 
-def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntry, ...] | Bad:
+def read_faults(reader: Reader, name: str, node: Node) -> tuple[FaultEntry, ...] | Bad:
     """Return the faults of one list; context attacks may also be a map of type to settings."""
     if name == "context_attacks" and node.kind == "map":
         entries = [_convert_map_entry(key, *pair) for key, pair in node.pairs.items()]

@@ -22,10 +22,12 @@ from holdfast.spec.catalogue.schema import (
     get_first_line,
     list_required,
 )
-from holdfast.spec.rules.fault_entry import FAMILIES, FamilyName, FaultEntry, read_faults
+from holdfast.spec.rules.fault_entry import FAMILIES, FaultEntry, read_faults
 
 
-def _build_faults_form(name: FamilyName) -> ValueForm:
+def _list_form(name: str) -> ValueForm:
+    """Return the form of a list of faults."""
+
     def read(reader: Reader, node: Node) -> Any:
         return read_faults(reader, name, node)
 
@@ -42,21 +44,17 @@ def _read_profile(reader: Reader, node: Node) -> Any:
     return node.text
 
 
-def _build_profile_schema() -> Schema:
-    return {"enum": profiles.list_profiles()}
-
-
-PROFILE = ValueForm(_read_profile, _build_profile_schema, "a profile's name")
+PROFILE = ValueForm(_read_profile, lambda: {"enum": profiles.list_profiles()}, "a profile's name")
 
 
 class ChaosSection(Struct, frozen=True, kw_only=True):
     """Faults of `run --chaos`. They do not apply to the contract's scenarios."""
 
     at: Node
-    tool_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("tool_faults"), about("Faults on tools.")] = ()
-    llm_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("llm_faults"), about("Faults on the model.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _list_form("tool_faults"), about("Faults on tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _list_form("llm_faults"), about("Faults on the model.")] = ()
     context_attacks: Annotated[
-        tuple[FaultEntry, ...], _build_faults_form("context_attacks"), about("Attacks on what the agent reads.")
+        tuple[FaultEntry, ...], _list_form("context_attacks"), about("Attacks on what the agent reads.")
     ] = ()
 
 
@@ -68,23 +66,15 @@ class MatrixEntry(Struct, frozen=True, kw_only=True):
     profile: Annotated[str | None, PROFILE, about("A built-in set of faults, applied before the scenario's own.")] = (
         None
     )
-    tool_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("tool_faults"), about("Faults on tools.")] = ()
-    llm_faults: Annotated[tuple[FaultEntry, ...], _build_faults_form("llm_faults"), about("Faults on the model.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _list_form("tool_faults"), about("Faults on tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _list_form("llm_faults"), about("Faults on the model.")] = ()
     context_attacks: Annotated[
-        tuple[FaultEntry, ...], _build_faults_form("context_attacks"), about("Attacks on what the agent reads.")
+        tuple[FaultEntry, ...], _list_form("context_attacks"), about("Attacks on what the agent reads.")
     ] = ()
-    mcp_faults: Annotated[
-        tuple[FaultEntry, ...], _build_faults_form("mcp_faults"), about("Faults on MCP servers.")
-    ] = ()
-    http_faults: Annotated[
-        tuple[FaultEntry, ...], _build_faults_form("http_faults"), about("Faults on HTTP requests.")
-    ] = ()
-    service_faults: Annotated[
-        tuple[FaultEntry, ...], _build_faults_form("service_faults"), about("Faults on services.")
-    ] = ()
-    world_faults: Annotated[
-        tuple[FaultEntry, ...], _build_faults_form("world_faults"), about("Faults on the sandbox.")
-    ] = ()
+    mcp_faults: Annotated[tuple[FaultEntry, ...], _list_form("mcp_faults"), about("Faults on MCP servers.")] = ()
+    http_faults: Annotated[tuple[FaultEntry, ...], _list_form("http_faults"), about("Faults on HTTP requests.")] = ()
+    service_faults: Annotated[tuple[FaultEntry, ...], _list_form("service_faults"), about("Faults on services.")] = ()
+    world_faults: Annotated[tuple[FaultEntry, ...], _list_form("world_faults"), about("Faults on the sandbox.")] = ()
 
     @property
     def own_faults(self) -> tuple[FaultEntry, ...]:
@@ -119,12 +109,12 @@ def _read_profile_faults(reader: Reader, written: Mapping[str, Any], at: Node) -
     return tuple(placed)
 
 
-def list_modes(name: FamilyName) -> Iterator[tuple[str, type]]:
+def list_modes(name: str) -> Iterator[tuple[str, type]]:
     """Return every mode of a family with its settings type."""
     return plugins.list_plugins(FAMILIES[name].registry)
 
 
-def build_faults_schema(name: FamilyName) -> Schema:
+def build_faults_schema(name: str) -> Schema:
     """Return the schema of the list; for context attacks also of the map form."""
     listed: Schema = {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}
     if name != "context_attacks":
@@ -140,7 +130,7 @@ def build_faults_schema(name: FamilyName) -> Schema:
     return {"anyOf": [listed, build_variant(named, [], "Type to settings.")]}
 
 
-def build_fault_schema(name: FamilyName) -> Schema:
+def build_fault_schema(name: str) -> Schema:
     """Return the schema of one entry of the list, by its mode."""
     family = FAMILIES[name]
     common = build_shared_refs(family.keys, family.keys.__name__)

@@ -112,7 +112,8 @@ def _check_match(reader: Reader, agent: AgentSection, fault: FaultEntry, functio
             hint = suggest_name(key, calls.names, label="there are")
             message = f"{calls.what} no {key[:60]!r}, so this can never match"
             reader.report(node.get_key(key), message, hint=hint, code="unknown-key")
-    if calls.names is None and "headers" in match and _is_on_web(fault):
+    on_web = fault.injection.plane == "http" or fault.injection.match_url is not None
+    if calls.names is None and "headers" in match and on_web:
         message = "looks at a field of the query or body; the request's headers cannot be matched"
         reader.warn(node.get_key("headers"), message, code="lint-match-headers")
 
@@ -127,24 +128,14 @@ def _get_arguments(agent: AgentSection, fault: FaultEntry, functions: bool) -> C
         return CallArguments("a model's call has", _MODEL)
     if not read_traits(fault.plugin).on_calls:
         return CallArguments("a list of tools has no arguments", ())
+    step = read_traits(fault.plugin).step
     if injection.plane == "service":
-        step = read_traits(fault.plugin).step
         if step in ("tls", "name"):
             return CallArguments("the agent has not answered by then", ())
-        return (
-            CallArguments("a connection has", ("port",))
-            if step == "connect"
-            else CallArguments("a statement has", _STATEMENT)
-        )
-    if injection.plane == "http" and _is_before_request(read_traits(fault.plugin).step, injection.target):
+        arguments = CallArguments("a statement has", _STATEMENT)
+        return CallArguments("a connection has", ("port",)) if step == "connect" else arguments
+    # While a connection is made there is no request. For plain HTTP, names are looked up at the request itself.
+    is_before_request = step == "tls" or (step == "name" and injection.target.startswith("https://"))
+    if injection.plane == "http" and is_before_request:
         return CallArguments("a connection has", _CONNECTION)
     return CallArguments("the call has")
-
-
-def _is_before_request(step: str, url: str) -> bool:
-    """Return whether it acts while a connection is made. For plain HTTP, names are looked up at the request itself."""
-    return step == "tls" or (step == "name" and url.startswith("https://"))
-
-
-def _is_on_web(fault: FaultEntry) -> bool:
-    return fault.injection.plane == "http" or fault.injection.match_url is not None

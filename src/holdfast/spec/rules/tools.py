@@ -108,16 +108,12 @@ def _find_marked_tools(agent: AgentSection, root: Path) -> Tools:
         certain = certain and None not in marks
         imported = list(_iter_imports(tree, module))
         local = [name for name in imported if find_module(name, root) is not None]
-        asks = asks or any(map(_can_call_model, set(imported).difference(local)))
+        # Any package may call a model, except plain ones of the standard library.
+        packages = {name.partition(".")[0] for name in set(imported).difference(local)}
+        asks = asks or bool(packages & _SPEAKING or packages - sys.stdlib_module_names - {"", "holdfast"})
         waiting += local
     certain = certain and not waiting
     return Tools(frozenset(names), bool(names) or not certain, certain, asks or not certain)
-
-
-def _can_call_model(module: str) -> bool:
-    """Return whether an import could call a model: any package except plain ones of the standard library."""
-    name = module.partition(".")[0]
-    return name in _SPEAKING or (bool(name) and name not in sys.stdlib_module_names and name != "holdfast")
 
 
 def _iter_imports(tree: ast.Module, module: str) -> Iterator[str]:
@@ -139,7 +135,8 @@ def _iter_marked_names(tree: ast.Module) -> Iterator[str | None]:
     def is_mark(node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
             return node.id in marks
-        return isinstance(node, ast.Attribute) and node.attr == "tool" and _is_package(node.value, packages)
+        owner = node.value if isinstance(node, ast.Attribute) and node.attr == "tool" else None
+        return isinstance(owner, ast.Name) and owner.id in packages
 
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -151,10 +148,6 @@ def _iter_marked_names(tree: ast.Module) -> Iterator[str | None]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and is_mark(node) and id(node) not in decorators:
             yield None
-
-
-def _is_package(node: ast.expr, packages: set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in packages
 
 
 def _get_tool_name(decorator: ast.expr, function: str) -> str | None:

@@ -86,7 +86,11 @@ def read_settings(
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
         return BAD
     plugin = _make(reader, choice, values, node)
-    return plugin if isinstance(plugin, Bad) else ChosenVariant(choice, _to_plain_settings(choice, values), plugin)
+    if isinstance(plugin, Bad):
+        return plugin
+    keys = {field.name: field.key for field in get_keys(choice.type)}
+    plain = {keys[name]: _convert_tuples(to_builtins(value)) for name, value in values.items()}
+    return ChosenVariant(choice, plain, plugin)
 
 
 def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) -> Any:
@@ -101,12 +105,6 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
         if wrong:
             return BAD
     return plugin
-
-
-def _to_plain_settings(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings as plain values, by their keys in the file."""
-    keys = {f.name: f.key for f in get_keys(choice.type)}
-    return {keys[name]: _convert_tuples(to_builtins(value)) for name, value in values.items()}
 
 
 def _convert_tuples(value: Any) -> Any:
