@@ -97,13 +97,6 @@ class _Weather(NamedTuple):
     head: bytes
 
 
-class _Block(NamedTuple):
-    start: int
-    stop: int
-    weather: _Weather
-    asked: _RuleTasks
-
-
 class Layout:
     """The groups' trials in sequence; within a group: prompt, params, replica."""
 
@@ -115,12 +108,10 @@ class Layout:
         self._parts = tuple(encode_canonical(p) + b"," for p in self._params)
         self._agent = encode_agent(spec.agent)
         self._starts = array("L", (0,))
-        # 100,000 groups come from a few hundred scenarios and rules: each block is two references and a number.
+        # 100,000 groups come from a few hundred scenarios and rules: each group is two references and a number.
         self._weathers: list[_Weather] = []
         self._asked: list[_RuleTasks] = []
         self._place_groups(groups)
-        # Trials are mostly requested in order: the last block is nearly always the right one.
-        self._last = self._get_block(0) if self._asked else None
 
     def _place_groups(self, groups: Iterable[TrialGroup]) -> None:
         weathers: dict[str, _Weather] = {}
@@ -131,10 +122,8 @@ class Layout:
                 continue
             if scenario.name not in weathers:
                 weathers[scenario.name] = _Weather(scenario, encode_head("contract", scenario))
-            key = (
-                invariant,
-                id(tasks),
-            )  # one rule may ask other tasks in another scenario; `rule_tasks` keeps them alive
+            # One rule may ask other tasks in another scenario. `rule_tasks` keeps them alive, so their ids are unique.
+            key = (invariant, id(tasks))
             if key not in rule_tasks:
                 parts = tuple(encode_canonical(task) + b"," for task in tasks)
                 rule_tasks[key] = _RuleTasks(invariant, tasks, parts, encode_tail(invariant, self._agent, self._seed))
@@ -147,8 +136,7 @@ class Layout:
 
     def build_trial(self, place: int) -> Trial:
         """Return the trial at a position, from 0."""
-        block, task, params, replica = self._find(place)
-        weather, rule_tasks = block.weather, block.asked
+        weather, rule_tasks, task, params, replica = self._find(place)
         data = b"%b%b%b%d%b" % (weather.head, rule_tasks.parts[task], self._parts[params], replica, rule_tasks.tail)
         return Trial(
             blake2b(data, digest_size=6).hexdigest(),
@@ -161,58 +149,33 @@ class Layout:
             self._seed,
         )
 
-    def iter_trials(self) -> Iterator[Trial]:
-        """Yield every trial in order."""
-        replicas = [(n, b"%d" % n) for n in range(self._replicas)]
-        for weather, rule_tasks in zip(self._weathers, self._asked, strict=True):
-            for task, part in zip(rule_tasks.tasks, rule_tasks.parts, strict=True):
-                for params, written in zip(self._params, self._parts, strict=True):
-                    head = weather.head + part + written
-                    for replica, number in replicas:
-                        id = blake2b(head + number + rule_tasks.tail, digest_size=6).hexdigest()
-                        yield Trial(
-                            id, "contract", weather.scenario, task, replica, params, rule_tasks.invariant, self._seed
-                        )
-
     def find_spot(self, place: int) -> TrialSpot:
         """Return the parts of the trial at a position, without its id."""
-        block, task, params, replica = self._find(place)
-        rule_tasks = block.asked
-        return TrialSpot(
-            block.weather.scenario, rule_tasks.invariant, rule_tasks.tasks[task], self._numbers[params], replica
-        )
+        weather, rule_tasks, task, params, replica = self._find(place)
+        return TrialSpot(weather.scenario, rule_tasks.invariant, rule_tasks.tasks[task], self._numbers[params], replica)
 
-    def _find(self, place: int) -> tuple[_Block, int, int, int]:
-        block = self._last
-        if block is None or not block.start <= place < block.stop:
-            block = self._last = self._get_block(bisect_right(self._starts, place) - 1)
-        rest, replica = divmod(place - block.start, self._replicas)
+    def _find(self, place: int) -> tuple[_Weather, _RuleTasks, int, int, int]:
+        """Return the parts of the trial at a position: its group's, and its task, params and replica as numbers."""
+        group = bisect_right(self._starts, place) - 1
+        rest, replica = divmod(place - self._starts[group], self._replicas)
         task, params = divmod(rest, len(self._params))
-        return block, task, params, replica
-
-    def _get_block(self, i: int) -> _Block:
-        return _Block(self._starts[i], self._starts[i + 1], self._weathers[i], self._asked[i])
+        return self._weathers[group], self._asked[group], task, params, replica
 
 
 class LazySequence(Sequence[T], Generic[T]):
     """A sequence whose items are created on demand: a plan of 100,000 trials stores none of them.
 
     It contains the items at `positions`, each created by `at`; a slice is also lazy.
-
-    `walk` yields the same items in order, if that is cheaper than one by one.
     """
 
-    __slots__ = ("_at", "_kept", "_walk")
+    __slots__ = ("_at", "_positions")
 
-    def __init__(
-        self, at: Callable[[int], T], positions: Sequence[int], walk: Callable[[], Iterator[T]] | None = None
-    ) -> None:
+    def __init__(self, at: Callable[[int], T], positions: Sequence[int]) -> None:
         self._at = at
-        self._kept = positions
-        self._walk = walk
+        self._positions = positions
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._positions)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -220,8 +183,8 @@ class LazySequence(Sequence[T], Generic[T]):
     def __getitem__(self, index: slice) -> LazySequence[T]: ...
     def __getitem__(self, index: int | slice) -> T | LazySequence[T]:
         if isinstance(index, slice):
-            return LazySequence(self._at, self._kept[index])
-        return self._at(self._kept[index])
+            return LazySequence(self._at, self._positions[index])
+        return self._at(self._positions[index])
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._at, self._kept) if self._walk is None else self._walk()
+        return map(self._at, self._positions)

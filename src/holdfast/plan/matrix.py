@@ -46,10 +46,7 @@ class Plan:
         layout = Layout(spec, self._serving.iter_groups(), self._numbers)
         places = select_places(spec, select, layout, self._serving)
         self._partial = _count_trials(map(layout.find_spot, places), self._serving) if select.narrows else None
-        everything = places == range(len(layout))
-        self.trials: Sequence[Trial] = LazySequence(
-            layout.build_trial, places, layout.iter_trials if everything else None
-        )
+        self.trials: Sequence[Trial] = LazySequence(layout.build_trial, places)
         self.positions = self._list_positions()
         """The positions of the plan's cells in the complete grid."""
         self.cells: Sequence[CellKey] = LazySequence(self.get_key, self.positions)

@@ -54,18 +54,19 @@ class _Parser:
     def parse_either(self) -> Matcher:
         left = self.parse_both()
         while self._accept("or"):
-            left = _match_either(left, self.parse_both())
+            left = _join(any, left, self.parse_both())
         return left
 
     def parse_both(self) -> Matcher:
         left = self.parse_single()
         while self._accept("and"):
-            left = _match_both(left, self.parse_single())
+            left = _join(all, left, self.parse_single())
         return left
 
     def parse_single(self) -> Matcher:
         if self._accept("not"):
-            return _match_neither(self.parse_single())
+            inner = self.parse_single()
+            return lambda names: not inner(names)
         if self._accept("("):
             inner = self.parse_either()
             if not self._accept(")"):
@@ -73,7 +74,8 @@ class _Parser:
             return inner
         if not self.rest or self.rest[0][0] != "word":
             raise self.build_error(f"expected a name, found {self.rest[0][1]!r}" if self.rest else "a name is missing")
-        return _match_word(self.rest.pop(0)[1])
+        word = self.rest.pop(0)[1].casefold()
+        return lambda names: any(word in name.casefold() for name in names)
 
     def _accept(self, sign: str) -> bool:
         if self.rest and self.rest[0] == ("sign", sign):
@@ -82,21 +84,8 @@ class _Parser:
         return False
 
 
-def _match_word(word: str) -> Matcher:
-    folded = word.casefold()
-    return lambda names: any(folded in name.casefold() for name in names)
-
-
-def _match_neither(inner: Matcher) -> Matcher:
-    return lambda names: not inner(names)
-
-
-def _match_both(left: Matcher, right: Matcher) -> Matcher:
-    return lambda names: left(names) and right(names)
-
-
-def _match_either(left: Matcher, right: Matcher) -> Matcher:
-    return lambda names: left(names) or right(names)
+def _join(how: Callable[[Iterable[bool]], bool], *matchers: Matcher) -> Matcher:
+    return lambda names: how(matches(names) for matches in matchers)
 
 
 SHORTEST = 4
@@ -191,17 +180,13 @@ class TaskFilter:
             return False
         if self._fits is None:
             return True
+        mutation = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
+        session = () if task.recording is UNSET else (task.recording.session, task.recording.name)
         values = (f"{name}={format_param(value)}" for name, value in params.items())
-        return self._fits((rule, scenario, *task.turns, *_get_names(task), *values))
+        return self._fits((rule, scenario, *task.turns, *mutation, *session, *values))
 
 
 EVERYTHING = Select()
-
-
-def _get_names(task: Task) -> tuple[str, ...]:
-    """Return the names of a mutation or a session."""
-    names = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
-    return names if task.recording is UNSET else (*names, task.recording.session, task.recording.name)
 
 
 def select_names(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:

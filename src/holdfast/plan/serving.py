@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -83,17 +84,12 @@ def _explain_nothing_left(spec: Spec, select: Select) -> str:
     besides = replace(select, failed=())
     if select.failed and besides == EVERYTHING:
         return "the failed trials of the last run are no longer in this file"
-    if select.failed and _has_cells(spec, besides):
+    if select.failed and any(is_applicable(r.when, s) for s, r in product(*select_parts(spec, besides))):
         selection = f"what matches -k {select.keywords!r}" if select.keywords else "what is selected"
         return f"{selection} did not fail in its last run: leave out --lf to run it"
     if select.keywords:
         return f"no scenario, rule, prompt or type of mutation matches -k {select.keywords!r}"
     return "no selected rule's `when` is met by a selected scenario"
-
-
-def _has_cells(spec: Spec, select: Select) -> bool:
-    scenarios, rules = select_parts(spec, select)
-    return any(is_applicable(rule.when, scenario) for rule in rules for scenario in scenarios)
 
 
 EVERY_RULE = "*"
