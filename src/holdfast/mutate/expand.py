@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import UNSET, Struct
@@ -99,13 +99,18 @@ def expand(
     differ from each other and from the prompt. `http`: the agent is called by HTTP, so requests can be mutated.
     """
     types, left_out = _select_types(settings, http, write)
-    shares = dict(zip(types, _split_count(settings.count, len(types)), strict=True))
-    drafts = [PromptDraft(task, {}, {((task.turns[0],), (), None)}) for task in _remove_duplicates(tasks)]
+    each, rest = divmod(settings.count, len(types))
+    shares = {type: each + (n < rest) for n, type in enumerate(types)}
+    first = {task.turns: task for task in reversed(tasks)}  # of equal prompts the first counts
+    drafts = [PromptDraft(task, {}, {((task.turns[0],), (), None)}) for task in reversed(first.values())]
     for draft in drafts:
         for type in types:
             if type not in MODEL_MUTATIONS:
                 _fill_draft(draft, type, shares[type], find_mutator(type, settings.custom_templates), seed)
-    notes = _write_by_model(drafts, shares, seed, write) if write is not None else []
+    notes: list[str] = []
+    for type in types:
+        if write is not None and type in MODEL_MUTATIONS and shares[type]:
+            notes += fill_by_model(drafts, type, shares[type], seed, write)
     made = tuple(
         _build_task(d.task, type, one, settings) for d in drafts for type in types for one in d.made.get(type, ())
     )
@@ -137,15 +142,6 @@ def _select_types(
     return types, tuple(OmittedType(type, reason) for type, reason in obstacles.items())
 
 
-def _split_count(count: int, types: int) -> list[int]:
-    each, rest = divmod(count, types)
-    return [each + (place < rest) for place in range(types)]
-
-
-def _remove_duplicates(tasks: Iterable[Task]) -> list[Task]:
-    return list({task.turns: task for task in reversed(list(tasks))}.values())[::-1]
-
-
 def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
     """Add this many mutations of the first turn, or as many as the type has for it."""
     prompt = draft.task.turns[0]
@@ -156,15 +152,6 @@ def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mut
         one = mutator.mutate(prompt, n, create_random(seed, prompt, type, n))
         missed = 0 if one is not None and draft.add_if_new(type, one) else missed + 1
         n += 1
-
-
-def _write_by_model(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: int, write: Writer) -> list[str]:
-    return [
-        note
-        for type, share in shares.items()
-        if type in MODEL_MUTATIONS and share
-        for note in fill_by_model(drafts, type, share, seed, write)
-    ]
 
 
 def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:

@@ -21,10 +21,6 @@ def _add_frame(prompt: str, rng: Random) -> str:
     return f"{rng.choice(table.greetings)} {_close(prompt)}{rng.choice(table.thanks)}"
 
 
-def _add_lead(prompt: str, rng: Random) -> str:
-    return f"{rng.choice(_choose_language(prompt, rng).leads)} {prompt}"
-
-
 def _add_two_frames(prompt: str, rng: Random) -> str:
     first, second = _choose_language(prompt, rng), _choose_language(prompt, rng)
     return f"{rng.choice(first.greetings)} {rng.choice(second.leads)} {_close(prompt)}{rng.choice(first.thanks)}"
@@ -45,25 +41,20 @@ def _translate_words(prompt: str, rng: Random) -> str:
     if not words:
         return prompt
     table = _choose_language(prompt, rng)
-    return change_words(
-        prompt, sample_words(words, rng, _SHARE), lambda word: _match_case(table.words[concepts[word.lower()]], word)
-    )
 
+    def translate(word: str) -> str:
+        foreign = table.words[concepts[word.lower()]]
+        return foreign[0].upper() + foreign[1:] if word[0].isupper() else foreign
 
-def _match_case(foreign: str, word: str) -> str:
-    return foreign[0].upper() + foreign[1:] if word[0].isupper() else foreign
-
-
-def _translate_and_frame(prompt: str, rng: Random) -> str:
-    return _add_frame(_translate_words(prompt, rng), rng)
+    return change_words(prompt, sample_words(words, rng, _SHARE), translate)
 
 
 LANGUAGE_MIXING = Techniques(
     {
         "framed": _add_frame,
         "words": _translate_words,
-        "led": _add_lead,
-        "words_and_frame": _translate_and_frame,
+        "led": lambda prompt, rng: f"{rng.choice(_choose_language(prompt, rng).leads)} {prompt}",
+        "words_and_frame": lambda prompt, rng: _add_frame(_translate_words(prompt, rng), rng),
         "two_frames": _add_two_frames,
     }
 )

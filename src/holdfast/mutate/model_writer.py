@@ -60,16 +60,13 @@ def parse_replies(text: str) -> list[str]:
     try:
         parsed = msgspec.json.decode(plain)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return [_remove_quotes(item.strip()) for item in _NUMBERED.findall(plain)]
+        items = [item.strip() for item in _NUMBERED.findall(plain)]
+        return [item[1:-1] if len(item) > 1 and item[0] == item[-1] == '"' else item for item in items]
     if isinstance(parsed, dict):
         parsed = next((value for value in parsed.values() if isinstance(value, list)), list(parsed.values()))
     if not isinstance(parsed, list):
         return []
     return [item.strip() for item in parsed if isinstance(item, str)]
-
-
-def _remove_quotes(item: str) -> str:
-    return item[1:-1] if len(item) > 1 and item[0] == item[-1] == '"' else item
 
 
 _TALK = re.compile(

@@ -76,14 +76,6 @@ def _make_typo(word: str, rng: Random, how: str) -> str:
     return before + (rng.choice(_NEIGHBOURS[letter]) if letter in _NEIGHBOURS else letter * 2) + after
 
 
-def _lower_case(prompt: str, rng: Random) -> str:
-    return change_words(prompt, find_free_words(prompt), str.lower)
-
-
-def _upper_case(prompt: str, rng: Random) -> str:
-    return change_words(prompt, find_free_words(prompt), str.upper)
-
-
 def _randomize_case(prompt: str, rng: Random) -> str:
     def flip(word: str) -> str:
         made = "".join(sign.swapcase() if rng.random() < 0.4 and len(sign.swapcase()) == 1 else sign for sign in word)
@@ -115,10 +107,10 @@ NOISE = Techniques(
         "missing_letters": lambda prompt, rng: _add_typos(prompt, rng, "missing"),
         "doubled_letters": lambda prompt, rng: _add_typos(prompt, rng, "doubled"),
         "swapped_letters": lambda prompt, rng: _add_typos(prompt, rng, "swapped"),
-        "lower_case": _lower_case,
+        "lower_case": lambda prompt, rng: change_words(prompt, find_free_words(prompt), str.lower),
         "random_case": _randomize_case,
         "run_together": _join_two_words,
-        "shouted": _upper_case,
+        "shouted": lambda prompt, rng: change_words(prompt, find_free_words(prompt), str.upper),
         "punctuation": _change_punctuation,
     }
 )

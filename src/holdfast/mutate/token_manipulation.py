@@ -35,11 +35,8 @@ def _split_word(word: str, rng: Random, sign: str) -> str:
 
 def _alternate_case(word: str, rng: Random) -> str:
     first = rng.randrange(2)
-    return "".join(_to_upper(sign) if n % 2 == first else sign.lower() for n, sign in enumerate(word))
-
-
-def _to_upper(sign: str) -> str:
-    return sign.upper() if len(sign.upper()) == 1 else sign
+    upper = [sign.upper() if len(sign.upper()) == 1 else sign for sign in word]
+    return "".join(upper[n] if n % 2 == first else sign.lower() for n, sign in enumerate(word))
 
 
 def _replace_spaces(signs: tuple[str, ...], share: float) -> Technique:

@@ -191,13 +191,11 @@ def group_by_contract(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[
         place = _find_contract(spec, session, root)
         (own if place is None else others.setdefault(place, [])).append(session)
     groups = [HeldSessions("", spec.invariants, tuple(own))] if own else []
-    return (*groups, *(_read_contract(place, tuple(named), root) for place, named in others.items()))
-
-
-def _read_contract(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:
-    contract = read_contract(place, os.path.relpath(place))
-    rules = (replace(_make_relative(rule, place.parent, root), position=None) for rule in contract.rules)
-    return HeldSessions(contract.name, tuple(rules), sessions)
+    for place, named in others.items():
+        contract = read_contract(place, os.path.relpath(place))
+        rules = (replace(_make_relative(rule, place.parent, root), position=None) for rule in contract.rules)
+        groups.append(HeldSessions(contract.name, tuple(rules), tuple(named)))
+    return tuple(groups)
 
 
 def _make_relative(rule: Invariant, folder: Path, root: Path) -> Invariant:

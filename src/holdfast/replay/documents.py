@@ -46,7 +46,7 @@ def read_documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
         return
     if not head.strip():
         raise TraceUnreadable(f"{path} is empty", hint="name a file of traces")
-    by_line = bool(rest) and (_can_decode(head) or _is_lines(path))
+    by_line = bool(rest) and (path.suffix in (".jsonl", ".ndjson") or _can_decode(head))
     yield from _read_lines(path) if by_line else [_read_whole(path)]
 
 
@@ -56,10 +56,6 @@ def _can_decode(line: bytes) -> bool:
     except _UNREADABLE:
         return False
     return True
-
-
-def _is_lines(path: Path) -> bool:
-    return path.suffix in (".jsonl", ".ndjson")
 
 
 def _read_whole(path: Path) -> ForeignDocument:
@@ -161,7 +157,11 @@ def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, A
 
 def _decode(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     try:
-        data = _read_zstd(path, info) if info.compress_type == _ZSTD else _read_plain(archive, info)
+        if info.compress_type == _ZSTD:
+            data = _read_zstd(path, info)
+        else:
+            with archive.open(info) as file:
+                data = file.read(LARGEST_SAMPLE + 1)
     except (*_BROKEN, NotImplementedError) as broken:
         raise TraceUnreadable(f"{info.filename} cannot be unpacked: {broken}") from broken
     if len(data) > LARGEST_SAMPLE:
@@ -170,11 +170,6 @@ def _decode(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as broken:
         raise TraceUnreadable(f"{info.filename} is not readable as JSON: {broken}") from broken
-
-
-def _read_plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    with archive.open(info) as file:
-        return file.read(LARGEST_SAMPLE + 1)
 
 
 def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:

@@ -41,9 +41,8 @@ class TraceReader(Struct, frozen=True):
 
 def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
     """Return the sessions of a file; without `format` it is guessed. Raise UserError if no format fits."""
-    if format in (None, "holdfast") and _is_session_file(path):
-        return SessionsFound(read_sessions(path))
-    chosen = _choose_format(path, format)
+    is_ours = format in (None, "holdfast") and path.suffix in (".yaml", ".yml")
+    chosen = "holdfast" if is_ours else _choose_format(path, format)
     if chosen == "holdfast":
         return SessionsFound(read_sessions(path))
     reader = _get_reader(chosen)
@@ -128,10 +127,6 @@ def _is_ours(path: Path, document: ForeignDocument) -> bool:
     listed = document.value.get("sessions")
     first = listed[0] if isinstance(listed, list) and listed else document.value
     return isinstance(first, dict) and "id" in first and "input" in first and bool(_OURS & set(first))
-
-
-def _is_session_file(path: Path) -> bool:
-    return path.suffix in (".yaml", ".yml")
 
 
 def _get_reader(name: str) -> TraceReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -50,19 +50,15 @@ def read_path(path: Path) -> tuple[RecordedSession, ...]:
     """Return the sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
     if not path.is_dir():
         return read_sessions(path)
-    files = sorted(file for file in path.rglob("*") if _is_candidate(file, path))
+    visible = (file for file in path.rglob("*") if not any(p.startswith(".") for p in file.relative_to(path).parts))
+    files = sorted(file for file in visible if file.suffix in SUFFIXES and file.is_file())
     if not files:
         raise SessionUnusable(f"{path}: no session file in this folder", hint="a session file is .yaml, .yml or .json")
     if len(files) > _MOST:
         raise SessionUnusable(
             f"{path}: more than {_MOST:,} files", hint="name a folder that contains only session files"
         )
-    return _read_every([file for file in files if not _is_spec_or_contract(file)])
-
-
-def _is_candidate(file: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix in SUFFIXES and not hidden and file.is_file()
+    return tuple(_read_every((file, os.path.relpath(file)) for file in files if not _is_spec_or_contract(file)))
 
 
 def _is_spec_or_contract(file: Path) -> bool:
@@ -81,17 +77,8 @@ def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> List
             hint="name a session file or folder, or turn a failed trial into a session: holdfast promote TRIAL",
         )
     root = Path(spec.path).parent
-    sessions: list[RecordedSession] = []
-    broken: list[SpecError] = []
-    for entry in spec.replays.sessions:
-        if isinstance(entry, RecordedSession):
-            sessions.append(entry)
-            continue
-        try:
-            sessions += read_sessions(root / entry)
-        except SpecError as wrong:
-            broken.append(wrong)
-    _refuse(broken)
+    entries = spec.replays.sessions
+    sessions = _read_every(one if isinstance(one, RecordedSession) else (root / one, "") for one in entries)
     left_out: list[LeftOutTrace] = []
     for source in spec.replays.sources:
         if source.auto_import:
@@ -111,20 +98,15 @@ def refresh_source(source: SessionSource, cache: Path, environ: Mapping[str, str
     return fresh
 
 
-def _read_every(files: list[Path]) -> tuple[RecordedSession, ...]:
+def _read_every(entries: Iterable[RecordedSession | tuple[Path, str]]) -> list[RecordedSession]:
+    """Return the sessions in order: each is one, or a file with its name; raise for all files that cannot be used."""
     sessions: list[RecordedSession] = []
     broken: list[SpecError] = []
-    for file in files:
+    for entry in entries:
         try:
-            sessions += read_sessions(file, os.path.relpath(file))
+            sessions += [entry] if isinstance(entry, RecordedSession) else read_sessions(*entry)
         except SpecError as wrong:
             broken.append(wrong)
-    _refuse(broken)
-    return tuple(sessions)
-
-
-def _refuse(broken: list[SpecError]) -> None:
-    if len(broken) == 1:
-        raise broken[0]
     if broken:
-        raise UnreadableSessions(tuple(broken))
+        raise broken[0] if len(broken) == 1 else UnreadableSessions(tuple(broken))
+    return sessions

@@ -52,7 +52,7 @@ def _add_context(transcript: Any) -> Any:
 
 
 def _build_tool_use(response: Any) -> ToolUse:
-    status = read_at(response, "status")
+    status, latency = read_at(response, "status"), read_at(response, "latency_ms")
     has_status = isinstance(status, int) and not isinstance(status, bool)
     failed = has_status and (status == 0 or status >= 400)
     return ToolUse(
@@ -60,10 +60,6 @@ def _build_tool_use(response: Any) -> ToolUse:
         output=decode_json(read_at(response, "response")),
         error=f"status {status}" if failed else "",
         status=status if has_status else None,
-        latency_ms=_to_number(read_at(response, "latency_ms")),
+        latency_ms=float(latency) if isinstance(latency, int | float) and not isinstance(latency, bool) else 0.0,
         arguments=read_at(response, "arguments"),
     )
-
-
-def _to_number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
