@@ -93,11 +93,7 @@ class LiveInjector:
             self.uses.append(self._sink.make_storable(use))
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
-        entries = (
-            [self.ledger[at] for at in self._entries.get((plane, normalize_target(target), n), ())]
-            if self.ledger
-            else ()
-        )
+        entries = map(self.ledger.__getitem__, self._entries.get((plane, normalize_target(target), n), ()))
         return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))
 
     def mark_undelivered(
@@ -223,7 +219,7 @@ class LiveContext:
 
     @property
     def injector(self) -> LiveInjector:
-        """Created at first use: a calm inline agent, at a few microseconds per trial, never uses it."""
+        """Created at first use: an inline trial in calm never uses it, and would take half as long again."""
         if self._injector is None:
             self._injector = LiveInjector(self.trial, self.sink, self._on_fault)
         return self._injector
@@ -239,14 +235,18 @@ class LiveContext:
         findings = None if self.findings is None else sink.make_storable(self.findings)
         answer = sink.make_storable(answer)
         weather = None if injector is None else injector.weather
-        notes = sink.list_notes() if self.trial.task.recording is UNSET else self._list_replay_notes()
+        notes = [*answer.notes, *sink.list_notes()]
+        if self.trial.task.recording is not UNSET:
+            from holdfast.planes.recorded_tools import write_replay_notes
+
+            notes += write_replay_notes(self.trial.task, self.injector.uses)
         took_s = perf_counter() - sink.began
         observation = Observation(
             trial=self.trial.id,
             turns=answer.turns,
             ledger=() if injector is None else tuple(injector.ledger),
             output=answer.output,
-            notes=(*answer.notes, *notes),
+            notes=tuple(notes),
             calls=self.count_calls(answer),
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
@@ -258,7 +258,7 @@ class LiveContext:
             forbidden=() if findings is None else findings.forbidden,
             missing_programs=() if findings is None else findings.missing_programs,
             recorded=() if injector is None else tuple(injector.uses),
-            error=self._join_errors(answer) if error is None else error,
+            error="; ".join(dict.fromkeys((*sink.errors, *sink.find_unanswered(answer)))) if error is None else error,
             error_code=code or sink.error_code,
             attempts=attempts,
             duration_ms=took_s * 1000,
@@ -277,20 +277,10 @@ class LiveContext:
     def count_calls(self, answer: Answer) -> dict[str, int]:
         """Return the number of calls to each target, in the agent's process and at the planes."""
         calls = answer.calls if self._injector is None else answer.calls | self._injector.weather.calls
-        return calls if self.sink.unread is None else calls | self.sink.unread
+        return calls | self.sink.unread if self.sink.unread else calls
 
     def count_activity(self) -> int:
         injector = self._injector
         if injector is None:
             return len(self.sink.trace)
         return len(self.sink.trace) + len(injector.ledger) + sum(injector.weather.calls.values())
-
-    def _list_replay_notes(self) -> Sequence[str]:
-        from holdfast.planes.recorded_tools import write_replay_notes
-
-        return [*self.sink.list_notes(), *write_replay_notes(self.trial.task, self.injector.uses)]
-
-    def _join_errors(self, answer: Answer) -> str:
-        """Return the failures of Holdfast or of a provider so far."""
-        silent = self.sink.find_unanswered(answer) if self.sink.trace else ()
-        return "; ".join(dict.fromkeys((*self.sink.errors, *silent)))

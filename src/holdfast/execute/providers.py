@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
@@ -25,8 +24,8 @@ class RefusedCalls:
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
         """The position of each in the trace."""
-        self._at_host: Counter[str] = Counter()
-        self._side_calls: Counter[tuple[str, str]] = Counter()
+        self._at_host: dict[str, int] = {}
+        self._side_calls: dict[tuple[str, str], int] = {}
         self.models: dict[str, str] = {}
         """Model hosts whose format the gateway does not read, and why each gave no answer."""
 
@@ -36,11 +35,11 @@ class RefusedCalls:
         # Equal calls are one entry with a count, and from some number on all calls to one host are. An agent that
         # retries a blocked call forever must not fill the trace.
         key = f"{event.tool} {event.digest}"
-        if key not in self._places and self._at_host[host] >= CALLS_PER_HOST:
+        if key not in self._places and self._at_host.get(host, 0) >= CALLS_PER_HOST:
             key = host
         at = self._places.setdefault(key, len(trace))
         if at >= len(trace):
-            self._at_host[host] += 1
+            self._at_host[host] = self._at_host.get(host, 0) + 1
             return False
         before = trace[at]
         sent = dict.fromkeys((*before.canaries, *event.canaries, *find_echoes(f"{event.tool} {event.input}")))
@@ -49,21 +48,17 @@ class RefusedCalls:
 
     def add_side_call(self, host: str, kind: str) -> None:
         """Add a call that is not part of the agent's work."""
-        self._side_calls[host, kind] += 1
+        self._side_calls[host, kind] = self._side_calls.get((host, kind), 0) + 1
 
     @property
     def side_calls(self) -> str:
         """`also tried, and denied: 14 calls to o1.sentry.io (telemetry)`; empty if there was none."""
-        listed = [
-            f"{format_plural(n, 'call')} to {host} ({kind})"
-            for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)
-        ]
-        unlisted = len(self._side_calls) - len(listed)
-        return (
-            f"also tried, and denied: {', '.join(listed)}{f' and {unlisted} more hosts' if unlisted else ''}"
-            if listed
-            else ""
-        )
+        if not self._side_calls:
+            return ""
+        most_first = sorted(self._side_calls.items(), key=lambda side_call: -side_call[1])
+        listed = [f"{format_plural(n, 'call')} to {host} ({kind})" for (host, kind), n in most_first[:HOSTS_NAMED]]
+        more = f" and {len(most_first) - HOSTS_NAMED} more hosts" if len(most_first) > HOSTS_NAMED else ""
+        return f"also tried, and denied: {', '.join(listed)}{more}"
 
     def explain_missing_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
         """Yield a message if the agent had no model that it could call."""

@@ -61,7 +61,8 @@ class Site:
         self.limits = spec.agent.limits
         """The limits of a trial; None: no limit."""
         self.has_params = spec.params != ({},)
-        self._by_params: dict[bytes, Site] = {}
+        self.by_params: dict[bytes, Site] = {}
+        """Other sites for trials with these parameters, because the agent's section refers to them."""
         self.programs: ProgramStamps | None = None
         """The agent's programs, as they were when it was opened."""
         self.users: SimulatedUsers | None = None
@@ -70,12 +71,8 @@ class Site:
         """Closes what the agent was opened with."""
 
     def add(self, params: Mapping[str, Any], site: Site) -> None:
-        """Run trials with these parameters on that site, because the agent's section refers to them."""
-        self._by_params[encode_canonical(params)] = site
-
-    def find_site(self, trial: Trial) -> Site:
-        """Return the site of the trial."""
-        return self._by_params[encode_canonical(trial.params)] if self._by_params else self
+        """Run trials with these parameters on that site."""
+        self.by_params[encode_canonical(params)] = site
 
     def fill_task(self, trial: Trial) -> Task:
         """Return the task with `{{ params.x }}` filled in; the trial keeps what was written."""
@@ -88,13 +85,13 @@ class Site:
 
     def list_changed_programs(self) -> tuple[str, ...]:
         """Return the agent's programs that changed since it was opened."""
-        sites = {id(site): site for site in (self, *self._by_params.values())}.values()
+        sites = {id(site): site for site in (self, *self.by_params.values())}.values()
         return tuple(dict.fromkeys(path for site in sites if site.programs for path in site.programs.list_changed()))
 
     async def close(self) -> None:
         """Close every agent, then what it was opened with; one failure does not stop the others."""
         async with AsyncExitStack() as parts:
-            for site in self._by_params.values():
+            for site in self.by_params.values():
                 if site is not self:
                     parts.push_async_callback(site.close)
             if self.close_rest is not None:

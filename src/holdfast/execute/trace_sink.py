@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.execute.providers import RefusedCalls, find_silent_providers
+from holdfast.model.canary import find_echoes
 from holdfast.model.codec import HALVES, make_encodable, make_storable
 from holdfast.model.observation import FAULT_BROKEN, Answer, FaultMet, ServiceExchange
 from holdfast.model.shorten import shorten
@@ -18,9 +20,6 @@ from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, shorten_target
 from holdfast.planes.recorded_value import write_lost
-
-if TYPE_CHECKING:
-    from holdfast.execute.providers import RefusedCalls
 
 OnCall = Callable[[Trial, TraceEvent], None]
 
@@ -49,11 +48,7 @@ class LiveSink:
         self.watch: Callable[[str, bool], None] | None = None
         self.limit = ""
         self.on_limit: Callable[[], None] | None = None
-        self._meter: UsageMeter | None = None
-        if limits is not None:
-            from holdfast.execute.trace_sink import UsageMeter
-
-            self._meter = UsageMeter(limits, self.note)
+        self._meter = None if limits is None else UsageMeter(limits, self.note)
         self.trace: list[TraceEvent] = []
         self.exchanges: list[Callable[[], ServiceExchange]] = []
         self.notes: list[str] = []
@@ -61,23 +56,14 @@ class LiveSink:
         self.error_code = ""
         self.closed = False
         """The observation is complete: what a plane reports now belongs to no trial."""
-        self.unread: Counter[str] | None = None
+        self.unread: dict[str, int] = {}
         """Models called in formats that Holdfast does not read, with counts."""
         self._replies = 0
         self._held: set[AttemptKey] = set()
         """Calls that faults may act on and that were not passed on yet."""
         self._answered: dict[str, float] = {}
         """The time of the last answer of each provider, server or origin."""
-        self._refused: RefusedCalls | None = None
-
-    # Most trials block nothing: it is created, and imported, at first use.
-    @property
-    def refused(self) -> RefusedCalls:
-        if self._refused is None:
-            from holdfast.execute.providers import RefusedCalls
-
-            self._refused = RefusedCalls()
-        return self._refused
+        self.refused = RefusedCalls()
 
     @property
     def has_limits(self) -> bool:
@@ -127,29 +113,27 @@ class LiveSink:
 
     @property
     def side_calls(self) -> str:
-        return "" if self._refused is None else self._refused.side_calls
+        return self.refused.side_calls
 
     def record_unread_model(self, host: str, speaks: str, failed: str = "") -> None:
         if self.closed:
             return
         place = f"{host} speaks {speaks}"
-        self.unread = self.unread or Counter()
-        self.unread[f"unread:{shorten_target(place)}"] += 1
+        target = f"unread:{shorten_target(place)}"
+        self.unread[target] = self.unread.get(target, 0) + 1
         if failed:
             self.refused.models[place] = failed
         else:
             self.note(f"{place}, which Holdfast does not read: no fault acts on its replies")
 
     def events(self) -> Sequence[TraceEvent]:
-        return sorted(self.trace, key=_get_start)
+        return sorted(self.trace, key=attrgetter("ts"))
 
     def find_unanswered(self, answer: Answer) -> Iterator[str]:
         """Yield errors for the parties that gave the agent no answer, without a fault causing it."""
-        from holdfast.execute.providers import find_silent_providers
-
-        yield from find_silent_providers(answer, self.trace, self._answered)
-        if self._refused is not None:
-            yield from self._refused.explain_missing_model(self.trace)
+        if self.trace:
+            yield from find_silent_providers(answer, self.trace, self._answered)
+            yield from self.refused.explain_missing_model(self.trace)
 
     def make_storable(self, value: S) -> S:
         """Return the value with text that can be stored; a note says if the agent's own could not."""
@@ -190,8 +174,6 @@ def _shorten_target(event: TraceEvent) -> TraceEvent:
     if len(event.tool) <= TARGET_KEPT:
         return event
     method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
-    from holdfast.model.canary import find_echoes
-
     canaries = dict.fromkeys((*event.canaries, *find_echoes(event.tool)))
     return replace(event, tool=f"{shorten_target(method)}{space}{shorten_target(url)}", canaries=tuple(canaries))
 
@@ -201,10 +183,6 @@ def _keep(texts: list[str], text: str) -> None:
     text = make_encodable(shorten(text, _NOTE_SIZE))
     if len(texts) <= NOTES_KEPT and text not in texts:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)
-
-
-def _get_start(event: TraceEvent) -> float:
-    return event.ts
 
 
 class UsageMeter:
@@ -221,7 +199,10 @@ class UsageMeter:
         self._events += event.phase != "declared" and not event.retry
         if event.cost is not None:
             self._tokens += event.cost.input_tokens + event.cost.output_tokens
-            self._add_cost(event)
+            self._usd += event.cost.estimated_usd or 0.0
+            if event.cost.estimated_usd is None and self._limits.cost is not None:
+                name = event.cost.model or event.tool
+                self._note(f"agent.limits.cost: the price of {name} is unknown, so it is not counted")
         limits = self._limits
         if limits.calls is not None and self._events > limits.calls and self._count_calls(trace) > limits.calls:
             return f"more than {limits.calls:,} calls (agent.limits.calls)"
@@ -230,15 +211,6 @@ class UsageMeter:
         if limits.cost is not None and self._usd > limits.cost:
             return f"about ${self._usd:.6g}, more than ${limits.cost:g} (agent.limits.cost)"
         return ""
-
-    def _add_cost(self, event: TraceEvent) -> None:
-        assert event.cost is not None
-        usd = event.cost.estimated_usd
-        self._usd += usd or 0.0
-        if usd is None and self._limits.cost is not None:
-            self._note(
-                f"agent.limits.cost: the price of {event.cost.model or event.tool} is unknown, so it is not counted"
-            )
 
     def _count_calls(self, trace: Sequence[TraceEvent]) -> int:
         """Return the number of calls, counting a call once even if several planes reported it."""

@@ -16,7 +16,7 @@ from holdfast.execute.plane_needs import check_tools_offered
 from holdfast.execute.resolved_spec import add_position
 from holdfast.execute.site import Site
 from holdfast.execute.trace_sink import OnCall
-from holdfast.model.codec import make_encodable
+from holdfast.model.codec import encode_canonical, make_encodable
 from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
@@ -190,15 +190,6 @@ def _is_answered(answer: Answer) -> bool:
     return all(turn.ending == "answered" for turn in answer.turns)
 
 
-def _cut_short(answer: Answer, context: LiveContext) -> Answer:
-    """Mark the last turn of an agent that exceeded a limit, whatever its result was."""
-    *before, last = answer.turns
-    took_ms = min(last.latency_ms, context.sink.now() * 1000)
-    return replace(
-        answer, turns=(*before, replace(last, ending="limit", detail=context.sink.limit, latency_ms=took_ms))
-    )
-
-
 def _record_calls(context: LiveContext, answer: Answer) -> None:
     """Record how far an agent had come that Holdfast stopped."""
     if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
@@ -215,17 +206,19 @@ def _record_calls(context: LiveContext, answer: Answer) -> None:
 async def _run_agent(site: Site, trial: Trial, context: LiveContext) -> Answer:
     own_site, task = site, trial.task
     if site.has_params:
-        own_site, task = site.find_site(trial), site.fill_task(trial)
+        own_site, task = site.by_params.get(encode_canonical(trial.params), site), site.fill_task(trial)
     if site.users is not None and task.user is not UNSET:
         context.turns.user = site.users.join(task.user)
     answer = await own_site.worlds.run(own_site.agent, task, context)
-    if context.sink.limit:
-        answer = _cut_short(answer, context)
     sink = context.sink
+    if sink.limit:  # the agent exceeded a limit in its last turn, whatever its result was
+        *before, last = answer.turns
+        took_ms = min(last.latency_ms, sink.now() * 1000)
+        answer = replace(answer, turns=(*before, replace(last, ending="limit", detail=sink.limit, latency_ms=took_ms)))
     if sink.trace:
         _record_calls(context, answer)
-        for why in sink.find_unanswered(answer):
-            sink.add_error(why, "model-unavailable")
+    for why in sink.find_unanswered(answer):
+        sink.add_error(why, "model-unavailable")
     if sink.errors:
         raise HarnessError("; ".join(sink.errors), code=sink.error_code, answer=answer)
     if site.simulate and trial.scenario.on_calls:
