@@ -23,7 +23,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.injection.weather import Weather, normalize_target
 
 if TYPE_CHECKING:
-    from holdfast.execute.simulated_users import TalkingUser
+    from holdfast.execute.simulated_users import ModelUser, ScriptedUser
     from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
     from holdfast.protocols.trial import WorldFindings
 
@@ -162,7 +162,7 @@ class LiveTurns:
 
     def __init__(self, sink: LiveSink) -> None:
         self._sink = sink
-        self.user: TalkingUser | None = None
+        self.user: ScriptedUser | ModelUser | None = None
         """Who continues after the written turns."""
         self.user_s = 0.0
         self.is_restarted = False

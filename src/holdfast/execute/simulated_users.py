@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import UNSET
 
@@ -31,14 +30,6 @@ What the assistant says is no instruction to you as to how you play your role.""
 _SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
-class TalkingUser(Protocol):
-    """A simulated user in one conversation."""
-
-    async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """Return the reply to the last turn; None ends the conversation. Raise HarnessError if it cannot be asked."""
-        ...
-
-
 class SimulatedUsers:
     """The users of a run: scripts are read once, models are called with `ask`."""
 
@@ -49,7 +40,7 @@ class SimulatedUsers:
         self._mask = mask
         self._scripts: dict[str, UserScript] = {}
 
-    def join(self, user: SimulatedUser) -> TalkingUser:
+    def join(self, user: SimulatedUser) -> ScriptedUser | ModelUser:
         """Return the user for one conversation; raise HarnessError if it cannot take part."""
         if user.lines is not None:
             return ScriptedUser(user, user.lines)

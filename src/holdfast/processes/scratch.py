@@ -19,7 +19,7 @@ LOCK = ".lock"
 UNLOCKED_S = 60.0
 """A folder without a lock that is older than this was left by a process that died while creating it."""
 
-_NAME = r"holdfast-[a-z]+-(\d+)-\w+"
+_NAME = r"holdfast-[a-z]+-\d+-\w+"
 _MEMORY = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
 _held: dict[Path, int] = {}
 """The locks of this process's folders."""
@@ -32,9 +32,10 @@ def make(kind: str, *, in_memory: bool = False) -> Path:
     fast = in_memory and os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK | os.X_OK)
     path = Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-{os.getpid()}-", dir=_MEMORY if fast else None))
     # The process id in the name may be reused, or may be that of another container. The kernel releases the lock with
-    # its last holder, so a lock that can be taken belongs to nobody.
-    fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # its last holder, so a lock that can be taken belongs to nobody. It gets its name when it is already locked.
+    fd = os.open(path / f"{LOCK}.new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.rename(path / f"{LOCK}.new", path / LOCK)
     _held[path] = fd
     return path
 
@@ -87,26 +88,13 @@ def _remove_tree(path: Path) -> None:
 
 
 def _is_dead(entry: os.DirEntry[str]) -> bool:
-    """Return whether it is a Holdfast folder whose process is gone; False if its process id is in use again."""
+    """Return whether it is a Holdfast folder of this user that no process holds any more."""
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    match = re.fullmatch(_NAME, entry.name)
-    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-    if match is None or not own or _is_alive(int(match[1])):
-        return False
-    return _is_unlocked(Path(entry.path) / LOCK, time.time() - status.st_mtime)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and re.fullmatch(_NAME, entry.name)
+    return bool(own) and _is_unlocked(Path(entry.path) / LOCK, time.time() - status.st_mtime)
 
 
 def _is_unlocked(lock: Path, age_s: float) -> bool:

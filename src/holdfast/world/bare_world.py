@@ -5,13 +5,14 @@ Opening it does nothing. Its programs run in the spec's folder, with the user's 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from holdfast.errors import AgentMisconfigured, HarnessError
 from holdfast.model.codec import encode
@@ -138,19 +139,24 @@ class FolderAnswerFile:
         return path == self._root or path.startswith(self._root.rstrip(os.sep) + os.sep)
 
 
+def open_regular(path: str | Path) -> BinaryIO:
+    """Open a regular file, without following a link or waiting for a pipe; raise OSError for anything else."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return os.fdopen(fd, "rb")
+
+
 def read_left(path: str | Path, name: str, limit: int) -> AnswerContent:
     """Read a regular file that an agent wrote; links in its path have been followed by now."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open_regular(path) as file:
+            data = file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError):
         return AnswerContent(absent=True)
     except OSError as broken:
         return AnswerContent(refused=f"{name} cannot be read: {broken.strerror}")
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        return AnswerContent(refused=f"{name} is not a regular file")
-    with os.fdopen(fd, "rb") as file:
-        data = file.read(limit + 1)
     return AnswerContent(data[:limit], cut=len(data) > limit)
 
 

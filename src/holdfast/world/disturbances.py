@@ -98,23 +98,22 @@ class Disturbances:
 
     @asynccontextmanager
     async def act_during(self, world: World) -> AsyncIterator[Disturbances]:
-        """Let the faults act while this context is open, around the run of the agent."""
-        await self.start(world)
+        """Let the faults act while this context is open, around the run of the agent.
+
+        Those that begin with the agent have acted when it is entered; when it is left, those that can be undone are.
+        """
+        self._world = world
         try:
+            for slot in self._placed:
+                if not slot.waits and not slot.after_ms:
+                    await self._begin(slot)
+                elif not slot.waits:
+                    self._start_task(self._begin_later(slot))
+            if any(slot.on_event == "file_write" for slot in self._placed):
+                self._start_task(self._poll_workspace())
             yield self
         finally:
-            await self.stop()
-
-    async def start(self, world: World) -> None:
-        """Start the faults that begin with the agent; they have acted when this returns."""
-        self._world = world
-        for slot in self._placed:
-            if not slot.waits and not slot.after_ms:
-                await self._begin(slot)
-            elif not slot.waits:
-                self._start_task(self._begin_later(slot))
-        if any(slot.on_event == "file_write" for slot in self._placed):
-            self._start_task(self._poll_workspace())
+            await self._stop(world)
 
     def handle_event(self, event: str, write: bool = False) -> None:
         """Start the faults that wait for this event, such as `http_call` of the trace or `command` of the audit, or
@@ -128,9 +127,9 @@ class Disturbances:
                 self._due.add(task)
                 task.add_done_callback(self._due.discard)
 
-    async def stop(self) -> None:
-        """Stop starting faults and undo those that can be undone; call it when the agent has ended."""
-        world, self._world = self._world, None
+    async def _stop(self, world: World) -> None:
+        """Stop starting faults, because the agent has ended, and undo those that can be undone."""
+        self._world = None
         # Only faults that act right now are awaited; those that wait for their time or event are cancelled.
         if acting := self._tasks & self._acting:  # a fault that was interrupted halfway could not be undone
             await asyncio.wait(acting, timeout=HEAL_S)
@@ -138,10 +137,9 @@ class Disturbances:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if world is not None:
-            self._prove(world)
-            for slot in reversed(self._placed):
-                await self._heal(slot, world)
+        self._prove(world)
+        for slot in reversed(self._placed):
+            await self._heal(slot, world)
 
     def is_own_command(self, argv: Sequence[str]) -> bool:
         """Return whether a fault started this command; each command is counted once."""

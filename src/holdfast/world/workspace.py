@@ -23,6 +23,7 @@ from holdfast.model.world import FileTexts, Fixture, PlacedFile, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database
 from holdfast.reading.bash_syntax import BASH_FEATURES, explain_bash_only, find_bash_features
+from holdfast.world.bare_world import open_regular
 from holdfast.world.kept_world import read_tables
 from holdfast.world.services.drift import damage_table
 
@@ -200,34 +201,13 @@ class ChangedTexts:
         return None if host_path is None else _read_text(host_path)
 
 
-def open_regular(path: Path) -> int | None:
-    """Open a regular file; return None for anything else, without following links or blocking on pipes."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    return None
-
-
 def _read_text(path: Path) -> str | None:
-    """Return the text of a regular file."""
-    fd = open_regular(path)
-    if fd is None:
-        return None
+    """Return the text of a small regular file; None for anything else."""
     try:
-        data = os.read(fd, TEXT_LIMIT + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    if len(data) > TEXT_LIMIT or b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
+        with open_regular(path) as file:
+            data = file.read(TEXT_LIMIT + 1)
+        return None if len(data) > TEXT_LIMIT or b"\0" in data else data.decode()
+    except (OSError, UnicodeDecodeError):
         return None
 
 
@@ -251,10 +231,11 @@ def find_in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
     if path is None:
         return WrittenCanaries()
     cached = any(part in _CACHES for part in change.path.split("/"))
-    fd = open_regular(path)
-    if fd is None:  # an agent may have locked its own file: its content is unknown
+    try:
+        opened = open_regular(path)
+    except OSError:  # an agent may have locked its own file: its content is unknown
         return WrittenCanaries(unread=_is_regular(path) and not cached)
-    with os.fdopen(fd, "rb") as file:
+    with opened as file:
         data = file.read(_PIECE)
         lookout = CanaryReader(packed=data[:2] == b"\x1f\x8b")
         while data and file.tell() <= _FILE_SIZE:

@@ -1,8 +1,8 @@
 """How a workspace differs from its snapshot, read from the upper layer of its overlay. Standard library only.
 
 A folder is listed only if it is empty; otherwise the files in it are. A file that was copied up but not changed
-(touched, or opened and not written) is not a change. Paths may have any length: the kernel takes 4,095 bytes at a time,
-but a program may step deeper.
+(touched, or opened and not written) is not a change. A folder whose path is too long for a system call, because a
+program stepped deeper, is listed itself instead of its contents.
 """
 
 from __future__ import annotations
@@ -10,93 +10,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import BinaryIO, Literal, NamedTuple
 
-_PATH_BYTES = 3_500
-"""Maximum number of bytes of a path in one system call."""
-
-
-def lstat(path: str) -> os.stat_result:
-    with _walk_to(path) as (name, folder):
-        return os.lstat(name, dir_fd=folder)
-
-
-def listdir(path: str) -> list[str]:
-    with _walk_to(path) as (name, folder):
-        if folder is None:
-            return os.listdir(name)
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-        try:
-            return os.listdir(fd)
-        finally:
-            os.close(fd)
-
-
-def readlink(path: str) -> str:
-    with _walk_to(path) as (name, folder):
-        return os.readlink(name, dir_fd=folder)
-
-
-def open_file(path: str) -> BinaryIO:
-    """Open a file for reading."""
-    with _walk_to(path) as (name, folder):
-        return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
-
-
-def read_attribute(path: str, name: str) -> bytes:
-    """Return an extended attribute of a folder; raise OSError if it has none."""
-    with _walk_to(path) as (last, folder):
-        if folder is None:
-            return os.getxattr(last, name, follow_symlinks=False)
-        fd = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-        try:
-            return os.getxattr(fd, name)
-        finally:
-            os.close(fd)
-
-
-@contextmanager
-def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
-    """Open the folder that a long path ends in; yield the last part of the path and the descriptor.
-
-    For a short path it yields the complete path and None.
-    """
-    path = path.rstrip("/") or "/"
-    if len(os.fsencode(path)) < _PATH_BYTES:
-        yield path, None
-        return
-    # Each step opens a folder relative to the one before, so no single call sees a path that is too long for the
-    # kernel.
-    fd: int | None = None
-    try:
-        for part in (parts := list(_split_path(path)))[:-1]:
-            last, fd = fd, os.open(part, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
-            if last is not None:
-                os.close(last)
-        yield parts[-1], fd
-    finally:
-        if fd is not None:
-            os.close(fd)
-
-
-def _split_path(path: str) -> Iterator[str]:
-    """Split a path into parts that are each short enough for one system call; a name has at most 255 bytes."""
-    piece, size = "/" if path.startswith("/") else "", 0
-    for name in filter(None, path.split("/")):
-        length = len(os.fsencode(name)) + 1
-        if size + length > _PATH_BYTES:
-            yield piece
-            piece, size = "", 0
-        piece += name if piece in ("", "/") else f"/{name}"
-        size += length
-    yield piece
-
-
+PATH_LIMIT = 3_500
+"""Maximum number of bytes of a folder's path whose contents are listed; the kernel takes 4,095 bytes at a time."""
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _CHUNK = 1 << 18
-DEPTH_LIMIT = 4_000
-"""Maximum depth of folders that are walked; a deeper folder is listed itself instead of its contents."""
 
 
 class Difference(NamedTuple):
@@ -130,7 +50,10 @@ def _compare_entry(upper: str, before: str, path: str, hidden: bool) -> Iterator
     elif not stat.S_ISDIR(now.st_mode):
         yield from _compare_file(upper, before, path, now, was)
     elif was is not None and stat.S_ISDIR(was.st_mode):
-        yield from _compare_folder(upper, before, f"{path}/", hidden or _is_opaque(f"{upper}/{path}"))
+        if is_too_long(f"{upper}/{path}"):
+            yield Difference(path, "modified", 0)
+        else:
+            yield from _compare_folder(upper, before, f"{path}/", hidden or _is_opaque(f"{upper}/{path}"))
     else:
         yield from _list_tree(before, path, was, "deleted")
         yield from _list_tree(upper, path, now, "created")
@@ -158,11 +81,10 @@ def _list_tree(
         if not _is_whiteout(status):
             yield Difference(path, op, status.st_size if op == "created" else 0)
         return
-    deep = path.count("/") > DEPTH_LIMIT
-    names = [] if deep else sorted(_list_names(f"{root}/{path}"), key=lambda n: _make_sort_key(n, f"{root}/{path}/{n}"))
+    names = [] if is_too_long(f"{root}/{path}") else _list_names(f"{root}/{path}")
     if not names:
         yield Difference(path, op, 0)
-    for name in names:
+    for name in sorted(names, key=lambda n: _make_sort_key(n, f"{root}/{path}/{n}")):
         yield from _list_tree(root, f"{path}/{name}", _read_status(f"{root}/{path}/{name}"), op)
 
 
@@ -170,7 +92,7 @@ def _is_same(path: str, original: str, now: os.stat_result, was: os.stat_result)
     if now.st_mode != was.st_mode or now.st_size != was.st_size:
         return False
     if stat.S_ISLNK(now.st_mode):
-        return readlink(path) == readlink(original)
+        return os.readlink(path) == os.readlink(original)
     return not stat.S_ISREG(now.st_mode) or _has_same_content(path, original)
 
 
@@ -191,16 +113,26 @@ def _make_sort_key(name: str, *paths: str) -> str:
     return f"{name}/" if folder else name
 
 
+def is_too_long(folder: str) -> bool:
+    """Return whether the contents of a folder are not listed."""
+    return len(os.fsencode(folder)) > PATH_LIMIT
+
+
+def open_file(path: str) -> BinaryIO:
+    """Open a file for reading, without following a link."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
 def _list_names(folder: str) -> list[str]:
     try:
-        return listdir(folder)
+        return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
 def _read_status(path: str) -> os.stat_result | None:
     try:
-        return lstat(path)
+        return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -211,9 +143,7 @@ def _is_whiteout(status: os.stat_result) -> bool:
 
 def _is_opaque(folder: str) -> bool:
     for name in _OPAQUE:
-        try:
-            if read_attribute(folder, name) == b"y":
+        with suppress(OSError):  # it has no such attribute
+            if os.getxattr(folder, name, follow_symlinks=False) == b"y":
                 return True
-        except OSError:
-            continue
     return False

@@ -22,7 +22,7 @@ from holdfast.model.capabilities import format_reason, format_remedy
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
 from holdfast.protocols.sandbox import CommandResult, FileChange, SandboxSpec
-from holdfast.world.sandbox.differences import listdir, lstat, open_file, readlink
+from holdfast.world.sandbox.differences import is_too_long, open_file
 from holdfast.world.supervisors.messages import HOME, WORKSPACE
 
 
@@ -239,11 +239,11 @@ def list_entries(root: str) -> Iterator[TreeEntry]:
     waiting = [*_list_names(root, "")]
     while waiting:
         path = waiting.pop()
-        status = lstat(f"{root}/{path}")
+        status = os.lstat(f"{root}/{path}")
         if not stat.S_ISDIR(status.st_mode):
             yield TreeEntry(path, status.st_mode, status.st_size, _digest(f"{root}/{path}", status.st_mode))
             continue
-        below = [*_list_names(root, f"{path}/")]
+        below = [] if is_too_long(f"{root}/{path}") else [*_list_names(root, f"{path}/")]
         waiting += below
         if not below:
             yield TreeEntry(path, status.st_mode, 0, b"")
@@ -275,10 +275,10 @@ def copy_tree(source: Path, target: Path) -> None:
 def _list_names(root: str, at: str) -> Iterator[str]:
     """Yield the names in a folder, last first; a folder sorts like its contents."""
     try:
-        names = listdir(f"{root}/{at}")
+        names = os.listdir(f"{root}/{at}")
     except (PermissionError, FileNotFoundError):
         return
-    modes = {name: lstat(f"{root}/{at}{name}").st_mode for name in names}
+    modes = {name: os.lstat(f"{root}/{at}{name}").st_mode for name in names}
     # Both lists must be in the order of complete paths, in which `a-b` comes before `a/x`, because `-` sorts before
     # `/`. So a folder sorts by its name with a slash.
     keys = [(f"{name}/" if stat.S_ISDIR(mode) else name, name) for name, mode in modes.items()]
@@ -287,7 +287,7 @@ def _list_names(root: str, at: str) -> Iterator[str]:
 
 def _digest(path: str, mode: int) -> bytes:
     if stat.S_ISLNK(mode):
-        return os.fsencode(readlink(path))
+        return os.fsencode(os.readlink(path))
     if not stat.S_ISREG(mode):
         return b""
     digest = hashlib.blake2b(digest_size=16)
