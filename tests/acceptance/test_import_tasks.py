@@ -333,6 +333,18 @@ def test_a_folder_that_is_no_task_is_refused_and_nothing_is_written(
     assert not (made.folder / "specs").exists()
 
 
+def test_one_task_of_a_folder_that_cannot_be_imported_does_not_stop_the_others(made: Project) -> None:
+    (made.folder / "tasks/greet/instruction.md").unlink()
+    result = made.cli("import", "tasks", "-o", "specs")
+    assert result.code == 0
+    assert [path.name for path in (made.folder / "specs").iterdir()] == ["answer"]
+    assert "tasks/greet/instruction.md" in result.err
+    assert "[task-invalid]" in result.err
+    (made.folder / "tasks/answer/run-tests.sh").unlink()
+    assert made.cli("import", "tasks", "-o", "others").code == 4
+    assert not (made.folder / "others").exists()
+
+
 def test_a_prompt_that_no_spec_can_hold_is_refused_whole(made: Project) -> None:
     (made.folder / "tasks/greet/instruction.md").write_text("Say {{ secrets.X }}.")
     result = made.cli("import", "tasks/greet", "-o", "specs")

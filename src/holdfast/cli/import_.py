@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from holdfast.cli.replay_sessions import FOLDER, FORMATS, write_and_report
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, UserError
+from holdfast.imports.task_files import TaskFiles
 from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks
 from holdfast.replay.formats import TraceFormat, import_files
 from holdfast.replay.stored_run import SessionsFound
@@ -62,11 +63,23 @@ def command(
 
 
 def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solution: bool, force: bool) -> None:
-    """Convert all tasks. Every task is read before the first is written."""
+    """Convert all tasks, and name those of a folder that cannot be imported. Every task is read before one is written."""
     if not sources:
         return
-    tasks = [task for source in sources for task in find_tasks(source)]
-    cases = [convert_task(task, agent=agent, solution=solution) for task in tasks]
+    cases: list[TaskFiles] = []
+    left_out: list[UserError] = []
+    for source in sources:
+        for task in find_tasks(source):
+            try:
+                cases.append(convert_task(task, agent=agent, solution=solution))
+            except UserError as wrong:
+                if task == source:
+                    raise
+                left_out.append(wrong)
+    if left_out and not cases:
+        raise left_out[0]
+    for wrong in left_out:
+        print(f"left out: {to_one_line(str(wrong))}  [{wrong.code}]", file=sys.stderr)
     for one, target in zip(cases, write_tasks(cases, folder, force=force), strict=True):
         print(f"wrote {target}")
         for line in one.left_out:

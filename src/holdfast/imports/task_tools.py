@@ -140,7 +140,7 @@ def read_requirements(file: str) -> list[str]:
 
 
 def is_installed(requirement: str) -> bool:
-    """Return whether a package is installed, in any version."""
+    """Return whether a package is installed, in any version, or a program of its name, as pipx installs pytest."""
     match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
     name = match[0] if match and not re.search(r"[/\\]|^\.", requirement) else ""
     if name.lower().replace("_", "-") in NEVER_NEEDED:
@@ -148,7 +148,7 @@ def is_installed(requirement: str) -> bool:
     try:
         metadata.version(name)
     except (metadata.PackageNotFoundError, ValueError):
-        return False
+        return find_program(name) is not None
     return True
 
 
@@ -169,10 +169,8 @@ def build_pytest_arguments(args: list[str]) -> list[str]:
 
 
 def run_real(name: str, args: list[str]) -> int:
-    """Replace this process with the real program of that name, the first on PATH that is not a stand-in."""
-    own = os.path.dirname(os.path.abspath(__file__))
-    path = os.pathsep.join(folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != own)
-    program = shutil.which(name, path=path)
+    """Replace this process with the real program of that name."""
+    program = find_program(name)
     if program is None and name in ("python", "python3"):
         program = sys.executable
     if program is None:
@@ -180,6 +178,13 @@ def run_real(name: str, args: list[str]) -> int:
         print(f"{name}: command not found", file=sys.stderr)
         return 127
     return exec_program(program, args)
+
+
+def find_program(name: str) -> str | None:
+    """Return the first program of that name on PATH that is not a stand-in."""
+    own = os.path.dirname(os.path.abspath(__file__))
+    path = os.pathsep.join(folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != own)
+    return shutil.which(name, path=path) if name else None
 
 
 def exec_program(program: str, args: list[str]) -> NoReturn:

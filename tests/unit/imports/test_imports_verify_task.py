@@ -95,7 +95,13 @@ ASKS_FOR_ANSWER = b"def test_answer():\n    assert open('/app/answer.txt').read(
 
 
 def judged(
-    tmp_path: Path, script: str, *, answer: str = "42", result: str = "pytest", reference: bool = False
+    tmp_path: Path,
+    script: str,
+    *,
+    answer: str = "42",
+    result: str = "pytest",
+    reference: bool = False,
+    python: str = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
     """The script of a task with these tests, run on this machine."""
     (tmp_path / "work").mkdir(exist_ok=True)
@@ -108,7 +114,7 @@ def judged(
     context = json.dumps({"workspace_path": str(tmp_path / "work"), "reference": reference})
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     env = {"HOME": str(tmp_path), "PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    program = [sys.executable, "-I", str(tmp_path / "verify.py")]
+    program = [python, "-I", str(tmp_path / "verify.py")]
     return subprocess.run(program, input=context, capture_output=True, text=True, env=env, check=False)
 
 
@@ -125,6 +131,15 @@ def test_installers_use_the_pytest_that_is_here(tmp_path: Path, script: str) -> 
 def test_through_installers_a_wrong_answer_still_fails(tmp_path: Path, name: str) -> None:
     ran = judged(tmp_path, INSTALLS_UV + BOILERPLATE[name], answer="41")
     assert json.loads(ran.stdout)["passed"] is False
+
+
+@pytest.mark.processes
+def test_a_pytest_in_an_environment_of_its_own_is_installed(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    python = str(tmp_path / "bare/bin/python")
+    for answer, passed in (("42", True), ("41", False)):
+        ran = judged(tmp_path, f"pip install pytest==8.4.1\n{PYTEST}", answer=answer, python=python)
+        assert json.loads(ran.stdout)["passed"] is passed, ran.stderr
 
 
 @pytest.mark.processes
