@@ -63,7 +63,7 @@ def command(
 
 
 def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solution: bool, force: bool) -> None:
-    """Convert all tasks, and name those of a folder that cannot be imported. Every task is read before one is written."""
+    """Convert all tasks, reading each before writing one; those of a folder that cannot be imported are named."""
     if not sources:
         return
     cases: list[TaskFiles] = []
