@@ -10,7 +10,7 @@ from typing import Any
 from cli import CALM, MakeProject, Project, Serve, contract, rule, rundir, says
 from plane_agents import ECHO, SCRIPTED, command, equip, quick, server, trace
 
-from holdfast.planes.trial_address import STRANGER
+from holdfast.planes.trial_address import FOREIGN_PROCESS
 
 ANSWERS = [rule("answers", "completes")]
 
@@ -60,7 +60,7 @@ def test_another_trials_address_is_its_own_and_opens_to_no_other_process(project
     other, statuses = json.loads(thief["answer"])
     assert other
     assert statuses == [403] * 5  # also with the right token: the kernel says whose process asks
-    assert victim["notes"] == [STRANGER]
+    assert victim["notes"] == [FOREIGN_PROCESS]
     assert victim["trace"]["calls"] == 1  # nothing was billed to it
     assert victim["answer"].strip() == "asked you said one call of mine"
 

@@ -71,7 +71,7 @@ def test_a_fault_can_be_sent_in_every_format(mode, kind, format):
     plain, streamed = (met(FAULTS[mode], REPLIES[kind], stream) for stream in (False, True))
     asked = ModelRequest("gpt-4o", stream=True)
     if isinstance(plain, Failed):
-        refusal = codec.write_refusal(plain)
+        refusal = codec.write_error_reply(plain)
         assert isinstance(plain, TimedOut) or 400 <= refusal.status < 600
         assert refusal.body
         return

@@ -37,6 +37,7 @@ def insert_paragraph(text: str, addition: str, place: AttackPlace) -> str:
         return f"{addition}\n\n{text}"
     if place == "end":
         return f"{text}\n\n{addition}"
+    # Inside a word the addition would look like a typing error, so it goes to the space nearest to the middle.
     half = len(text) // 2
     spaces = [match.start() for match in re.finditer(r"\s+", text)]
     at = min(spaces, key=lambda space: abs(space - half), default=len(text))

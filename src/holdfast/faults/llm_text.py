@@ -27,11 +27,11 @@ from holdfast.model.completion import Completion, Delta, EmptyChunk, Finish, Fin
 from holdfast.model.shorten import take_tokens
 from holdfast.protocols.fault import Call
 
-Early: TypeAlias = Literal["length", "content_filter"]
+EarlyEnd: TypeAlias = Literal["length", "content_filter"]
 """Why a reply ended before it was complete."""
 
-_USUAL = ("choices", "content", "text", "output", "answer", "message", "delta")
-_REASONS: tuple[tuple[Path, dict[Early, str]], ...] = (
+_TEXT_FIELDS = ("choices", "content", "text", "output", "answer", "message", "delta")
+_REASONS: tuple[tuple[Path, dict[EarlyEnd, str]], ...] = (
     (("choices", 0, "finish_reason"), {"length": "length", "content_filter": "content_filter"}),
     (("finish_reason",), {"length": "length", "content_filter": "content_filter"}),
     (("stop_reason",), {"length": "max_tokens", "content_filter": "refusal"}),
@@ -51,7 +51,7 @@ class UnsupportedShape(HarnessError):
         kind = type(value)
         super().__init__(
             f"the model function returned {kind.__module__}.{kind.__qualname__}; "
-            f"expected text, or a dict or object with one of {', '.join(_USUAL[:-1])}"
+            f"expected text, or a dict or object with one of {', '.join(_TEXT_FIELDS[:-1])}"
         )
 
 
@@ -102,7 +102,7 @@ def _is_call(block: Any) -> bool:
     return is_record(block) and dict(list_fields(block)).get("type") in ("tool_use", "function_call")
 
 
-def set_early_end(value: Any, reason: Early) -> Any:
+def set_early_end(value: Any, reason: EarlyEnd) -> Any:
     """Return a copy of the reply that says why it ended early, in its provider's field."""
     if isinstance(value, Completion):
         return value.with_finish(reason)
@@ -112,7 +112,7 @@ def set_early_end(value: Any, reason: Early) -> Any:
     return _set_end_reason(value, reason, also_null=True)
 
 
-def _set_end_reason(value: Any, reason: Early, *, also_null: bool) -> Any:
+def _set_end_reason(value: Any, reason: EarlyEnd, *, also_null: bool) -> Any:
     for path, words in _REASONS:
         if _has_path(value, path) and (also_null or get_part(value, path) is not None):
             value = replace_part(value, path, words[reason])
@@ -133,7 +133,7 @@ def _can_hold_text(value: Any, *, top: bool = False) -> bool:
     if not is_record(value):
         return value is None
     # A stream ends with an empty delta.
-    return any(key == "delta" or (key in _USUAL and _can_hold_text(part)) for key, part in list_fields(value))
+    return any(key == "delta" or (key in _TEXT_FIELDS and _can_hold_text(part)) for key, part in list_fields(value))
 
 
 def _find_paths(value: Any, kind: type) -> list[Path]:
@@ -142,8 +142,10 @@ def _find_paths(value: Any, kind: type) -> list[Path]:
         return [()]
     if is_rows(value):
         return [(index, *path) for index, part in enumerate(value) for path in _find_paths(part, kind)]
+    # Model functions return text, dicts and objects of any library. The first usual field that leads to text wins, so
+    # that a text next to it, such as an id or a role, is not taken for the answer.
     by_name = dict(list_fields(value))
-    for key in [key for key in _USUAL if key in by_name]:
+    for key in [key for key in _TEXT_FIELDS if key in by_name]:
         # Other choices are other answers.
         part = by_name[key][:1] if key == "choices" and is_rows(by_name[key]) else by_name[key]
         paths = _find_paths(part, kind)

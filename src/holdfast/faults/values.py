@@ -96,6 +96,7 @@ def replace_field(value: Any, key: Any, new: Any) -> Any:
 
 
 def _replace_attribute(value: Any, name: str, new: Any) -> Any:
+    # Each kind of class has its own way to make a changed copy; plain assignment would change what the tool may keep.
     if isinstance(value, tuple):
         return value._replace(**{name: new})  # type: ignore[attr-defined]  # a named tuple: it has fields
     if isinstance(value, msgspec.Struct):
@@ -128,12 +129,12 @@ def list_parts(value: Any) -> list[tuple[Path, Any]]:
 
 def _walk(value: Any, path: Path, above: tuple[Any, ...]) -> Iterator[tuple[Path, Any]]:
     yield path, value
-    if not is_end(value, above):
+    if not should_stop(value, above):
         for key, part in list_fields(value):
             yield from _walk(part, (*path, key), (*above, value))
 
 
-def is_end(value: Any, above: tuple[Any, ...]) -> bool:
+def should_stop(value: Any, above: tuple[Any, ...]) -> bool:
     """Return whether to stop: the value contains itself, or is too deep."""
     return len(above) >= _DEPTH or any(value is container for container in above)
 
@@ -171,7 +172,7 @@ def to_plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
         return value
     if isinstance(value, bytes | bytearray):
         return value.decode(errors="replace")
-    if is_end(value, above):
+    if should_stop(value, above):
         return f"<{type(value).__name__}>"
     if is_rows(value):
         return [to_plain(item, (*above, value)) for item in value]
@@ -224,6 +225,9 @@ def change_each_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
     Every field gets one turn before any gets a second. The rows of a list count as one field: a schema that rejects a
     text in one row rejects it in all.
     """
+    # The first change that the client accepts is used, and each try validates the complete value. Long texts come
+    # first, because names and ids are short; then one text of every field, because the rows of a list accept the same
+    # texts.
     texts = [(path, part) for path, part in list_parts(value) if isinstance(part, str) and path]
     texts.sort(key=lambda at: -len(at[1]))
     counts: Counter[Path] = Counter()

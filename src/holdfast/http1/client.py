@@ -42,8 +42,8 @@ class Upstreams:
         and invalid headers.
         """
         self.lenient = lenient
-        self._most = max_idle
-        self._made_trust = trust
+        self._max_idle = max_idle
+        self._create_trust = trust
         self.idle_s = idle_s
         """How long an idle connection is kept."""
         self._idle: dict[ConnectionKey, list[UpstreamConnection]] = {}
@@ -112,8 +112,8 @@ class Upstreams:
         connection = self._pop_idle(key)
         if connection is not None:
             await self._collect_reply(connection, request, deadline, limit, reply)
-            unheard = not connection.has_received and reply.failure is not None and reply.failure.kind == "closed"
-            if not unheard or accepted():
+            got_nothing = not connection.has_received and reply.failure is not None and reply.failure.kind == "closed"
+            if not got_nothing or accepted():
                 return reply, False
             reply.failure = None
         left_s = deadline - asyncio.get_running_loop().time()
@@ -142,7 +142,7 @@ class Upstreams:
         idle = self._idle.get(connection.key)
         if idle is None:
             idle = self._idle[connection.key] = []
-        if self._closed or len(idle) >= self._most:
+        if self._closed or len(idle) >= self._max_idle:
             connection.abort()
         else:
             idle.append(connection)
@@ -226,6 +226,6 @@ class Upstreams:
     def get_tls_context(self) -> ssl.SSLContext:
         """Return the TLS context for servers; by default the system's trust."""
         if self._trust is None:
-            self._trust = (self._made_trust or ssl.create_default_context)()
+            self._trust = (self._create_trust or ssl.create_default_context)()
             self._trust.set_alpn_protocols(["http/1.1"])
         return self._trust

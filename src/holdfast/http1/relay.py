@@ -57,7 +57,7 @@ async def join(a: Tunnel, b: SocketStream) -> None:
         b.abort()
 
 
-_OURS = frozenset((b"proxy-authorization", b"proxy-connection"))
+_PROXY_HEADERS = frozenset((b"proxy-authorization", b"proxy-connection"))
 _END = b"\r\n\r\n"
 _BODY_LIMIT = 1_000_000
 
@@ -81,7 +81,7 @@ async def forward_upgrade(exchange: Exchange, head: RequestHead, wire: SocketStr
     Raises ConnectionUpgraded at the end, to keep faults from treating it as a reply that they could change.
     """
     try:
-        lines, _ = format_header_lines(head.headers, _OURS)
+        lines, _ = format_header_lines(head.headers, _PROXY_HEADERS)
         request = join_head(f"{head.method} {head.target} HTTP/1.1".encode("latin-1"), lines)
         status, fields, data = await _perform_handshake(wire, request)
         if status == 101:

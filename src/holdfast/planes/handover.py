@@ -71,7 +71,7 @@ def load_address(folder: Path, port: int | None = None, host: str | None = None)
 
 
 def build_variables(
-    folder: Path, place: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
+    folder: Path, address: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
 ) -> dict[str, str]:
     """Return the variables to start an agent with, to route its calls to the gateway in this folder.
 
@@ -82,14 +82,14 @@ def build_variables(
     from holdfast.planes.http import trust
     from holdfast.planes.site_planes import build_mcp_variables, build_model_variables, build_placeholder_keys
 
-    url = f"http://{place.host}:{place.port}/{place.token}"
-    proxy = f"http://holdfast:{place.token}@{place.host}:{place.port}"
+    url = f"http://{address.host}:{address.port}/{address.token}"
+    proxy = f"http://holdfast:{address.token}@{address.host}:{address.port}"
     own = folder / "gateway"
     proxy_variables = trust.build_proxy_variables(
         proxy, settings is not None and Policy(settings.urls).has_loopback_target
     )
-    if place.host != LOOPBACK:  # calls to the gateway's own address bypass the proxy
-        bypassing = ",".join(filter(None, (proxy_variables["NO_PROXY"], place.host)))
+    if address.host != LOOPBACK:  # calls to the gateway's own address bypass the proxy
+        bypassing = ",".join(filter(None, (proxy_variables["NO_PROXY"], address.host)))
         proxy_variables |= {"NO_PROXY": bypassing, "no_proxy": bypassing}
     return {
         **build_model_variables(url),
@@ -109,17 +109,17 @@ class Standby:
     the authority's key with it.
     """
 
-    def __init__(self, folder: Path, place: GatewayAddress, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, folder: Path, address: GatewayAddress, log: Callable[[str], None] = lambda _: None) -> None:
         from holdfast.planes.http.authority import Authority
 
         self._log = log
-        self._socket = _bind_socket(place.host, place.port)
+        self._socket = _bind_socket(address.host, address.port)
         folder.chmod(0o700)
         self._path = folder / "gateway.sock"
         self._folder = folder / "gateway"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
-        self._handed = msgspec.json.encode(HandedSocket(place.token, Authority(self._folder).export_pem()))
+        self._handed = msgspec.json.encode(HandedSocket(address.token, Authority(self._folder).export_pem()))
         self._listener: Listener | None = None
         self._server: asyncio.AbstractServer | None = None
         self._handing: asyncio.Task[None] | None = None

@@ -13,7 +13,7 @@ from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.functions import Hook
 from holdfast.planes.registry import ToolUnusable
-from holdfast.planes.swap import CallableHome, DeclaredCallable, put_back, replace_code, replace_references
+from holdfast.planes.swap import CallableReference, DeclaredCallable, put_back, replace_code, replace_references
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
 """The methods in which a tool object does its work, innermost first: only the first family that exists is wrapped."""
@@ -109,7 +109,7 @@ def _resolve_reference(plane: str, ref: ToolRef) -> DeclaredCallable:
     target, holder, key = resolve(ref.path)
     method = isinstance(holder, type) and isinstance(inspect.getattr_static(holder, key, None), FunctionType)
     return DeclaredCallable(
-        plane, ref.name or find_tool_name(target, ref), target, [CallableHome(holder, key, setattr)], method=method
+        plane, ref.name or find_tool_name(target, ref), target, [CallableReference(holder, key, setattr)], method=method
     )
 
 
@@ -125,7 +125,7 @@ def _iterate_registered(path: str) -> Iterator[DeclaredCallable]:
 
 
 def _declare_item(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> DeclaredCallable:
-    return DeclaredCallable("tool", name, target, [CallableHome(mapping, key, setitem)])
+    return DeclaredCallable("tool", name, target, [CallableReference(mapping, key, setitem)])
 
 
 def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCallable]:
@@ -137,7 +137,7 @@ def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCall
     for declared in callables:
         group = groups.setdefault((declared.plane, declared.name, id(declared.target)), declared)
         if group is not declared:
-            group.homes.extend(declared.homes)
+            group.references.extend(declared.references)
     return list(groups.values())
 
 

@@ -36,7 +36,7 @@ class ReplayedReply(Reply, frozen=True):
     status: int = 200
 
 
-class _Waiting(Struct, frozen=True):
+class _UnusedResponse(Struct, frozen=True):
     """A response that no call has received yet, and its position among the responses of its tool."""
 
     n: int
@@ -51,10 +51,10 @@ class RecordedTools:
         self._report_use = report_use
         self._lock = Lock()
         counts: Counter[str] = Counter()
-        self._unused: list[_Waiting] = []
+        self._unused: list[_UnusedResponse] = []
         for response in recording.responses:
             counts[response.tool] += 1
-            self._unused.append(_Waiting(counts[response.tool], response))
+            self._unused.append(_UnusedResponse(counts[response.tool], response))
         self._tools = tuple(counts)
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
@@ -104,19 +104,19 @@ class RecordedTools:
             raise _build_failure(response, value)
         return ReplayedReply(value, status=response.status)
 
-    def _take_response(self, call: Call, names: Sequence[str]) -> _Waiting | None:
+    def _take_response(self, call: Call, names: Sequence[str]) -> _UnusedResponse | None:
         """Return the recorded response of a tool with one of these names whose call is most similar; of several, the
         next.
         """
         with self._lock:
-            at = _find_first(call.plane, names, [waiting.response.tool for waiting in self._unused])
+            at = _find_first(call.plane, names, [unused.response.tool for unused in self._unused])
             if at is None:
                 return None
             tool = self._unused[at].response.tool
-            candidates = [waiting for waiting in self._unused if waiting.response.tool == tool]
+            candidates = [unused for unused in self._unused if unused.response.tool == tool]
             # Tools may be called in another order than recorded, with other ids and times. The most similar call wins,
             # and of equally similar ones the earliest, because max() keeps the first.
-            best = max(candidates, key=lambda waiting: score_likeness(waiting.response.arguments, call.arguments))
+            best = max(candidates, key=lambda unused: score_likeness(unused.response.arguments, call.arguments))
             self._unused.remove(best)
             return best
 

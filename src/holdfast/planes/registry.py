@@ -44,14 +44,15 @@ def tool(function: F | None = None, *, name: str | None = None) -> F | Callable[
 
 def _declare(name: str, function: Callable[..., Any]) -> None:
     before = declared.get(name, function)
-    # a module that is imported again declares its tools again
-    if before is not function and _find_home(before) != _find_home(function):
+    places = [_find_definition(one) for one in (before, function)]
+    # A module that is imported again declares its tools again.
+    if before is not function and places[0] != places[1]:
         raise ToolUnusable(
-            f"two tools are called {name!r}: {'.'.join(_find_home(before))} and {'.'.join(_find_home(function))}",
+            f"two tools are called {name!r}: {places[0]} and {places[1]}",
             hint="rename one: @holdfast.tool(name=...)",
         )
     declared[name] = function
 
 
-def _find_home(function: Callable[..., Any]) -> tuple[str, str]:
-    return (str(getattr(function, "__module__", "")), str(getattr(function, "__qualname__", type(function).__name__)))
+def _find_definition(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"

@@ -34,14 +34,16 @@ class SharedAddress(LoopbackAddress):
         super().__init__(secrets.token_urlsafe(18), variables)
         self._open_trial = open_trial
         self._served: dict[int, TrialServer] = {}
-        self._of: dict[ClientConnection, tuple[int, TrialServer | None]] = {}
+        self._owners: dict[ClientConnection, tuple[int, TrialServer | None]] = {}
         """Connections whose process is known, keyed by the original socket: TLS may have wrapped it since."""
 
     @classmethod
     async def open(cls, open_trial: OpenTrial, variables: Variables) -> SharedAddress:
         shared_address = cls(open_trial, variables)
         shared_address.listener = await serve(shared_address.answer)
-        report_errors(shared_address.listener, lambda connection: shared_address._of.get(connection.root, (0, None))[1])
+        report_errors(
+            shared_address.listener, lambda connection: shared_address._owners.get(connection.root, (0, None))[1]
+        )
         return shared_address
 
     @contextmanager
@@ -59,9 +61,9 @@ class SharedAddress(LoopbackAddress):
         finally:
             for pid in pids:
                 self._served.pop(pid, None)
-                connections = {connection for connection, (owner, _) in self._of.items() if owner == pid}
+                connections = {connection for connection, (owner, _) in self._owners.items() if owner == pid}
                 for connection in connections:
-                    del self._of[connection]
+                    del self._owners[connection]
                 self.listener.drop(connections)
             served.close()
 
@@ -73,7 +75,7 @@ class SharedAddress(LoopbackAddress):
 
     async def _find_trial(self, exchange: Exchange) -> TrialServer | None:
         connection = exchange.connection.root
-        owner = self._of.get(connection)
+        owner = self._owners.get(connection)
         if owner is not None:
             return owner[1] if self._served.get(owner[0]) is owner[1] else None
         # The kernel tells which process holds the other end. A process that was just forked may connect before its
@@ -82,10 +84,10 @@ class SharedAddress(LoopbackAddress):
             pid = find_owner(connection.peer, self.port, list(self._served))
             if pid is not None:
                 alive = {connection.root for connection in self.listener.connections}
-                self._of = {connection: owner for connection, owner in self._of.items() if connection in alive}
-                self._of[connection] = (pid, self._served[pid])
+                self._owners = {connection: owner for connection, owner in self._owners.items() if connection in alive}
+                self._owners[connection] = (pid, self._served[pid])
                 return self._served[pid]
             await asyncio.sleep(WAIT_S / 10)
         # The process belongs to no trial. A process that inherits the connection later does not change that.
-        self._of[connection] = (0, None)
+        self._owners[connection] = (0, None)
         return None

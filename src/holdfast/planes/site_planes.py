@@ -221,10 +221,10 @@ class TrialPlanes:
         self._address = address
         self._context = context
         # the gateway leaves out tools that another plane handles
-        self._traffic = TrialGateway(
+        self._trial_gateway = TrialGateway(
             shared.gateway, context, lambda: shared.mcp.list_tool_names(context) | shared.tools
         )
-        self.serve_model = self._traffic.serve
+        self.serve_model = self._trial_gateway.serve
         self._proxy: Proxy | None = None
 
     async def serve_web(self, exchange: Exchange) -> None:
@@ -251,7 +251,7 @@ class TrialPlanes:
         self._context.sink.note(text)
 
     def close(self) -> None:
-        self._traffic.close()
+        self._trial_gateway.close()
         if self._proxy is not None:
             self._proxy.end_trial(self._context)
         self._shared.mcp.end_trial(
@@ -285,7 +285,7 @@ class TrialPlanes:
         is_replaced = is_public(provider, host) and not self._shared.policy.is_permitted(host, _HTTPS)
         target = exchange.head.target
         path = "/" + target.partition("://")[2].partition("/")[2] if "://" in target[:12] else target
-        await self._traffic.serve(exchange, provider, path, base_url=None if is_replaced else origin)
+        await self._trial_gateway.serve(exchange, provider, path, base_url=None if is_replaced else origin)
 
     async def _serve_own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """Handle a call to Holdfast's own address that a client sent through the proxy."""

@@ -99,7 +99,7 @@ def _list_parameters(code: CodeType) -> tuple[str, str, str]:
     return ", ".join(head), f"({''.join(f'{name}, ' for name in passed)})", f"{{{', '.join(by_name)}}}"
 
 
-class CallableHome(NamedTuple):
+class CallableReference(NamedTuple):
     """A place that refers to a callable, and how to replace it there."""
 
     container: Any
@@ -110,13 +110,15 @@ class CallableHome(NamedTuple):
 class DeclaredCallable:
     """A declared callable with its name; not a container, to keep it from counting as a stray reference."""
 
-    __slots__ = ("homes", "method", "name", "plane", "target")
+    __slots__ = ("method", "name", "plane", "references", "target")
 
-    def __init__(self, plane: str, name: str, target: Any, homes: list[CallableHome], *, method: bool = False) -> None:
+    def __init__(
+        self, plane: str, name: str, target: Any, references: list[CallableReference], *, method: bool = False
+    ) -> None:
         self.plane = plane
         self.name = name
         self.target = target
-        self.homes = homes
+        self.references = references
         self.method = method
         """A plain method of a class, called on any instance."""
 
@@ -130,9 +132,9 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
             f"{name!r} is {what}, which cannot be a tool", hint="name a function, a method or an instance"
         )
     replacement = _build_replacement(declared)
-    for home in declared.homes:
+    for reference in declared.references:
         try:
-            home.put(home.container, home.key, replacement)
+            reference.put(reference.container, reference.key, replacement)
         except (AttributeError, TypeError) as broken:
             put_back(declared)
             raise ToolUnusable(f"{name!r} cannot be wrapped: {broken}", hint="wrap it in a Python function") from None
@@ -149,9 +151,9 @@ def replace_references(declared: DeclaredCallable) -> FunctionType:
 
 def put_back(declared: DeclaredCallable) -> None:
     """Restore the callable wherever it was replaced."""
-    for home in declared.homes:
+    for reference in declared.references:
         try:
-            home.put(home.container, home.key, declared.target)
+            reference.put(reference.container, reference.key, declared.target)
         except (AttributeError, TypeError):
             continue  # it was never replaced
 
@@ -167,9 +169,9 @@ def _build_replacement(declared: DeclaredCallable) -> FunctionType:
 
     replacement: Any = call_async if inspect.iscoroutinefunction(target) else call_plain
     functools.update_wrapper(replacement, target)
-    home = declared.homes[0]
-    if isinstance(home.container, ModuleType):  # lets it pickle by the name it now has
-        replacement.__module__, replacement.__qualname__ = home.container.__name__, home.key
+    reference = declared.references[0]
+    if isinstance(reference.container, ModuleType):  # lets it pickle by the name it now has
+        replacement.__module__, replacement.__qualname__ = reference.container.__name__, reference.key
     for name in dir(target):
         if not name.startswith("__") and not hasattr(replacement, name):
             setattr(replacement, name, getattr(target, name))  # cache_clear and the like

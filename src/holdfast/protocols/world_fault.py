@@ -41,7 +41,7 @@ class TouchedPath(Struct, frozen=True):
 
     before: FileChange | None
     """The agent's change of the path before the fault."""
-    stands: Callable[[FileChange], bool]
+    is_fault_state: Callable[[FileChange], bool]
     """Whether a change is what the fault left there, and not something the agent did since."""
 
 

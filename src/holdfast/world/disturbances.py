@@ -157,7 +157,7 @@ class Disturbances:
         touched = self._list_fault_changes()
         for change in changes:
             faults = touched.get(change.path, [])
-            if not any(fault.stands(change) for fault in faults):
+            if not any(fault.is_fault_state(change) for fault in faults):
                 yield change
                 touched.pop(change.path, None)
         yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)

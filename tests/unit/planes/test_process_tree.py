@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.planes.trial_address import STRANGER, TrialAddress
+from holdfast.planes.trial_address import FOREIGN_PROCESS, TrialAddress
 from holdfast.processes.leftovers import list_family
 from holdfast.processes.peers import find_holder, is_descendant
 from planes_kit import FakeContext
@@ -117,7 +117,7 @@ def test_another_process_that_has_the_token_gets_403_and_the_trial_says_so(versi
         return context
 
     context = asyncio.run(main())
-    assert list(context.notes) == [STRANGER]
+    assert list(context.notes) == [FOREIGN_PROCESS]
     assert not context.troubles
 
 

@@ -158,6 +158,7 @@ def shift_tone(text: str, severity: str, rng: Random) -> str:
 
 def _replace(text: str, pairs: Iterable[tuple[str, str]]) -> str:
     """Replace phrases in one pass, so that no replacement undoes another; initial capitals stay."""
+    # The longest phrase first, because alternatives of a regex are tried in order: "do not" must win over "do".
     swaps = {_normalize_phrase(old): new for old, new in pairs}
     ordered = sorted(swaps, key=len, reverse=True)
     either = re.compile("|".join(_compile_phrase(old).pattern for old in ordered), re.IGNORECASE)

@@ -59,6 +59,7 @@ class TruncatedResponse:
 
     def _cut_on_wire(self, reply: Completion, limit: int) -> Completion:
         """Return the chunks before the cut, without later tool calls; usage counts only what was sent."""
+        # A model that stops at its limit has billed only what it wrote.
         cut = end_with(reply, take_first_tokens(reply, limit), "stop" if self.silent else "length")
         deltas = [
             replace(one, output_tokens=min(one.output_tokens, limit)) if isinstance(one, Usage) else one

@@ -56,6 +56,8 @@ def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
 
 def _translate(call: Call, memory: dict[str, Any]) -> Call:
     """Return the call with the server's own argument names; fails if the call does not use the new name."""
+    # The listing told the agent the new name, and only the server knows the old one. Without a listing the first
+    # argument of the first call is renamed: an agent that knows the tool by heart fails on it.
     if call.target not in memory:
         if not call.arguments:
             return call

@@ -42,6 +42,7 @@ def _generate_changes(value: Any) -> Iterator[Any]:
 def _empty_inside(value: Any, kinds: tuple[type[list[Any]] | type[str], ...]) -> Any:
     if isinstance(value, kinds):
         return value[:0] if value else value
+    # Parts that stay the same object need no copy of the value around them.
     inside = [(key, _empty_inside(part, kinds)) for key, part in list_fields(value)]
     for key, part in inside:
         value = value if get_part(value, (key,)) is part else replace_field(value, key, part)

@@ -89,6 +89,7 @@ def _repeat_rows(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
     """Repeat the items; an empty list gets text."""
     if not rows:
         return replace_items(rows, [_build_filler(missing)])
+    # Complete rounds of all rows first, then as many single rows as are missing: a page of results, repeated.
     sizes = [len(dump_json(to_plain(row)).encode(errors="replace")) + 2 for row in rows]
     rounds, rest = divmod(missing, sum(sizes))
     more = list(rows) * rounds

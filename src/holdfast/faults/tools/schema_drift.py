@@ -13,13 +13,13 @@ from msgspec import Meta
 from holdfast.faults.texts import dump_json, rename_field
 from holdfast.faults.values import (
     edit_value,
-    is_end,
     is_record,
     is_rows,
     list_fields,
     list_parts,
     replace_field,
     replace_items,
+    should_stop,
     to_plain,
 )
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
@@ -70,7 +70,7 @@ class SchemaDrift:
         return {} if chosen is None else {chosen: rename_field(chosen, known)}
 
     def _drift(self, value: Any, names: Mapping[Any, str], above: tuple[Any, ...]) -> Any:
-        before = [] if is_end(value, above) else list_fields(value)
+        before = [] if should_stop(value, above) else list_fields(value)
         if not before:
             return value
         # Nothing is changed in place, because the tool may keep the value. A part that did not change is passed on as

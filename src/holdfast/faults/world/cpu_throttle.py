@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.processes import begin_count, explain_no_strain, require_disturbable
+from holdfast.faults.world.processes import begin_count, explain_no_limit_hit, require_disturbable
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -32,4 +32,4 @@ class CpuThrottle:
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         """Return why it was not met: the processes were never throttled."""
-        return explain_no_strain(world, ctx, "cpu")
+        return explain_no_limit_hit(world, ctx, "cpu")

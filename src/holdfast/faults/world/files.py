@@ -76,17 +76,17 @@ def read_footprint(world: World, path: str) -> tuple[int, int] | None:
 
 
 async def record_changes(
-    world: World, ctx: FaultContext, paths: Collection[str], stands: Callable[[FileChange], bool]
+    world: World, ctx: FaultContext, paths: Collection[str], is_fault_state: Callable[[FileChange], bool]
 ) -> None:
     """Store what the agent did at these paths before the fault changes them.
 
-    `stands` recognises the state in which the fault leaves a path.
+    `is_fault_state` recognises the state in which the fault leaves a path.
     """
     import asyncio  # imported here, because faults are also made where no event loop ever runs
 
     names = {normalize_path(path) for path in paths}
     before = await asyncio.to_thread(_list_changes, world, names)
-    ctx.memory.setdefault(TOUCHED, {}).update({path: TouchedPath(before.get(path), stands) for path in names})
+    ctx.memory.setdefault(TOUCHED, {}).update({path: TouchedPath(before.get(path), is_fault_state) for path in names})
 
 
 def forget_changes(ctx: FaultContext) -> None:

@@ -73,6 +73,7 @@ def _find_zone(name: str) -> ZoneInfo | None:
 
 def _find_offset_change(now: datetime, zone: ZoneInfo) -> datetime | None:
     """Return the next hour, within two years, at which the zone's UTC offset changes."""
+    # The rules of a time zone cannot be asked for their next change, so its offset is compared hour by hour.
     at = now.replace(minute=0, second=0, microsecond=0)
     for _ in range(2 * 366 * 24):
         after = at + _HOUR

@@ -17,8 +17,9 @@ def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"])
     ctx.memory[_LIMIT_HITS] = require_disturbable(world).count_limit_hits(what) or 0
 
 
-def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
+def explain_no_limit_hit(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
     """Return why a limit was not met; empty if the agent's processes hit it."""
+    # The control group counts from its start, so only hits after the fault prove that the fault caused them.
     counted = require_disturbable(world).count_limit_hits(what)
     if counted is None:
         return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"

@@ -22,9 +22,9 @@ from holdfast.protocols.fault import Dropped, Failed, ReceivedReply, Reply, Slee
 
 _JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-_OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
+_BODY_HEADERS = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
 """Headers that are no longer valid when the body changes."""
-_EMPTY = (204, 304)
+_BODILESS = (204, 304)
 """Statuses whose replies have no body."""
 
 
@@ -39,12 +39,12 @@ class UpstreamAnswer:
     """The body as it arrived."""
     rest: AsyncIterator[bytes] | None
     """The rest of the body, if it is longer than what faults receive."""
-    witness: str
+    text_before: str
     """The value as text, before a fault could change it in place."""
 
     def is_original(self, value: Any) -> bool:
         """Return whether a value is the one from upstream."""
-        return is_same_value(value, self.value) and render_value(value) == self.witness
+        return is_same_value(value, self.value) and render_value(value) == self.text_before
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ async def send_answer(
     exchange.ensure_connected()
     # Without a body there is nothing that a changed value or a slow delivery could show; a replayed reply still decides
     # the status.
-    if exchange.head.method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY):
+    if exchange.head.method == "HEAD" or (answered is not None and answered.incoming.status in _BODILESS):
         trace.mark_undelivered("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
     out = _build_outgoing(reply, answered)
@@ -97,7 +97,7 @@ def render_received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedRe
 def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
     if answered is None:  # a fault answered without calling upstream
         status = reply.status if isinstance(reply, ReplayedReply) else 200
-        if status in _EMPTY:
+        if status in _BODILESS:
             return _Outgoing(status, [], b"", 0)
         is_text = isinstance(reply.value, str | bytes)
         if isinstance(reply, ReplayedReply):  # a recording may hold JSON as text
@@ -111,7 +111,7 @@ def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
         length = read_body_framing(incoming.headers).length if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
     body = encode_body(reply.value, incoming.get("content-type"))
-    remaining = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
+    remaining = [(name, value) for name, value in headers if name.lower() not in _BODY_HEADERS]
     return _Outgoing(incoming.status, remaining, body, len(body))
 
 

@@ -29,7 +29,7 @@ CACHED_S = 10.0
 RESOLVED_LIMIT = 1_000
 _REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
 """Idempotent methods."""
-NOBODY: Mapping[tuple[str, int], tuple[str, int]] = {}
+NO_SERVICES: Mapping[tuple[str, int], tuple[str, int]] = {}
 
 
 class Connector:
@@ -37,7 +37,7 @@ class Connector:
     answer."""
 
     def __init__(
-        self, upstreams: Upstreams, policy: Policy, services: Mapping[tuple[str, int], tuple[str, int]] = NOBODY
+        self, upstreams: Upstreams, policy: Policy, services: Mapping[tuple[str, int], tuple[str, int]] = NO_SERVICES
     ) -> None:
         """`services` maps hosts and ports that simulate services of the trial to the services' real addresses."""
         self._upstreams = upstreams

@@ -15,7 +15,7 @@ _PLACES = (
     "/etc/ssl/cert.pem",
 )
 ADDED = "NODE_EXTRA_CA_CERTS"
-_OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", ADDED)
+_USER_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", ADDED)
 """Variables with which a user adds or replaces trusted certificates."""
 
 
@@ -24,7 +24,7 @@ def read_all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
     return b"".join(dict.fromkeys((read_system_roots(), *read_user_roots(environ))))
 
 
-def read_user_roots(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
+def read_user_roots(environ: Mapping[str, str], variables: Iterable[str] = _USER_VARIABLES) -> list[bytes]:
     """Return the certificates in the files that a user's variables name."""
     files = (_read_certificates(Path(environ[name])) for name in variables if environ.get(name))
     return [data for data in files if data]

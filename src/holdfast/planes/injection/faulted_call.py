@@ -50,7 +50,7 @@ class FaultedCall(Struct, eq=False):
     """The firings, outermost first."""
     answer: CallEnd | None = None
     """The other side's reply, if several faults fired; None if the call did not get there."""
-    witness: str = ""
+    text_before: str = ""
     """The reply as text, before a fault could change it in place."""
 
     def record(self, met: FaultMet, *, amends: bool = False) -> None:
@@ -73,7 +73,7 @@ class FaultedCall(Struct, eq=False):
         except BaseException as raised:
             self.answer = raised
             raise
-        self.answer, self.witness = reply, _render_reply(reply)
+        self.answer, self.text_before = reply, _render_reply(reply)
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
@@ -95,7 +95,7 @@ class FaultedCall(Struct, eq=False):
         # other out.
         answer = self.answer
         if answer is not None:
-            in_place = isinstance(answer, Reply) and _render_reply(answer) != self.witness
+            in_place = isinstance(answer, Reply) and _render_reply(answer) != self.text_before
             if not in_place and are_alike(arrived, answer, call, self.receives):
                 self._mark_lost(_ERASED)
                 return

@@ -29,7 +29,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply,
 if TYPE_CHECKING:
     from holdfast.planes.injection.faulted_call import FaultedCall
 
-_UNSEEN = object()
+_NO_VALUE = object()
 _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls appear in the ledger under the fault's own plane; for others the ledger names the call's plane."""
 TOOL_PLANES = ("tool", "tool_result", "mcp", "http")
@@ -56,9 +56,9 @@ class Firing:
         self._call = call
         self._faulted_call = faulted_call
         self._expected = "the tool's result" if call.plane == "tool_result" else "not asked"
-        self._value: Any = _UNSEEN
+        self._value: Any = _NO_VALUE
         self._original: Reply | None = None
-        self._witness = ""
+        self._text_before = ""
         self._reply = ""
         self._passing_exception: BaseException | None = None
         self._entry: FaultMet | None = None
@@ -184,7 +184,7 @@ class Firing:
             raise
         self._original, self._value, self._expected = reply, reply.value, describe(reply.value)
         if not isinstance(reply.value, Completion):  # a fault may change the value in place
-            self._witness = render_value(reply.value)
+            self._text_before = render_value(reply.value)
         if self._call.plane in TOOL_PLANES:
             self._reply = write_reply(reply.value)
         return reply
@@ -192,7 +192,7 @@ class Firing:
     async def _wait(self, sleep: Sleep, ms: float, what: str) -> None:
         # A delay counts from its first moment, because the caller is waiting; so the ledger has it before the sleep.
         if ms > 0:
-            would = "" if self._value is _UNSEEN else self._expected
+            would = "" if self._value is _NO_VALUE else self._expected
             self._add_entry("met", f"{what} of {ms:g} ms", would=would, delayed=True)
         try:
             await sleep(ms)
@@ -220,14 +220,14 @@ class Firing:
     def _is_unchanged(self, value: Any) -> bool:
         if isinstance(value, Completion):
             return are_values_alike(value, self._value, self._call)
-        return is_same_value(value, self._value) and render_value(value) == self._witness
+        return is_same_value(value, self._value) and render_value(value) == self._text_before
 
     def _find_new_canaries(self, value: Any) -> tuple[str, ...]:
         """Return the canaries that the fault added to the reply."""
         text = render_value(value)
         if MARK not in text:
             return ()
-        before = render_value(self._value) if isinstance(self._value, Completion) else self._witness
+        before = render_value(self._value) if isinstance(self._value, Completion) else self._text_before
         return tuple(word for word in find_canaries(text) if word not in before)
 
     def _build_error(self, why: str) -> HarnessError:

@@ -102,6 +102,8 @@ def _compute_marks(position: ResultPosition) -> tuple[bytes, ...]:
     """Return the marks of a result, most reliable first: position and text, position, key; id and text, id; text,
     call.
     """
+    # The order is the order of trust, and `_BY_PLACE`, `_BY_KEY` and `_BY_ID` are positions in it: a result without an
+    # id has fewer marks, but the first three levels always mean the same.
     result = position.result
     call = _hash_parts("call", result.name, result.arguments)
     text = _hash_parts("text", result.text)

@@ -235,6 +235,7 @@ class ModelCall:
         if isinstance(answered, WrittenReply):
             self._was_reply_read = not find_error(answered.completion)
             return answered.completion
+        # The client still waits while the body is read, so the silence counts as the provider's until it is complete.
         record, reply = self.record, self._reply
         if record.since is None:
             record.start_wait()
@@ -283,6 +284,8 @@ class ModelCall:
 
 async def _wait_for_start(completion: Completion, exchange: Exchange) -> Completion:
     """Return the rest of a reply, once its first bytes are due: its head must not be sent earlier."""
+    # An agent that leaves before the first byte has read nothing. Sending the head before the pause would make it look
+    # as if the model's reply had reached it.
     first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
     await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
     exchange.ensure_connected()

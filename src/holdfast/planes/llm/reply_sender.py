@@ -197,6 +197,8 @@ class _Repeats:
 
     def _make_empty_frame(self, frame: bytes) -> tuple[bytes, int]:
         """Return an empty frame that may follow this one, and how often it must be sent to arrive twice."""
+        # Only frames without content may arrive twice: OpenAI and Google send such frames themselves, Anthropic has
+        # pings, and an Ollama line becomes empty when its text is removed.
         if _EMPTY_FRAME.match(frame):
             return frame, 1
         if self._done:

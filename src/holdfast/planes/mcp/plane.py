@@ -47,8 +47,8 @@ class Pipe:
         self._connection = connection
         self._server = server
         self._context = context
-        self._session = McpSession(server, context, state, lambda: self._unread)
-        self._unread = False
+        self._session = McpSession(server, context, state, lambda: self._has_client_closed)
+        self._has_client_closed = False
         """Whether the client has closed its input."""
         self._lines = 0
         """Number of lines sent to it."""
@@ -132,7 +132,7 @@ class Pipe:
 
     def _handle_client_left(self, report: bytes) -> None:
         """Handle a client that no longer reads: its pipe accepted the reported number of lines and no more."""
-        self._unread = True
+        self._has_client_closed = True
         # The relay is started by the agent and could say anything; a number that is not plausible counts as nothing
         # accepted.
         accepted = int(report) if report.isdigit() and len(report) < _DIGITS else 0

@@ -188,6 +188,7 @@ class Relay:
         if not data:
             self._handle_end(fd)
             return
+        # Whole lines only: the harness answers line by line, and half a message must not be taken for one.
         lines = _split_lines(self._partial[fd], data)
         if len(self._partial[fd]) > 2 * LINE_LIMIT:
             self._failure = f"a message of more than {2 * LINE_LIMIT} bytes"

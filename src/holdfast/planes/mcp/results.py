@@ -193,6 +193,7 @@ def _write_blocks(value: Any) -> list[Any]:
 def _write_structured(result: Result, structured: Any, value: Any) -> Result:
     """Write both forms of the value. Text that replaces an object is no longer structured content."""
     rest = {key: part for key, part in result.items() if key not in ("content", "structuredContent")}
+    # A client with a schema accepts only an object there, so the text of a fault goes into the content alone.
     old = result.get("structuredContent")
     if isinstance(structured, dict) or not isinstance(old, dict):
         return {**rest, "content": _replace_text_blocks(result, value), "structuredContent": structured}

@@ -55,12 +55,12 @@ class _ServerRequest(Struct, eq=False):
     value: Any = UNSET
     put: results.Put | None = None
     _structured: Any = UNSET
-    _witness: str | None = None
+    _text_before: str | None = None
 
     async def forward(self, call: Call) -> Reply:
         """Return the server's answer, which a fault may change, even in place."""
         reply = await self.pass_on(call)
-        self._witness = render_value(self.value)
+        self._text_before = render_value(self.value)
         return reply
 
     async def pass_on(self, call: Call) -> Reply:
@@ -92,7 +92,7 @@ class _ServerRequest(Struct, eq=False):
         """Return whether the client receives the server's own answer."""
         if self.answer is None or not is_same_value(reply.value, self.value):
             return False
-        return self._witness is None or render_value(reply.value) == self._witness
+        return self._text_before is None or render_value(reply.value) == self._text_before
 
 
 class McpSession(Struct, eq=False):
@@ -232,6 +232,8 @@ class McpSession(Struct, eq=False):
 
     async def _answer_list(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
         """Answer with the server's tools, each as the faults leave it."""
+        # A listing is many calls, one for each tool: faults match tools by name, and one tool may vanish while the
+        # others stay as they are.
         result = rpc.read_object(answer.message.result) or {}
         tools = result.get("tools")
         if answer.message.error is not UNSET or not isinstance(tools, list):

@@ -23,7 +23,7 @@ BODY_LIMIT = 64_000_000
 _SILENCE_S = 86_400.0
 """Time limit of a silent stream: it may be silent for the whole trial."""
 _JSON, _STREAM = "application/json", "text/event-stream"
-_OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
+_SET_BY_HOLDFAST = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
 """Client headers that Holdfast sets itself: it receives bodies uncompressed, because faults read them."""
 _DELIVERED_KINDS = ("message", "garbage", "expired")
 """Outcomes that count only if the client receives them."""
@@ -78,6 +78,8 @@ class McpHttpRequest:
 
     async def _work_while_connected(self, work: Coroutine[Any, Any, None]) -> None:
         """Work until the client leaves, and then cancel the server's remaining work for it."""
+        # Nothing reads the client's connection while the server works, so its departure would go unnoticed. Two tasks
+        # race; the loser is cancelled and awaited, so that none outlives the exchange.
         task = asyncio.ensure_future(work)
         left = asyncio.ensure_future(self._exchange.connection.wait_closed())
         try:
@@ -136,7 +138,7 @@ class McpHttpRequest:
     async def _send(self, body: bytes | None) -> UpstreamReply:
         """Forward the request, with the headers that the configuration sets for the server."""
         own = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._target.headers.items()]
-        replaced = _OURS | {name.lower() for name, _ in own}
+        replaced = _SET_BY_HOLDFAST | {name.lower() for name, _ in own}
         passed = [field for field in drop_hop_by_hop(self._exchange.head.headers) if field[0].lower() not in replaced]
         headers = [*passed, *own, (b"accept-encoding", b"identity")]
         self._incoming = incoming = await self._upstreams.send(

@@ -138,6 +138,8 @@ def is_acceptable(schema: DeclaredSchema | UnsetType | None, structured: Any, be
     """Return whether the client accepts structured content; UNSET is none. For a tool that was never listed, or whose
     schema cannot be read: if it has the shape of the server's result, because a client may look up the schema
     later."""
+    # Clients validate against the schema that the tool declared, which may be unknown here: the tool was never listed
+    # in this trial. The server's own result then serves as the example.
     if schema is None:
         return True
     if structured is UNSET:

@@ -21,7 +21,7 @@ _ENDS = {b"1": b"P", b"2": b"B", b"3": b"C", b"T": b"D", b"n": b"D", b"C": b"E",
 """An answer, and the question of the extended protocol that it ends."""
 _UNREAD = frozenset(b"DdSKRAv")
 """Rows and the like: they contain no information about questions and transactions."""
-_OURS = (b"C", b"E", b"N")
+_ANSWERS_TO_FIX = (b"C", b"E", b"N")
 """Answers to Holdfast's query that the client did not request."""
 _QUESTIONS_KEPT = 1_000_000
 _length = struct.Struct("!I").unpack_from
@@ -80,7 +80,7 @@ class PostgresReplies(WireReplies):
         elif kind in (b"G", b"W"):
             self._copying = True
         self._moved.set()
-        return not (first == FIX and kind in _OURS)
+        return not (first == FIX and kind in _ANSWERS_TO_FIX)
 
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104

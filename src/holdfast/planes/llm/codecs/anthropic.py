@@ -173,6 +173,8 @@ class _Events:
             as_dict(event.get("content_block")),
             as_dict(event.get("delta")),
         )
+        # Two text blocks in a row are one text in the neutral form, so the border between them is kept as an extra
+        # part. An unknown block is kept with all its events, and a delta of an unknown type as a part of its text.
         if event.get("type") == "content_block_start":
             kind = _find_kind(block)
             if kind == "other":

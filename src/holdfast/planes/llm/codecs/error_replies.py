@@ -72,6 +72,8 @@ _WORDS = {
 }
 """The providers' own messages: clients search for these words."""
 
+# An error is recognised by its own word. Words that providers use for several kinds of errors say nothing by
+# themselves, except for the two that in practice always mean a rate limit.
 _READ = {
     word: name
     for name, kind in KINDS.items()

@@ -28,7 +28,7 @@ INTERPRETER = "python_interpreter"
 """The framework's name for running code; used as the tool's name if the code calls several tools, or none."""
 _CODE = re.compile(r"<code>(.*?)(?:</code>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"```(?:python|py)\s*\n(.*?)\n?(?:```|\Z)", re.DOTALL)
-_OWN = frozenset((*dir(builtins), "final_answer"))
+_KNOWN_NAMES = frozenset((*dir(builtins), "final_answer"))
 _LOGS, _LAST = "Execution logs:\n", "\nLast output from code snippet:\n"
 _LONGEST_CODE = 20_000
 """Maximum length of code that is parsed, in characters."""
@@ -134,7 +134,7 @@ def extract_output(observation: str) -> str:
 
 def _list_unknown_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
     """List the calls of names that neither Python nor the code itself defines."""
-    defined = set(_OWN)
+    defined = set(_KNOWN_NAMES)
     calls: list[tuple[str, ast.Call]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):

@@ -26,7 +26,7 @@ from holdfast.planes.llm.codecs.openai_responses_read import (
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import EventReader, OriginalStream, StreamedReply
 
-_ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
+_STATUSES: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),
     "stop": ("completed", None),
     "tool_calls": ("completed", None),
@@ -35,8 +35,8 @@ _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
 }
 """The status, and the reason for an incomplete reply."""
 
-_OF_TEXT = ("response.output_text.delta", "response.output_text.annotation.added")
-_FAILED = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
+_TEXT_EVENTS = ("response.output_text.delta", "response.output_text.annotation.added")
+_ERROR_CODES = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
 
 
 class OpenAIResponses(Codec):
@@ -113,7 +113,7 @@ def _is_silent(completion: Completion) -> bool:
 
 
 def _write_ending(completion: Completion) -> dict[str, Any]:
-    status, reason = _ENDED[completion.finish]
+    status, reason = _STATUSES[completion.finish]
     return {"status": status, "incomplete_details": {"reason": reason} if reason else None}
 
 
@@ -129,7 +129,7 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
 
 def _write_error(error: ErrorChunk) -> dict[str, Any]:
     message = error_replies.write_error("openai", error.kind, error.message)["error"]["message"]
-    return {"code": _FAILED.get(error.kind, "server_error"), "message": message}
+    return {"code": _ERROR_CODES.get(error.kind, "server_error"), "message": message}
 
 
 def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
@@ -209,10 +209,12 @@ class _ResponsesWriter(ReplyWriter):
 
     def write_extra(self, data: Any) -> Iterator[bytes]:
         """Write events of an unchanged item or of the open text, or keep the fields of the next message."""
+        # Three kinds of extras arrive here: details of the open text, the start of a message (whose fields the next
+        # text reuses), and items that are sent again as a whole. Only the last kind takes a place in the output.
         item: Any = None
         for event in data:
             kind = event["type"]
-            if kind in _OF_TEXT:
+            if kind in _TEXT_EVENTS:
                 yield from self._write_text_event(kind, event)
                 continue
             yield from self._end_text()

@@ -125,6 +125,8 @@ class Conversation:
     def add_result(self, node: dict[str, Any], id: str, name: str, text: str, failed: bool = False) -> None:
         """Add the result that a part of the request holds: to the last message if that has results, otherwise to a new
         one."""
+        # The key decides which result a fault changes, so it must be the same in every request that repeats the
+        # conversation, and different for two results of one call.
         call = self._find_call(id, name)
         key = call.id if call else id or f"{name}#{self._count(f'result {name}')}"
         if key in self.result_nodes:  # one call with two results

@@ -39,6 +39,8 @@ def read_lines(data: bytes) -> Iterator[Any]:
 
 def read_elements(data: bytes) -> Iterator[Any]:
     """Yield the objects of an array, as far as they are complete."""
+    # A reply may be cut off anywhere, so the array as a whole need not be JSON: its objects are decoded one by one, and
+    # the first incomplete one ends it.
     text, at = data.decode("utf-8", "replace"), 0
     while start := _BETWEEN.match(text, at):
         try:

@@ -45,7 +45,7 @@ _PATHS = {"openai_chat": "/v1/chat/completions", "openai_responses": "/v1/respon
 _NO_JSON = object()
 _GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:?]+")
 _JSON = AgentHeaders(((b"content-type", b"application/json"),))
-_NOT_THERE = (404, 405, 501)
+_MISSING_STATUSES = (404, 405, 501)
 
 
 class AssignedServer:
@@ -64,7 +64,7 @@ class AssignedServer:
         if not self._supports_format(query):
             return await self._translate(query)
         passed = await self._forward(query)
-        if passed.wire.status not in _NOT_THERE or not self._may_lack(query):
+        if passed.wire.status not in _MISSING_STATUSES or not self._may_lack(query):
             return passed
         # The server has no Responses API, which only its first answer shows. From now on it gets Chat
         # Completions.
@@ -123,13 +123,14 @@ class AssignedServer:
         assert route.codec is not None
         chat = route.codec
         if wire.status != 200:
-            return _write_refusal(query, passed, await wire.read())
+            return _write_error_reply(query, passed, await wire.read())
         if "event-stream" not in (wire.get("content-type") or ""):
             return WrittenReply(chat.read_reply(parse_reply(await wire.read(), passed.origin)), passed.origin)
         return WrittenReply(chat.read_stream(await wire.read()).build_completion(), passed.origin)
 
     def _must_replace_key(self, query: Query) -> bool:
         """Return whether the agent's own key must be replaced: it is sent only to the provider that it is for."""
+        # The key of the agent belongs to the provider that it meant. Another server must not see it.
         elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
         return elsewhere or self._spec.api_key is not None or query.key in ("", PLACEHOLDER_KEY)
 
@@ -165,7 +166,7 @@ def parse_reply(body: bytes, origin: str) -> Any:
     return value
 
 
-def _write_refusal(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
+def _write_error_reply(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
     """Return the server's error, in the format of the agent's client."""
     assert query.codec is not None
     wait = read_retry_after(passed.wire)
@@ -189,7 +190,7 @@ def read_error_message(body: bytes) -> str:
     return message if isinstance(message, str) else body[:300].decode("utf-8", "replace")
 
 
-_OPEN = {"type": "object", "properties": {}}
+_ANY_OBJECT = {"type": "object", "properties": {}}
 
 
 def to_openai_chat(request: ModelRequest, model: str) -> dict[str, Any]:
@@ -229,5 +230,5 @@ def _write_messages(message: ChatMessage) -> list[dict[str, Any]]:
 
 def _write_tool(tool: ToolDeclaration) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
-    schema = lower_types(tool.parameters) if tool.parameters else _OPEN  # Google's types are in upper case
+    schema = lower_types(tool.parameters) if tool.parameters else _ANY_OBJECT  # Google's types are in upper case
     return {"type": "function", "function": {"name": tool.name, **described, "parameters": schema}}

@@ -233,6 +233,8 @@ def mask_chunks(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -
         if mask(blurred) != blurred:
             return None
         return tuple([base64.b64encode(chunk).decode() for chunk in chunks]), True
+    # A secret may be split over several chunks, where no search would find it. So the reply is masked in neutral form
+    # and written again; only a reply that holds no secret is stored as it arrived.
     masked = _mask_completion(_read_completion(query, wire, text), mask)
     if masked is not None:
         return tuple([c.decode() for c in write_reply(query, masked).parts]), False

@@ -108,6 +108,8 @@ def remove_key(path: str) -> str:
 
 def join_url(provider: str, base: str, path: str) -> str:
     """Return the URL of a path at a base address, as the provider's client library would build it."""
+    # Base addresses are written with and without the version, by users and by client libraries. The version must be in
+    # the URL exactly once, whoever wrote it.
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
     if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, the agent's may not
@@ -133,7 +135,7 @@ def _normalize_ollama_host(host: str) -> str:
 
 
 _KEY_HEADERS = frozenset((b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"))
-_OURS_TO_SET = frozenset(
+_SET_BY_HOLDFAST = frozenset(
     (b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"expect")
 )
 _UNCOMPRESSED = (b"accept-encoding", b"identity")
@@ -167,7 +169,7 @@ class AgentHeaders(Struct, eq=False, dict=True):
 
         The reply is requested uncompressed, to be readable as it passes.
         """
-        drop = _OURS_TO_SET | _KEY_HEADERS if strip or key is not None else _OURS_TO_SET
+        drop = _SET_BY_HOLDFAST | _KEY_HEADERS if strip or key is not None else _SET_BY_HOLDFAST
         fields = [field for field in self._fields if field[0].lower() not in drop]
         return (*fields, _UNCOMPRESSED, *([] if key is None else [key.field]))
 

@@ -239,6 +239,7 @@ def _explain_lack(request: ModelRequest, completion: Completion) -> str:
         return f"the request demands {' and '.join(request.unscriptable)}, which only a real model can provide"
     if completion.finish in ("length", "content_filter"):
         return ""
+    # What no real model would return must not pass for the model's answer: an agent would fail on it only in tests.
     called, forms = [call.name for call in completion.tool_calls], {tool.name: tool.form for tool in request.tools}
     if unsupported := next((name for name in called if forms.get(name)), ""):
         declared = f"{unsupported}, which the request declares as {forms[unsupported]}"

@@ -13,7 +13,7 @@ from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 
 _NOT_IN_A_FAILURE = ("text", "tool_calls", "token_delay_ms", "chunks", "finish", "usage")
-_OF_TEXT = ("token_delay_ms", "chunks")
+_TEXT_ONLY = ("token_delay_ms", "chunks")
 
 
 def load_script(path: Path, *, label: str | None = None, names: tuple[str, ...] = ()) -> Script:
@@ -75,7 +75,7 @@ def _check_rule(reader: Reader, node: Node) -> None:
     elif not node.has("text") and not node.has("tool_calls"):
         hint = 'give text, tool_calls, or status; an empty answer is text: ""'
         reader.report(node, "the rule has no reply", hint=hint, code="missing-key")
-    for name in _OF_TEXT:
+    for name in _TEXT_ONLY:
         if node.has(name) and not node.has("text") and not node.has("status"):
             reader.report(node.get(name), "there is no text to send in chunks")
 
