@@ -78,8 +78,8 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
                 left_out.append(wrong)
     if left_out and not cases:
         raise left_out[0]
-    for wrong in left_out:
-        print(f"left out: {to_one_line(str(wrong))}  [{wrong.code}]", file=sys.stderr)
+    for refused in left_out:
+        print(f"left out: {to_one_line(str(refused))}  [{refused.code}]", file=sys.stderr)
     for one, target in zip(cases, write_tasks(cases, folder, force=force), strict=True):
         print(f"wrote {target}")
         for line in one.left_out:
