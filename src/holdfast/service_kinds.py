@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError
 
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.world import CONTAINER, EXTERNAL, ServiceSpec, ServiceTraits
-from holdfast.reading.fields import get_keys
+from holdfast.reading.fields import convert_settings
 
 if TYPE_CHECKING:
     from holdfast.protocols.service import ServiceKind
@@ -47,9 +47,8 @@ def get_url(spec: ServiceSpec) -> str:
 def build_kind(spec: ServiceSpec) -> ServiceKind:
     """Build the kind of a service from its settings; raise PluginError if they do not fit."""
     kind = _get_kind(spec.kind)
-    types = {field.key: field.hint.base for field in get_keys(kind)}  # without limits: the spec's reader held to them
     try:
-        return kind(**{name: convert(value, types.get(name, Any)) for name, value in spec.settings.items()})
+        return kind(**convert_settings(kind, spec.settings))
     except (ValidationError, TypeError, ValueError) as broken:
         raise PluginError(
             f"service {spec.name} cannot be created from its settings: {broken}", code="plugin-broken"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError
 from msgspec.structs import replace
 
 from holdfast import plugins
@@ -13,7 +13,7 @@ from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
 from holdfast.model.traits import CheckTraits
 from holdfast.protocols.check import ValidatingPlugin, check_traits
-from holdfast.reading.fields import get_keys
+from holdfast.reading.fields import convert_settings
 from holdfast.spec.references import find_names, interpolate
 from holdfast.spec.shell_places import fill_command
 
@@ -61,11 +61,9 @@ def make_check(invariant: Invariant) -> Check:
     plugin = plugins.find("checks", invariant.check)
     if plugin is None:
         raise PluginError(f"there is no check called {invariant.check!r} (rule {invariant.id})", code="plugin-broken")
-    types = {field.key: field.hint.base for field in get_keys(plugin)}
     written = {**dict(plugin.traits.when_negated), **invariant.settings} if invariant.negate else invariant.settings
     try:
-        settings = {name: convert(value, types.get(name, Any)) for name, value in written.items()}
-        check: Check = plugin(**settings)
+        check: Check = plugin(**convert_settings(plugin, written))
     except (TypeError, ValueError, ValidationError) as broken:
         raise PluginError(
             f"check {invariant.check!r} of rule {invariant.id}: {broken}", code="plugin-broken"

@@ -42,7 +42,7 @@ def parse_duration(text: str) -> float | None:
     return sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
 
 
-def _read_duration(low: int, high: int) -> Any:
+def _build_duration_form(low: int, high: int) -> ValueForm:
     def read(reader: Reader, node: Node) -> Any:
         if node.kind == "int":
             if low <= node.value <= high:
@@ -59,16 +59,12 @@ def _read_duration(low: int, high: int) -> Any:
             return reader.report_type(node, "up to 24h", code="out-of-range")
         return round(value)
 
-    return read
-
-
-def _build_duration_form(low: int, high: int) -> ValueForm:
     def build_schema() -> Schema:
         text = {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h)\s*)+$"}
         return {"anyOf": [{"type": "integer", "minimum": low, "maximum": high}, text]}
 
     words = f"ms ({low} to {high}), or text with a unit up to 24h"
-    return ValueForm(_read_duration(low, high), build_schema, words, example=f"{max(low, 1_000)}ms")
+    return ValueForm(read, build_schema, words, example=f"{max(low, 1_000)}ms")
 
 
 AgentTimeout: TypeAlias = Annotated[int, _build_duration_form(1_000, 300_000)]

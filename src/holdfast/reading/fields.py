@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -68,9 +68,13 @@ def about(description: str, **limits: Any) -> msgspec.Meta:
     return msgspec.Meta(description=description, **limits)
 
 
-@cache
 def parse_hint(hint: Any) -> Hint:
-    """Return the type without its annotations, and the annotations."""
+    """Return the type without its annotations, and the annotations; a parsed hint itself."""
+    return hint if isinstance(hint, Hint) else _parse_hint(hint)
+
+
+@cache
+def _parse_hint(hint: Any) -> Hint:
     form: ValueForm | None = None
     limits: list[msgspec.Meta] = []
     while get_origin(hint) is Annotated:
@@ -141,6 +145,12 @@ def get_node_field(kind: type) -> str | None:
 
 def list_key_names(kind: type) -> list[str]:
     return [f.key for f in get_keys(kind)]
+
+
+def convert_settings(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored settings as the types that the kind declares; without limits, which the reader has checked."""
+    types = {field.key: field.hint.base for field in get_keys(kind)}
+    return {name: msgspec.convert(value, types.get(name, Any)) for name, value in settings.items()}
 
 
 def convert(kind: type[Value], section: Struct, **changes: Any) -> Value:

@@ -43,10 +43,13 @@ def read_file(path: Path, *, absent: str = "", piped: bool = False) -> Source:
 
 
 def _read_bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
+    def open_now(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)  # of a pipe: without waiting for a writer
+
     try:
         if path.is_dir():
             return Problem("is a folder, not a file", code="unreadable-file")
-        with open(path, "rb", opener=None if piped else _open_nonblocking) as stream:
+        with open(path, "rb", opener=None if piped else open_now) as stream:
             if not piped and not S_ISREG(os.fstat(stream.fileno()).st_mode):
                 return Problem("is not a regular file", code="unreadable-file")
             data = stream.read(MAX_BYTES + 1)
@@ -58,11 +61,6 @@ def _read_bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
     if len(data) > MAX_BYTES:
         return Problem(f"larger than {MAX_BYTES // 1_000_000} MB", code="unreadable-file")
     return data
-
-
-def _open_nonblocking(path: str, flags: int) -> int:
-    """Open a pipe without waiting for a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _report_not_utf8(data: bytes, offset: int) -> Problem:

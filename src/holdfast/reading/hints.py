@@ -41,11 +41,7 @@ def get_node_kinds(hint: Any) -> tuple[str, ...]:
 
 def describe_type(hint: Any) -> str:
     """Return the type in words, as in messages and the reference."""
-    return describe_hint(parse_hint(hint))
-
-
-def describe_hint(peeled: Hint) -> str:
-    """Describe a parsed hint, as in messages and the reference."""
+    peeled = parse_hint(hint)
     base, origin = peeled.base, get_origin(peeled.base)
     if peeled.form:
         return peeled.form.words

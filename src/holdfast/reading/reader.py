@@ -87,11 +87,8 @@ class Reader:
 
     # -- values -------------------------------------------------------------------------------
     def read(self, hint: Any, node: Node) -> Any:
-        """Return the node as a value of that type, or BAD."""
-        return self.read_hint(parse_hint(hint), node)
-
-    def read_hint(self, hint: Hint, node: Node) -> Any:
         """Return the node as a value of that type within its limits, or BAD."""
+        hint = parse_hint(hint)
         if node.kind == "text" and "${" in node.text and self.value_of is not None and is_reference_only(hint):
             if way_out := suggest_closing(node.text):
                 return self.report(node, UNCLOSED, hint=way_out, code="unclosed-reference")
@@ -194,7 +191,7 @@ class Reader:
         checked = key_hint.base is not str or key_hint.limits
         values = {}
         for key, (key_node, item) in node.pairs.items():
-            if checked and self.read_hint(key_hint, replace(key_node, kind="text", value=key, text=key)) is BAD:
+            if checked and self.read(key_hint, replace(key_node, kind="text", value=key, text=key)) is BAD:
                 continue
             values[key] = self.read(element, item)
         return {k: v for k, v in values.items() if v is not BAD}
@@ -217,7 +214,7 @@ class Reader:
         bad = False
         for field in get_keys(kind):
             if field.key in node.pairs:
-                value = self.read_hint(field.hint, node.get(field.key))
+                value = self.read(field.hint, node.get(field.key))
             elif field.required:
                 value = self.report_missing(node, field.key, hint=field.hint.description)
             else:

@@ -55,8 +55,8 @@ class HiddenValues:
     """Values that must not be visible. `mask` recognises further forms of them in a text."""
 
     def __init__(self, values: Collection[str], mask: Callable[[str], str]) -> None:
-        self._texts = {value for value in values if value}
-        self.values = sorted((value.encode("utf-8", "surrogateescape") for value in self._texts), key=_sort_key)
+        self._texts = set(filter(None, values))
+        self.values = sorted(map(_encode, self._texts), key=lambda value: (-len(value), value))
         """Longest first, because one may begin with another."""
         self._mask = mask
 
@@ -139,10 +139,6 @@ def _overwrite(data: mmap, form: SecretForm, start: int) -> None:
     while at >= 0:
         data[at : at + size] = form.mask
         at = data.find(form.data, at + size, start + WINDOW + size - 1)
-
-
-def _sort_key(value: bytes) -> tuple[int, bytes]:
-    return -len(value), value
 
 
 class SecretForm(NamedTuple):

@@ -126,57 +126,46 @@ class ScriptStatement(Struct, frozen=True):
 
 def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
     """Yield every statement in order; QueryFailed for a command that only an interactive client supports."""
-    yield from _Script(sql, dialect).split()
+    script = _Script(sql, dialect)
+    while script.skip_blank():
+        if script.skip_command():
+            continue
+        start = script.at
+        if text := sql[start : script.skip_statement()].strip(SPACE):
+            line, copies = script.count_line(start), dialect == "postgres" and _is_copy_from_stdin(text)
+            yield ScriptStatement(text, line, script.read_rows() if copies else None)
 
 
-class _Script:
-    def __init__(self, sql: str, dialect: Dialect) -> None:
-        self._sql = sql
-        self._dialect = dialect
-        self._cursor = StatementCursor(sql, dialect)
-        self._line = 1
-        self._counted = 0
+class _Script(StatementCursor):
+    """A cursor in a file for psql or mysql."""
 
-    def split(self) -> Iterator[ScriptStatement]:
-        cursor = self._cursor
-        while cursor.skip_blank():
-            if self._skip_command():
-                continue
-            start = cursor.at
-            text = self._sql[start : cursor.skip_statement()].strip(SPACE)
-            if text:
-                line = self._count_line(start)
-                copies = self._dialect == "postgres" and _is_copy_from_stdin(text)
-                yield ScriptStatement(text, line, self._read_rows() if copies else None)
+    _line = 1
+    _counted = 0
 
-    def _skip_command(self) -> bool:
+    def skip_command(self) -> bool:
         """Skip a client command; return whether there was one."""
-        cursor = self._cursor
-        command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
+        command = (_PSQL if self.dialect == "postgres" else _DELIMITER).match(self.sql, self.at)
         if command is None:
             return False
-        if self._dialect == "mysql":
-            cursor.delimiter = command[1]
+        if self.dialect == "mysql":
+            self.delimiter = command[1]
         elif command[1] not in _HARMLESS:
-            line = self._count_line(cursor.at)
-            raise QueryFailed(
-                f"line {line}: \\{command[1]} is a command of psql, not SQL; remove it", code="query-failed"
-            )
-        cursor.at = command.end()
+            why = f"line {self.count_line(self.at)}: \\{command[1]} is a command of psql, not SQL; remove it"
+            raise QueryFailed(why, code="query-failed")
+        self.at = command.end()
         return True
 
-    def _read_rows(self) -> str:
+    def read_rows(self) -> str:
         r"""Return the lines after COPY … FROM stdin, up to `\.`."""
-        cursor = self._cursor
-        newline = self._sql.find("\n", cursor.at)
-        start = len(self._sql) if newline < 0 else newline + 1
-        end = _COPY_END.search(self._sql, start)
-        cursor.at = end.end() if end else len(self._sql)
-        return self._sql[start : end.start() if end else len(self._sql)]
+        newline = self.sql.find("\n", self.at)
+        start = len(self.sql) if newline < 0 else newline + 1
+        end = _COPY_END.search(self.sql, start)
+        self.at = end.end() if end else len(self.sql)
+        return self.sql[start : end.start() if end else len(self.sql)]
 
-    def _count_line(self, place: int) -> int:
+    def count_line(self, place: int) -> int:
         """Return the line of a position; positions must come in order, so a long file is counted once."""
-        self._line += self._sql.count("\n", self._counted, place)
+        self._line += self.sql.count("\n", self._counted, place)
         self._counted = place
         return self._line
 

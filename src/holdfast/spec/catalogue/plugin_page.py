@@ -13,7 +13,7 @@ from holdfast.model.standards import StandardEntry, find_entries
 from holdfast.protocols.check import Check, ConsultingCheck
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.fields import Field, get_keys
-from holdfast.spec.catalogue.schema import describe_type, format_default, get_first_line
+from holdfast.spec.catalogue.schema import describe_field, format_default, get_first_line
 from holdfast.spec.rules.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.rules.rules import RuleKeys
 
@@ -229,7 +229,7 @@ def get_registry(section: str) -> str:
 
 def _list_settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
     return tuple(
-        PluginSetting(f.key, describe_type(f), format_default(f.default), f.required, f.hint.description)
+        PluginSetting(f.key, describe_field(f), format_default(f.default), f.required, f.hint.description)
         for f in get_keys(keys)
         if f.key not in but
     )

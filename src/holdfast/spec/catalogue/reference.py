@@ -24,7 +24,7 @@ from holdfast.spec.catalogue.schema import (
     build_selector,
     build_shared_refs,
     build_variant,
-    describe_type,
+    describe_field,
     format_default,
     get_first_line,
     list_required,
@@ -201,7 +201,7 @@ def _format_row(field: Field) -> str:
     default = format_default(field.default)
     cells = (
         f"`{field.key}`",
-        describe_type(field),
+        describe_field(field),
         "*required*" if field.required else f"`{default}`" if default else "",
         field.hint.description,
     )

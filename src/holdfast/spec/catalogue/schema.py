@@ -12,14 +12,9 @@ from msgspec import UNSET
 
 from holdfast.model.spec import Aggregation
 from holdfast.reading.fields import Field, Hint, Schema, get_keys, parse_hint
-from holdfast.reading.hints import AS_WRITTEN, describe_hint, describe_range, is_reference_only
+from holdfast.reading.hints import AS_WRITTEN, describe_range, describe_type, is_reference_only
 
 _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
-
-
-def build_schema(hint: Any) -> Schema:
-    """Return the schema of a type hint."""
-    return build_hint_schema(parse_hint(hint))
 
 
 def _allow_reference(schema: Schema, hint: Hint) -> Schema:
@@ -34,16 +29,17 @@ def _build_element_schema(hint: Any) -> Schema:
     return _allow_reference(build_schema(hint), parse_hint(hint))
 
 
-def build_hint_schema(hint: Hint) -> Schema:
+def build_schema(hint: Any) -> Schema:
+    """Return the schema of a type hint."""
+    hint = parse_hint(hint)
     schema = dict(hint.form.schema()) if hint.form else _build_base_schema(hint.base)
     for limit in hint.limits:
-        target = schema
         # JSON Schema ignores a limit that does not fit the type next to it: a minimum beside `anyOf: [integer, null]`
         # would apply to nothing, so it moves into the members it fits.
         if "anyOf" in schema and list_limits(limit):  # an optional value: the limits are those of the value
             schema["anyOf"] = [{**member, **_select_limits(member, limit)} for member in schema["anyOf"]]
         else:
-            target.update(_select_limits(schema, limit))
+            schema.update(_select_limits(schema, limit))
     if hint.description:
         schema["description"] = hint.description
     if examples := next((limit.examples for limit in hint.limits if limit.examples), None):
@@ -108,7 +104,7 @@ def build_properties(kind: type) -> dict[str, Schema]:
 
 
 def _build_property(field: Field) -> Schema:
-    schema = build_hint_schema(field.hint)
+    schema = build_schema(field.hint)
     if not field.required and isinstance(field.default, str | int | float | bool):
         schema["default"] = field.default
     if not field.required and isinstance(field.default, tuple) and field.default:
@@ -148,10 +144,10 @@ def build_variant(props: Mapping[str, Schema], notes: list[str], description: st
     return schema
 
 
-def describe_type(field: Field) -> str:
+def describe_field(field: Field) -> str:
     """Describe a field's type with its limits: `a whole number, at least 0`."""
     limits = [describe_range(limit) for limit in field.hint.limits if describe_range(limit)]
-    return ", ".join([describe_hint(field.hint), *limits])
+    return ", ".join([describe_type(field.hint), *limits])
 
 
 def format_default(value: Any) -> str:

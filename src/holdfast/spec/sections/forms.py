@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from holdfast import plugins
 from holdfast.model.spec import Aggregation, ToolRef
-from holdfast.reading.fields import Schema, ValueForm
+from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import describe, suggest, suggest_name
+from holdfast.spec.catalogue.schema import build_section_schema
 
 _SOURCE = r"env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+"
 _FROM = r"static://.*|generated"
@@ -111,26 +112,23 @@ _CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE}$"}
 Code: TypeAlias = Annotated[str, ValueForm(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
 
 
+class ToolKeys(Struct, frozen=True):
+    """A tool under another name than its function's."""
+
+    callable: Annotated[Code, about("module:function")]
+    name: Annotated[str | None, about("Its name in faults and rules.")] = None
+
+
 def _read_tool(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         read = _read_code(reader, node)
         return BAD if read is BAD else ToolRef(read)
-    reader.report_unknown(node, ("name", "callable"))
-    if not node.has("callable"):
-        return reader.report_missing(node, "callable", hint="module:function")
-    name = reader.read(str, node.get("name")) if node.has("name") else None
-    code = _read_code(reader, node.get("callable"))
-    return BAD if code is BAD or name is BAD else ToolRef(code, name)
+    tool = reader.read_section(ToolKeys, node)
+    return BAD if tool is BAD else ToolRef(tool.callable, tool.name)
 
 
 def _build_tool_schema() -> Schema:
-    named = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "callable": _CODE_SCHEMA},
-        "required": ["callable"],
-        "additionalProperties": False,
-    }
-    return {"anyOf": [_CODE_SCHEMA, named]}
+    return {"anyOf": [_CODE_SCHEMA, build_section_schema(ToolKeys)]}
 
 
 Tool: TypeAlias = Annotated[ToolRef, ValueForm(_read_tool, _build_tool_schema, "module:function, or {name, callable}")]
