@@ -108,7 +108,7 @@ class Disturbances:
                 if not slot.waits and not slot.after_ms:
                     await self._begin(slot)
                 elif not slot.waits:
-                    self._start_task(self._begin_later(slot))
+                    self._start_task(self._begin(slot, slot.after_ms))
             if any(slot.on_event == "file_write" for slot in self._placed):
                 self._start_task(self._poll_workspace())
             yield self
@@ -178,10 +178,6 @@ class Disturbances:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _begin_later(self, slot: _PlacedFault) -> None:
-        await _sleep(slot.after_ms)
-        await self._begin(slot)
-
     async def _poll_workspace(self) -> None:
         """Poll the workspace until something changes that no fault changed."""
         while self._world is not None:
@@ -198,7 +194,9 @@ class Disturbances:
                 by_path[path].append(touched)
         return by_path
 
-    async def _begin(self, slot: _PlacedFault) -> None:
+    async def _begin(self, slot: _PlacedFault, after_ms: int = 0) -> None:
+        if after_ms:
+            await _sleep(after_ms)
         slot.begun = True
         world, mode = self._world, slot.injection.mode
         if world is None:

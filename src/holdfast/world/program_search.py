@@ -85,7 +85,7 @@ class ProgramSearch(Struct, frozen=True):
             elif folder in self.environ.get("PATH", os.defpath).split(os.pathsep) and (
                 manager := find_manager(place, self.environ.get("PATH", ""))
             ):
-                program = find_managed_program(manager, name, self.root, self.environ)
+                program = ask_manager(manager, name, self.root, tuple(sorted(self.environ.items())))
                 if program is not None and _is_executable(program):
                     yield program
             else:
@@ -144,13 +144,9 @@ def find_manager(shim: str, path: str) -> str | None:
     return which(os.fsdecode(match[1]), path=path)
 
 
-def find_managed_program(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
-    """Ask the manager which program it would start in that folder; return None if it knows none."""
-    return _ask_manager(manager, name, root, tuple(sorted(environ.items())))
-
-
 @cache
-def _ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], ...]) -> str | None:
+def ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], ...]) -> str | None:
+    """Ask a version manager which program it would start in that folder; return None if it knows none."""
     try:
         with subprocess.Popen(  # noqa: S603 (the user's own manager, asked as its shim would ask it)
             [manager, "which", name],
@@ -200,18 +196,17 @@ class ProgramStamps:
     def __init__(self, agent: AgentSpec, search: ProgramSearch) -> None:
         calls = [] if agent.command is None else find_program_calls(agent.command)
         words = [word for call in calls for word in (call.program, call.script or "")]
-        paths = [_find_path(word, search) for word in (*words, agent.binary or "")]
+        paths = [self._find_path(word, search) for word in (*words, agent.binary or "") if word]
         self._stamps = {path: stamp for path in paths if path and (stamp := _read_stamp(path)) is not None}
 
     def list_changed(self) -> tuple[str, ...]:
         """Return the programs that have changed since."""
         return tuple(path for path, stamp in self._stamps.items() if _read_stamp(path) != stamp)
 
-
-def _find_path(word: str, search: ProgramSearch) -> str | None:
-    if not word or "/" in word or (search.root / word).is_file():
-        return os.path.join(search.root, re.sub(r"^~(?=/)", str(search.home), word)) if word else None
-    return search.find(word)
+    def _find_path(self, word: str, search: ProgramSearch) -> str | None:
+        if "/" in word or (search.root / word).is_file():
+            return os.path.join(search.root, re.sub(r"^~(?=/)", str(search.home), word))
+        return search.find(word)
 
 
 def _read_stamp(path: str) -> _Stamp | None:

@@ -46,16 +46,13 @@ class ServiceAddress(Struct, frozen=True):
 
 def assign_addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
     """Assign an address to each service, in the order of the spec."""
-    return tuple(_assign_address(service, n) for n, service in enumerate(world.services, 1))
-
-
-def _assign_address(service: ServiceSpec, n: int) -> ServiceAddress:
-    host = f"127.0.{1 + n // 250}.{n % 250 + 1}"
-    traits = get_traits(service)
-    if not traits.tls:
-        return ServiceAddress(service, host, service.ports or (get_port(service),))
-    plain = tuple(dict.fromkeys((*(port for port in service.ports if port not in traits.tls), traits.port)))
-    return ServiceAddress(service, host, plain, traits.tls)
+    addresses = []
+    for n, service in enumerate(world.services, 1):
+        traits, ports = get_traits(service), service.ports or (get_port(service),)
+        if traits.tls:
+            ports = tuple(dict.fromkeys((*(port for port in service.ports if port not in traits.tls), traits.port)))
+        addresses.append(ServiceAddress(service, f"127.0.{1 + n // 250}.{n % 250 + 1}", ports, traits.tls))
+    return tuple(addresses)
 
 
 def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
@@ -178,7 +175,10 @@ class ServicePlanes:
         reachable = {}
         for address in self.addresses:
             await self._open_ports(address)
-            reachable[address.service.name] = self._find_agent_address(address)
+            # The agent uses the service's name, or its address if it has no network of its own.
+            host, port = self.sandbox.address(address.host, address.ports[0])
+            name = address.service.name
+            reachable[name] = (name, port) if (host, port) == (address.host, address.ports[0]) else (host, port)
         return reachable
 
     def _list_mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
@@ -198,12 +198,6 @@ class ServicePlanes:
         names = {name: (by_host[host], host) for name, host in list_hosts(self.spec).items() if name not in resolved}
         plane = await NamePlane(names, self.context).listen(self.sandbox.listener(*NAMES))
         self.parts.push_async_callback(plane.close)
-
-    def _find_agent_address(self, address: ServiceAddress) -> tuple[str, int]:
-        """Return the host for the agent: the service's name, or its address if there is no separate network."""
-        host, port = self.sandbox.address(address.host, address.ports[0])
-        own = (host, port) == (address.host, address.ports[0])
-        return (address.service.name, port) if own else (host, port)
 
     async def _open_ports(self, address: ServiceAddress) -> None:
         for port in (*address.ports, *address.tls):

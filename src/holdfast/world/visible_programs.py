@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -73,13 +73,12 @@ class ProgramFiles:
         self._withheld: dict[str, None] = {}
         self._beyond: dict[str, None] = {}
 
-    def add_by_name(self, name: str) -> str | None:
-        """Add a program by its name on PATH; return where it was found."""
-        path = self._search.find(name)
-        if path is not None:
+    def add_by_name(self, name: str, depth: int = 0) -> None:
+        """Add a program by its name on PATH, if it is there."""
+        path = name if os.path.isabs(name) else self._search.find(name)
+        if path:
             self._folders[os.path.dirname(path)] = None
-            self.add_program(path)
-        return path
+            self.add_program(path, depth=depth)
 
     def add_environment(self, folder: str) -> None:
         """Add a complete environment, whose programs come before all others."""
@@ -114,7 +113,9 @@ class ProgramFiles:
         outside = [path for path in self._paths if not is_in_system(os.path.realpath(path)) or not is_in_system(path)]
         visible = {place: real for place, real in select_mounts(outside).items() if not is_in_system(place)}
         beyond = tuple(
-            folder for folder in self._beyond if not (is_in_system(folder) or _is_covered(folder, (*visible, _OURS)))
+            folder
+            for folder in self._beyond
+            if not (is_in_system(folder) or any(map(Path(folder).is_relative_to, (*visible, _OURS))))
         )
         withheld = tuple(self._withheld)
         return VisiblePrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
@@ -190,11 +191,9 @@ class ProgramFiles:
         if os.path.basename(program) != "env":
             self.add_program(program, depth=depth)
             return
-        name = next((word for word in shebang[1:] if not word.startswith("-") and "=" not in word), "")
-        path = name if os.path.isabs(name) else self._search.find(name)
-        if path:
-            self._folders[os.path.dirname(path)] = None
-            self.add_program(path, depth=depth)
+        self.add_by_name(
+            next((word for word in shebang[1:] if not word.startswith("-") and "=" not in word), ""), depth
+        )
 
 
 def _read_shebang(path: str) -> list[str]:
@@ -255,10 +254,6 @@ def _list_added_paths(environment: str) -> Iterator[str]:
         for line in file.read_text(errors="replace").splitlines():
             if os.path.isabs(line.strip()) and os.path.isdir(line.strip()):
                 yield line.strip()
-
-
-def _is_covered(path: str, folders: Iterable[str]) -> bool:
-    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def _is_prefix(folder: str) -> bool:

@@ -124,9 +124,10 @@ class BubblewrapSandbox(OpenSandbox):
             return None
         self._watches += 1
         number = self._watches
-        order = wire.write_order(wire.WatchOrder(hazard.kind, hazard.path, hazard.spared))
+        watch = wire.WatchOrder.from_workspace(hazard.kind, hazard.path, hazard.spared, number)
+        order = wire.write_order(watch)
         try:
-            await self.programs.line.ask(wire.WATCH, number, fds=[order])
+            await self.programs.line.ask(wire.WATCH, fds=[order])
         finally:
             os.close(order)
         return lambda: number in self._hits

@@ -23,7 +23,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from holdfast.processes.leftovers import die_with_parent
@@ -80,9 +80,9 @@ class CommandRecorder:
         """Report the end of each command, then complete this order; call it when no program is running."""
         wire.send(self._orders, wire.FREEZE, ticket)
 
-    def watch(self, ticket: int, number: int, order: int, upper: str) -> None:
+    def watch(self, ticket: int, order: int, upper: str) -> None:
         """Start watching a file fault and complete this order; `order` is a descriptor of its description."""
-        wire.send(self._orders, wire.WATCH, ticket, number, text=os.fsencode(upper), fds=[order])
+        wire.send(self._orders, wire.WATCH, ticket, text=os.fsencode(upper), fds=[order])
 
 
 class _RecorderLoop:
@@ -168,7 +168,7 @@ class _RecorderLoop:
             self._poll.unregister(self._orders.fileno())
             return
         if order.what == wire.WATCH:
-            self._files.add(order.value, wire.read_order(order.fds[0]), os.fsdecode(order.text))
+            self._files.watches.append(replace(wire.read_order(order.fds[0]), upper=os.fsdecode(order.text)))
         else:
             self._lives.close()
             self._report_ends()

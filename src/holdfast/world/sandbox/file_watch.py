@@ -10,7 +10,6 @@ import os
 import stat
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.processes.leftovers import OWN_COMMAND
@@ -36,22 +35,6 @@ _WORKSPACE_BYTES = os.fsencode(WORKSPACE)
 _MARK = f"{OWN_COMMAND}=".encode()
 
 
-@dataclass(frozen=True)
-class WatchedFault:
-    """A fault that the agent has not hit yet."""
-
-    number: int
-    kind: str
-    path: bytes
-    spared: frozenset[bytes]
-    upper: str
-
-    @classmethod
-    def from_order(cls, number: int, order: WatchOrder, upper: str = "") -> WatchedFault:
-        """Read the description of a fault; `upper` is the layer with the files that changed."""
-        return cls(number, order.kind, _map_inside(order.path), frozenset(map(_map_inside, order.spared)), upper)
-
-
 class FileWatch:
     """The faults that are watched until the agent hits them."""
 
@@ -59,16 +42,12 @@ class FileWatch:
         """`own` is the program that starts all others; its own calls do not count."""
         self._own = _read_identity(own)
         self._namespace = os.stat("/proc/self/ns/pid").st_ino
-        self._watches: list[WatchedFault] = []
+        self.watches: list[WatchOrder] = []
         self._writes = list_write_calls()
-
-    def add(self, number: int, order: WatchOrder, upper: str) -> None:
-        """Watch for a fault."""
-        self._watches.append(WatchedFault.from_order(number, order, upper))
 
     def find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[int]:
         """Return the numbers of the faults that this call hits for the first time."""
-        if not self._watches:
+        if not self.watches:
             return []
         try:
             hits = self._find_hits(pid, call, arguments)
@@ -76,23 +55,23 @@ class FileWatch:
                 return []
         except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return []
-        self._watches = [watch for watch in self._watches if watch not in hits]
+        self.watches = [watch for watch in self.watches if watch not in hits]
         return [watch.number for watch in hits]
 
-    def _find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
+    def _find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchOrder]:
         if call in self._writes:
-            full = [watch for watch in self._watches if watch.kind == "full"]
+            full = [watch for watch in self.watches if watch.kind == "full"]
             return full if full and is_out_of_room(pid, self._writes[call], arguments) else []
         # The caller is stopped, so the files are as the call will find them. Whether it fails is derived from that, and
         # not observed: the filter runs before the call and cannot see its result.
-        hits: list[WatchedFault] = []
+        hits: list[WatchOrder] = []
         for use in list_uses(call, arguments):
             view = InsideView(pid)
             try:
                 target = view.find_target(use)
                 if target is not None:
                     hits += [
-                        watch for watch in self._watches if watch not in hits and is_blocked(watch, use, target, view)
+                        watch for watch in self.watches if watch not in hits and is_blocked(watch, use, target, view)
                     ]
             finally:
                 view.close()
@@ -106,7 +85,7 @@ class FileWatch:
             return not any(variable.startswith(_MARK) for variable in file.read().split(b"\0"))
 
 
-def is_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def is_blocked(watch: WatchOrder, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Return whether the fault makes this use of the target fail."""
     if watch.kind == "full":
         return _is_copy_blocked(watch, use, target, view)
@@ -119,7 +98,7 @@ def is_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideVie
     return _is_write_blocked(watch, use, target, view)
 
 
-def _is_write_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _is_write_blocked(watch: WatchOrder, use: FileUse, target: bytes, view: InsideView) -> bool:
     exists = view.lstat(target) is not None
     if exists and use.writes and _is_permission_missing(watch, target, _WRITE, view):
         return True
@@ -128,7 +107,7 @@ def _is_write_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: In
     return changes and _is_within(watch.path, folder) and _is_permission_missing(watch, folder, _WRITE, view)
 
 
-def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> bool:
+def _is_permission_missing(watch: WatchOrder, path: bytes, bits: int, view: InsideView) -> bool:
     """Return whether all these permissions are missing there, and were not before the fault."""
     status = view.lstat(path)
     return (
@@ -139,7 +118,7 @@ def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: In
     )
 
 
-def _is_copy_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _is_copy_blocked(watch: WatchOrder, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Return whether opening an original file for writing fails because the disk has no room for its copy."""
     if not use.keeps or not _is_within(_WORKSPACE_BYTES, target):
         return False
@@ -152,10 +131,6 @@ def _is_copy_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: Ins
 
 def _is_within(path: bytes, target: bytes) -> bool:
     return target == path or target.startswith(path + b"/")
-
-
-def _map_inside(path: str) -> bytes:
-    return os.path.normpath(_WORKSPACE_BYTES + b"/" + os.fsencode(path))
 
 
 def _read_identity(path: str | bytes) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 
 from msgspec.structs import replace
 
@@ -30,6 +31,7 @@ _PER_NAMESPACE = (5, 14)
 def list_machine_isolation(*, commands: bool) -> tuple[Isolation, ...]:
     """Return what every sandbox here enforces; `commands`: the kernel reported the test command."""
     grouped = limits.find_parents()
+    major, minor = map(int, re.findall(r"\d+", platform.release())[:2])
     scopes = {
         FAMILIES: "",
         PIDS: "",
@@ -39,7 +41,7 @@ def list_machine_isolation(*, commands: bool) -> tuple[Isolation, ...]:
     }
     missing = {
         FAMILIES: None if kernel.can_filter() else build_missing("kernel-filter-unknown", machine=platform.machine()),
-        PIDS: None if _read_kernel_version() >= _PER_NAMESPACE else build_missing("pids-shared"),
+        PIDS: None if (major, minor) >= _PER_NAMESPACE else build_missing("pids-shared"),
         MEMORY: None if "memory" in grouped else build_missing("no-memory-group"),
         CPU: None if "cpu" in grouped else build_missing("no-cpu-group"),
         COMMANDS: None if commands else build_missing("commands-unreported", who="the kernel"),
@@ -65,8 +67,3 @@ def list_sandbox_isolation(
         return replace(build_missing("limit-unset", feature), asked=False) if unset.get(feature) else isolation
 
     return tuple(map(adjust, machine))
-
-
-def _read_kernel_version() -> tuple[int, int]:
-    major, minor, *_ = platform.release().split(".")
-    return int(major), int("".join(c for c in minor if c.isdigit()) or 0)

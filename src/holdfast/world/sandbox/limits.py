@@ -50,7 +50,9 @@ class ControlGroup:
         folder = self._folders.get(controller) or self._make(controller)
         # Processes move first: a limit on an empty group affects nobody, and moving a process does not move the memory
         # it already uses, which the kernel then charges to its old group.
-        self._gather(folder, list_processes)
+        for pid in iterate_processes(list_processes):
+            with contextlib.suppress(ProcessLookupError):
+                (folder / "cgroup.procs").write_text(str(pid))
         try:
             self._write(folder, dict(_list_settings(controller, limit, unified=_is_unified(folder))))
         except OSError as refused:
@@ -75,9 +77,8 @@ class ControlGroup:
         folder = self._folders.get("memory")
         if folder is None:
             return 0
-        return (
-            _read_count(folder / ("memory.events" if _is_unified(folder) else "memory.oom_control"), "oom_kill ") or 0
-        )
+        file = "memory.events" if _is_unified(folder) else "memory.oom_control"
+        return _read_count(folder / file, "oom_kill ") or 0
 
     def measure_memory(self) -> int:
         """Return the number of bytes in use, including cached files."""
@@ -107,12 +108,6 @@ class ControlGroup:
         for file, value in settings.items():
             (folder / file).write_text(value)
 
-    def _gather(self, folder: Path, list_processes: Callable[[], Iterable[int]]) -> None:
-        """Move all processes into the group, including those that start meanwhile."""
-        for pid in iterate_processes(list_processes):
-            with contextlib.suppress(ProcessLookupError):
-                (folder / "cgroup.procs").write_text(str(pid))
-
     def _remove(self) -> bool:
         for controller, folder in [*self._folders.items()]:
             with contextlib.suppress(OSError):
@@ -135,13 +130,8 @@ def iterate_processes(list_processes: Callable[[], Iterable[int]]) -> Iterator[i
 def build_settings(resources: Resources) -> dict[str, dict[str, str]]:
     """Return the values to write for these limits, as far as the machine supports them."""
     values: dict[str, dict[str, str]] = {}
-    limits = {
-        name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None
-    }
-    can = find_parents() if limits else {}  # finding out takes a third of a millisecond
-    for controller, limit in limits.items():
-        folder = can.get(controller)
-        if folder is not None:
+    for controller, limit in (("memory", resources.memory), ("cpu", resources.cpu)):
+        if limit is not None and (folder := find_parents().get(controller)) is not None:
             values[controller] = dict(_list_settings(controller, limit, unified=_is_unified(folder)))
     return values
 

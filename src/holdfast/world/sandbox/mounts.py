@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.system import System
@@ -192,7 +193,7 @@ def _build(system: System) -> None:
         os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
         os.symlink(target, f"{ROOT}{path}")
     for path, data in system.files.items():
-        _write(path, data)
+        Path(f"{ROOT}{path}").write_bytes(data)
     for name in (name for name in _DEVICES if os.path.exists(f"/dev/{name}")):  # a container may lack some
         _make_mount_point(f"{ROOT}/dev/{name}", False)
         _bind(f"/dev/{name}", f"{ROOT}/dev/{name}")
@@ -202,7 +203,7 @@ def _build(system: System) -> None:
 def _add_files(layout: SandboxLayout) -> None:
     """Add what only this sandbox sees."""
     for path, text in layout.files.items():
-        _write(path, text.encode())
+        Path(f"{ROOT}{path}").write_text(text, encoding="utf-8")
     for inside, n in sorted(layout.visible.items()):  # a folder before its contents
         os.makedirs(os.path.dirname(f"{ROOT}{inside}"), exist_ok=True)
         _make_mount_point(f"{ROOT}{inside}", layout.folders[n])
@@ -223,13 +224,7 @@ def _replace_tmp_link(path: str) -> str:
     return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 
 
-def _write(path: str, data: bytes) -> None:
-    with open(f"{ROOT}{path}", "wb") as file:
-        file.write(data)
-
-
 def _make_mount_point(target: str, folder: bool) -> None:
-    """Make the mount point."""
     if folder:
         os.makedirs(target, exist_ok=True)
     elif not os.path.lexists(target):

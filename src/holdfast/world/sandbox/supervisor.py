@@ -223,7 +223,7 @@ class Supervisor:
         """Forward the request to the recorder, which replies."""
         (order,) = message.fds
         if self._recorder is not None:
-            self._recorder.watch(message.ticket, message.value, order, self._mounts.upper)
+            self._recorder.watch(message.ticket, order, self._mounts.upper)
         os.close(order)
 
     def _connect(self, message: SupervisorMessage) -> None:

@@ -10,7 +10,7 @@ import pickle
 import shutil
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,11 +144,23 @@ class StartOrder:
 
 @dataclass(frozen=True)
 class WatchOrder:
-    """A file fault that the agent may hit."""
+    """A file fault that the agent may hit, with paths as its programs see them."""
 
     kind: str
-    path: str
-    spared: tuple[str, ...]
+    path: bytes
+    spared: frozenset[bytes] = frozenset()
+    number: int = 0
+    upper: str = ""
+    """The layer with the files that changed."""
+
+    @classmethod
+    def from_workspace(cls, kind: str, path: str, spared: Iterable[str], number: int = 0) -> WatchOrder:
+        """Make the order for paths of the workspace."""
+
+        def map_inside(name: str) -> bytes:
+            return os.fsencode(os.path.normpath(f"{WORKSPACE}/{name}"))
+
+        return cls(kind, map_inside(path), frozenset(map(map_inside, spared)), number)
 
 
 def send(

@@ -1,11 +1,12 @@
 """When a call on a file is one that a fault makes fail."""
 
 import stat
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from holdfast.world.sandbox.file_watch import FileWatch, WatchedFault, is_blocked
+from holdfast.world.sandbox.file_watch import FileWatch, is_blocked
 from holdfast.world.sandbox.stopped_calls import FileUse
 from holdfast.world.supervisors.messages import WatchOrder, read_order, write_order
 
@@ -31,7 +32,7 @@ class View:
 
 
 def fault(kind, path, *spared):
-    return WatchedFault.from_order(1, WatchOrder(kind, path, spared))
+    return WatchOrder.from_workspace(kind, path, spared, 1)
 
 
 def met(watch, use, path, **modes):
@@ -98,7 +99,7 @@ def test_what_was_read_only_before_is_not_the_faults_doing():
 
 def test_a_file_that_must_be_copied_does_not_fit_on_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.world.sandbox.file_watch.count_free_pages", lambda path: 0)
-    watch = WatchedFault.from_order(1, WatchOrder("full", ".", ()), str(tmp_path))
+    watch = replace(WatchOrder.from_workspace("full", ".", (), 1), upper=str(tmp_path))
     assert met(watch, WRITE, b"f", f=FILE | 0o644)
     assert not met(watch, READ, b"f", f=FILE | 0o644)
     assert not met(watch, CREATE, b"f", f=FILE | 0o644)  # it is emptied
@@ -117,7 +118,7 @@ def test_our_own_processes_count_for_nothing(tmp_path):
     from holdfast.world.sandbox.stopped_calls import list_path_calls
 
     watch = FileWatch(b"/bin/sh")
-    watch.add(1, WatchOrder("gone", "f", ()), "")
+    watch.watches.append(WatchOrder.from_workspace("gone", "f", (), 1))
     name = ctypes.create_string_buffer(b"/workspace/f")
     openat = next(n for n, paths in list_path_calls().items() if paths[0].kind == "open" and paths[0].folder == 0)
     assert watch.find_hits(os.getpid(), openat, [0, ctypes.addressof(name), 0, 0, 0, 0]) == []
@@ -125,5 +126,5 @@ def test_our_own_processes_count_for_nothing(tmp_path):
 
 
 def test_an_order_is_handed_over_whole():
-    order = WatchOrder("read_only", "a/\udcff", tuple(f"p{n}" for n in range(10_000)))
+    order = WatchOrder.from_workspace("read_only", "a/\udcff", (f"p{n}" for n in range(10_000)))
     assert read_order(write_order(order)) == order
