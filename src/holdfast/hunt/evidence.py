@@ -58,6 +58,8 @@ class Trials:
         self.unlabelled = 0
         """The points of which no trial says what the agent does after them."""
         self._common = 0
+        self._outages: dict[int, int] = {}
+        """By outage: its points, one for each call that it can begin at."""
         self._met = 0
         """The points that were met in any trial."""
         self.add_points(points)
@@ -69,6 +71,8 @@ class Trials:
             self.ladders.setdefault((point.site, point.works), []).append(number)
             self.sites |= 1 << point.site
             self._common |= point.common << number
+            if point.outage:
+                self._outages[point.outage] = self._outages.get(point.outage, 0) | 1 << number
         self.points += points
         for classes in (self.classes, self.similar):
             classes.add_points(len(points))
@@ -173,11 +177,16 @@ class Trials:
                 self.near[row] &= ~(1 << number)
 
     def list_lookalikes(self) -> list[int]:
-        """Returns, for each point, those that probably fail for the same reason, and may therefore wait.
+        """Return, for each point, those that probably fail for the same reason, and may therefore wait.
 
-        Faults for which there is public evidence never wait: people ask about exactly these.
+        Faults for which there is public evidence never wait for other faults: people ask about exactly these. But an
+        agent that does not survive an outage rarely does if it begins at another call, and tends to take its time.
         """
-        return [1 << number | alike & ~self._common for number, alike in enumerate(self.similar.of)]
+        outages = (self._outages.get(point.outage, 0) for point in self.points)
+        return [
+            1 << number | alike & ~self._common | outage
+            for number, (alike, outage) in enumerate(zip(self.similar.of, outages, strict=True))
+        ]
 
     def estimate_survival(self, number: int) -> float:
         """Return how likely the agent is to continue after this point; exact after a trial of its own, unless there is

@@ -30,6 +30,8 @@ class Point(Struct, frozen=True):
     that keeps the call from running, so neither is a form of the other."""
     common: bool = False
     """There is public evidence for its mode, so it is tried by itself even if it seems to break a rule like others."""
+    outage: int = 0
+    """If it acts on all further calls: a number that is equal for this fault at every call to its target."""
     key: int = 0
     """A number made from its content. It is the same on every machine, unlike the number of the point."""
 

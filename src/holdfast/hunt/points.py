@@ -194,7 +194,10 @@ class Points:
             separate=site.write or how.writes,
             works=how.writes,
             common=how.common,
-            key=int(digest(_encode_content(injection)), 16),
+            outage=_number([injection.plane, injection.target, injection.match_url, how.settings, injection.mode])
+            if how.lasting
+            else 0,
+            key=_number(injection.content),
         )
 
 
@@ -264,6 +267,10 @@ def describe_fault(injection: Injection) -> dict[str, Any]:
 def _format_ordinal(injection: Injection) -> int:
     schedule, event = injection.schedule, injection.settings.get("after_event")
     return event["write"] if event else schedule.on_call or (schedule.after_calls or 0) + 1
+
+
+def _number(content: object) -> int:
+    return int(digest(encode_canonical(content)), 16)
 
 
 def _encode_content(injection: Injection) -> bytes:

@@ -10,6 +10,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.hunt.evidence import STEP_PASSES, Trials
 from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, Portion, list_bits
@@ -108,6 +109,21 @@ def test_faults_with_public_evidence_do_not_wait_behind_lookalikes() -> None:
     states = {(one.site, one.rung): search.get_point_state(number) for number, one in enumerate(points)}
     assert {states[place] for place in states if place[1] < 3} == {"failed"}
     assert "open" in states.values()
+
+
+def test_an_outage_that_begins_at_another_call_waits_for_other_faults() -> None:
+    points = [replace(one, weight=2.0, common=True, outage=1) if one.rung == 2 else one for one in POINTS]
+    outages = sum(1 << number for number, one in enumerate(points) if one.outage)
+
+    def run(tried: Plan) -> PlanOutcome:
+        outcome = planted(1 << 6).run(tried)
+        return replace(outcome, failures=(*outcome.failures, *[Failure("ends")] * bool(tried & outages)))
+
+    search = Search(points, order=1)
+    trials = [plan for plans in hunt(search, run) for plan in plans]
+    last = max(next(n for n, plan in enumerate(trials) if plan >> at & 1) for at in range(9) if not outages >> at & 1)
+    assert sum(trials.index(1 << number) > last for number in list_bits(outages)) == 2
+    assert {one.points for one in search.causes} == {1 << number for number in (*list_bits(outages), 6)}
 
 
 def test_a_lost_reply_is_not_hidden_behind_a_weaker_cause_at_the_same_call() -> None:
