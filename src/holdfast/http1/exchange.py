@@ -30,11 +30,6 @@ class Tunnel:
         self._early = early
         self._inflow: BodyBuffer | None = None
 
-    @property
-    def has_read(self) -> bool:
-        """Whether reading has begun here."""
-        return self._inflow is not None
-
     async def read(self) -> bytes:
         """Return the next bytes, at least one; b"" when the client has left."""
         if self._inflow is None:
@@ -128,15 +123,8 @@ class Exchange:
         if declared > limit:
             raise BadRequest(413, f"a body of {declared} bytes; at most {limit} are read")
         self._request_body()
-        if self.inflow.ended:
-            body = self.inflow.read_available()
-        else:
-            parts, total = [], 0
-            while total <= limit and (data := await self.inflow.get()):
-                parts.append(data)
-                total += len(data)
-            body = b"".join(parts)
-        if len(body) > limit:
+        body = await self.inflow.read_all(limit)
+        if body is None:
             raise BadRequest(413, f"a body of more than {limit} bytes")
         self._body = body
         return body

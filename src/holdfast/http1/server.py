@@ -50,8 +50,6 @@ async def serve_tls(tunnel: Tunnel, context: SSLContext, serve: Serve) -> Client
     Returns after the handshake; raises OSError if it fails: an ssl.SSLError if the client states a reason,
     ConnectionResetError if it just leaves.
     """
-    if tunnel.has_read:
-        raise RuntimeError("TLS begins before anything is read")
     inner = _continue_inside(tunnel, serve)
     await inner.adopt_with_tls(tunnel.connection, context, tunnel.take_early())
     return inner

@@ -196,16 +196,13 @@ class UpstreamReply(Struct, eq=False):
 
     async def read(self, limit: int = 64_000_000) -> bytes:
         """Return the complete body; a longer one raises UpstreamFailed and aborts."""
-        parts, total = [], 0
         try:
-            while data := await self.inflow.get():
-                parts.append(data)
-                total += len(data)
-                if total > limit:
-                    raise UpstreamFailed("protocol", f"a reply of more than {limit} bytes")
+            body = await self.inflow.read_all(limit)
         finally:
             self.abort()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if body is None:
+            raise UpstreamFailed("protocol", f"a reply of more than {limit} bytes")
+        return body
 
     def abort(self) -> None:
         """Abandon the rest of the reply together with the connection; does nothing if all has arrived."""

@@ -274,7 +274,7 @@ class TrialPlanes:
                 asks_model=is_model_call,
                 own=("127.0.0.1", self._address.port),
             )
-            self._proxy = Proxy(rules, self._serve_model_host, self._serve_own)
+            self._proxy = Proxy(rules, self._serve_model_host, self._serve_holdfast)
         return self._proxy
 
     async def _serve_model_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
@@ -287,6 +287,6 @@ class TrialPlanes:
         path = "/" + target.partition("://")[2].partition("/")[2] if "://" in target[:12] else target
         await self._trial_gateway.serve(exchange, provider, path, base_url=None if is_replaced else origin)
 
-    async def _serve_own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
+    async def _serve_holdfast(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """Handle a call to Holdfast's own address that a client sent through the proxy."""
         await route_request(exchange, path, self._address.token, self)

@@ -28,10 +28,6 @@ class SseEvent(Struct, frozen=True):
     def is_too_long(self) -> bool:
         return not self.raw
 
-    def format_with(self, data: bytes) -> bytes:
-        """Return the same event with other data."""
-        return format_message(data, self.id)
-
 
 class EventSplitter:
     """Reads a stream; an event over the limit is not kept."""

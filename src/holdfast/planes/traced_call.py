@@ -97,7 +97,7 @@ class TracedCall:
         if self._is_reported:
             return
         if raised is None or isinstance(raised, GeneratorExit):
-            self.record_stream()
+            self._report("done", None, "", "", reply=write_lost("streamed"))  # the items themselves are not stored
         else:
             self.record_exception(raised)
 
@@ -121,10 +121,6 @@ class TracedCall:
         if self._mutable and self._plane == "tool" and format_arguments(self._mutable) != self._before:
             reply = write_lost("argument-changed")  # a replay returns the reply but changes no argument
         self._report("done", None, "", output, reply=reply)
-
-    def record_stream(self) -> None:
-        """Record that the call ended normally after yielding items, which are not stored."""
-        self._report("done", None, "", "", reply=write_lost("streamed"))
 
     def record_exception(self, raised: BaseException) -> None:
         """Record the exception that the call raised."""

@@ -110,11 +110,6 @@ Receives: TypeAlias = Callable[[Reply], ReceivedReply]
 """Formats a reply as it would arrive, without sending it."""
 
 
-def _accept_anything(value: Any) -> bool:
-    """Return the default: most clients accept any value."""
-    return True
-
-
 @dataclass
 class FaultContext:
     """The random generator, time and state that a fault may use."""
@@ -133,7 +128,7 @@ class FaultContext:
     """The ledger's word for a wait; a fault that never answers sets it to `a hang`."""
     planted: str = ""
     """Set by an attack: the text that it puts into the reply. The attack is met only if some of it arrives."""
-    fits: Fits = _accept_anything
+    fits: Fits = field(default=lambda value: True)
     """Whether the client accepts a value instead of the reply: one that declares its results may reject others."""
 
 

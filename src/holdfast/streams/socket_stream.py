@@ -302,6 +302,14 @@ class BodyBuffer:
             await self._waiter
         return self.read_available()
 
+    async def read_all(self, limit: int) -> bytes | None:
+        """Return everything up to the end; None if that is more than the limit."""
+        parts, size = [], 0
+        while size <= limit and (data := await self.get()):
+            parts.append(data)
+            size += len(data)
+        return b"".join(parts) if size <= limit else None
+
     def read_available(self) -> bytes:
         """Return everything that is here, without waiting."""
         parts = self._parts

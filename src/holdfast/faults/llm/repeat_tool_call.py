@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,10 +28,7 @@ class RepeatToolCall:
         reply = require_completion(passed.value, "repeat_tool_call")
         earlier: tuple[ToolCall, ...] | None = ctx.memory.get("calls")
         self.watch(call, passed, ctx.memory)
-        if earlier is None or _have_same_calls(earlier, reply.tool_calls):
+        current = [(c.name, c.arguments) for c in reply.tool_calls]
+        if earlier is None or [(c.name, c.arguments) for c in earlier] == current:
             return passed
         return Reply(request_calls(reply, [replace(c, id=create_call_id(ctx.rng, c.id)) for c in earlier]))
-
-
-def _have_same_calls(one: Iterable[ToolCall], other: Iterable[ToolCall]) -> bool:
-    return [(c.name, c.arguments) for c in one] == [(c.name, c.arguments) for c in other]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -33,12 +32,7 @@ class UnknownTool:
         reply = require_completion((await forward(call)).value, "unknown_tool")
         wanted = next(iter(reply.tool_calls), _INVENTED)
         known = [*call.arguments.get("tools", ()), *(tool_call.name for tool_call in reply.tool_calls)]
-        name = self.tool or _make_unknown_name(wanted.name, known)
+        name = self.tool or wanted.name
+        while not self.tool and name in known:
+            name += "_v2"
         return Reply(request_calls(reply, [ToolCall(wanted.id or create_call_id(ctx.rng), name, wanted.arguments)]))
-
-
-def _make_unknown_name(name: str, declared: Collection[str]) -> str:
-    """Return the name, or the nearest one that no declared tool has."""
-    while name in declared:
-        name += "_v2"
-    return name

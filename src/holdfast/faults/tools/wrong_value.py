@@ -107,15 +107,9 @@ def transpose_digits(number: str, rng: Random) -> str:
         a, b = rng.choice(pairs)
         signs[a], signs[b] = signs[b], signs[a]
     else:
-        at = _find_last_integer_digit(mantissa, places)
+        at = max(place for place in places if place < len(mantissa.partition(".")[0]))  # before the point
         signs[at] = rng.choice([digit for digit in "123456789" if digit != signs[at]])
     return "".join(signs) + exponent
-
-
-def _find_last_integer_digit(mantissa: str, places: list[int]) -> int:
-    """Return the position of the last digit before the point."""
-    point = mantissa.find(".")
-    return max(at for at in places if point < 0 or at < point)
 
 
 def swap_fields(data: Any, rng: Random) -> Any:

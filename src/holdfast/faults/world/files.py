@@ -128,18 +128,13 @@ async def run_on_paths(world: World, ctx: FaultContext, words: Sequence[str], pa
             )
 
 
-async def is_allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
-    """Return whether the agent may still do this to the path: `-r` read, `-w` write."""
-    return (await run_command(world, ctx, "test", how, f"./{path}")).exit_code == 0
-
-
 _MODES = "modes"
 _LEFT = "left"
 """The inode and mode of each path, as the fault left it."""
 
 
-async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
-    """Change permissions and verify that this affects the agent: `tried` is what it must not be able to do."""
+async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[str], change: str, access: str) -> None:
+    """Change permissions and verify that the agent has lost this access: `-r` to read, `-w` to write."""
     modes = ctx.memory.setdefault(_MODES, {})
     modes |= {path: mode for path in paths if (mode := read_mode(world, path)) is not None}
     footprints: dict[str, tuple[int, int] | None] = {}
@@ -159,7 +154,7 @@ async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[st
         for path in paths
         if (now := footprints[normalize_path(path)]) is not None and (mode := read_mode(world, path)) is not None
     }
-    if await is_allowed(world, ctx, tried, paths[0]):
+    if (await run_command(world, ctx, "test", access, f"./{paths[0]}")).exit_code == 0:
         await restore_permissions(world, ctx)
         raise HarnessError(
             "permissions have no effect on the agent here, because it runs as root: use the bubblewrap backend",

@@ -22,22 +22,19 @@ _WRAP = "result"
 class Block:
     """A content block other than text: an image, sound, a link. Faults may drop it, but never change its fields."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("fields",)
 
     def __init__(self, fields: Result) -> None:
-        self._fields = fields
+        self.fields = fields
+        """The block as on the wire."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Block) and self._fields == other._fields
+        return isinstance(other, Block) and self.fields == other.fields
 
     __hash__ = None  # type: ignore[assignment]  # it holds a dict
 
     def __repr__(self) -> str:
-        return encode(self._fields).decode("utf-8", "replace")
-
-    def to_wire(self) -> Result:
-        """Return the block as on the wire."""
-        return self._fields
+        return encode(self.fields).decode("utf-8", "replace")
 
 
 class ResultShape(Struct, frozen=True):
@@ -187,7 +184,7 @@ def _has_embedded_text(block: dict[str, Any]) -> bool:
 def _write_blocks(value: Any) -> list[Any]:
     """Keep blocks as they were, and turn everything else into text."""
     items = value if isinstance(value, list) else [value]
-    return [block for one in items for block in ([one.to_wire()] if isinstance(one, Block) else write_content(one))]
+    return [block for one in items for block in ([one.fields] if isinstance(one, Block) else write_content(one))]
 
 
 def _write_structured(result: Result, structured: Any, value: Any) -> Result:

@@ -183,8 +183,10 @@ class McpHttpRequest:
         if outcome.first:
             await self._send_event(sse.format_message(outcome.first))
         if event is not None or exchange.is_answered:
-            changed_event = event.format_with(outcome.line) if event is not None else sse.format_message(outcome.line)
-            await self._send_event(changed_event if outcome.changed or event is None else event.raw)
+            if event is None or outcome.changed:
+                await self._send_event(sse.format_message(outcome.line, b"" if event is None else event.id))
+            else:
+                await self._send_event(event.raw)
             self._is_answered = not exchange.connection.is_gone
             if self._events is not None:
                 async for more in self._events:

@@ -142,7 +142,7 @@ class PostgresReader(WireReader):
             if code == SSL:
                 await self._faults.request_tls()
             answer: asyncio.Queue[bytes] = asyncio.Queue()
-            self._replies.expect_byte(answer.put_nowait)
+            self._replies.on_byte = answer.put_nowait
             self._requests.put(size + body)
             await self._requests.flush()
             if await answer.get() != b"N":

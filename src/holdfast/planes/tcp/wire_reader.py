@@ -41,7 +41,8 @@ class WireReplies(ABC):
         """Remaining bytes of a message that pass unread."""
         self._moved = asyncio.Event()
         self._over = False
-        self._on_byte: Callable[[bytes], None] | None = None
+        self.on_byte: Callable[[bytes], None] | None = None
+        """Receives the next byte: a complete answer that says whether TLS is available; b"" if none comes."""
 
     @property
     def waiting(self) -> bool:
@@ -60,17 +61,13 @@ class WireReplies(ABC):
         """Record that the server sends no more."""
         self._over = True
         self._moved.set()
-        if self._on_byte is not None:
-            self._on_byte(b"")
-
-    def expect_byte(self, on_byte: Callable[[bytes], None]) -> None:
-        """Pass the next byte to `on_byte`: a complete answer that says whether TLS is available; b"" if none comes."""
-        self._on_byte = on_byte
+        if self.on_byte is not None:
+            self.on_byte(b"")
 
     def scan(self, data: bytes) -> bytes:
         """Return the part for the client; an incomplete message that must be read waits here."""
-        if self._on_byte is not None:
-            on_byte, self._on_byte = self._on_byte, None
+        if self.on_byte is not None:
+            on_byte, self.on_byte = self.on_byte, None
             on_byte(data[:1])
             return data[:1] + self.scan(data[1:]) if data[1:] else data
         if self.opaque:

@@ -62,8 +62,8 @@ class ReplyWriter(ABC):
 
     def _take_call_fields(self) -> dict[str, Any]:
         """Return the fields of the next call that the neutral form does not have."""
-        self._calls += 1
-        return self._original.get_call_fields(self._calls - 1)
+        n, self._calls = self._calls, self._calls + 1
+        return self._original.calls[n] if n < len(self._original.calls) else {}
 
 
 def split_pieces(text: str) -> list[str]:

@@ -31,6 +31,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """Read a request; the model and whether it streams are in the path. Names may be in either case."""
     model, _, method = unquote(path.partition("?")[0]).rpartition(":")
     settings = as_dict(_get(body, "generationConfig"))
+    schema = as_dict(_get(settings, "responseJsonSchema"))  # its own schemas have their types in upper case
     modes = map(as_text, as_list(_get(settings, "responseModalities")))
     wanted = (
         ("logprobs", _get(settings, "responseLogprobs") is True),
@@ -46,7 +47,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
         tool_choice=_read_choice(as_dict(_get(body, "toolConfig"))),
         json_reply="json" in as_text(_get(settings, "responseMimeType")),
         copies=min(as_optional_count(_get(settings, "candidateCount")) or 1, _MOST_CANDIDATES),
-        schema=_read_schema(settings),
+        schema=schema or lower_types(as_dict(_get(settings, "responseSchema"))) or None,
         unscriptable=tuple([name for name, is_wanted in wanted if is_wanted]),
     )
 
@@ -60,12 +61,6 @@ def lower_types(node: Any) -> Any:
     kind = node.get("type")
     lowered = {key: lower_types(value) for key, value in node.items()}
     return {**lowered, "type": kind.lower()} if isinstance(kind, str) else lowered
-
-
-def _read_schema(settings: dict[str, Any]) -> dict[str, Any] | None:
-    """Read the schema of the reply; Google's own schemas have their types in upper case."""
-    plain = as_dict(_get(settings, "responseJsonSchema"))
-    return plain or lower_types(as_dict(_get(settings, "responseSchema"))) or None
 
 
 def _get(fields: Mapping[str, Any], name: str) -> Any:

@@ -53,10 +53,6 @@ class OriginalStream(Struct, frozen=True):
     calls: tuple[dict[str, Any], ...] = ()
     """Fields of each tool call that the neutral form does not have."""
 
-    def get_call_fields(self, n: int) -> dict[str, Any]:
-        """Return these fields of the nth call, from 0."""
-        return self.calls[n] if n < len(self.calls) else {}
-
 
 NOTHING = OriginalStream()
 
