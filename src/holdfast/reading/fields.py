@@ -58,6 +58,11 @@ class Field(Struct, frozen=True, dict=True):
     required: bool
     default: Any
 
+    @property
+    def is_section(self) -> bool:
+        """Whether it is a section with defaults for all of its keys."""
+        return isinstance(self.default, Struct) and self.hint.form is None
+
     @cached_property
     def hint(self) -> Hint:
         return parse_hint(_evaluate_hint(self.owner, self.name))

@@ -165,6 +165,11 @@ class Node(Struct, eq=False):
         return self.value
 
 
+def build_absent() -> Node:
+    """Return the node of a section that the file does not have."""
+    return Node("null", 1, 1)
+
+
 def join_path(path: str, key: str) -> str:
     """Return the path of a key."""
     return f"{path}.{key}" if path else key

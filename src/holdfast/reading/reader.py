@@ -213,6 +213,8 @@ class Reader:
         values: dict[str, Any] = {}
         bad = False
         for field in get_keys(kind):
+            if field.is_section and node.get(field.key).kind == "null":
+                continue  # a section without keys is one that is not there
             if field.key in node.pairs:
                 value = self.read(field.hint, node.get(field.key))
             elif field.required:

@@ -246,15 +246,15 @@ def _lint_delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
 
 
 def _lint_min_score(reader: Reader, file: File) -> None:
-    score = file.scoring.min_score if file.scoring else None
-    if file.scoring and score is not None and 0 < score <= 1:
+    score = file.scoring.min_score
+    if score is not None and 0 < score <= 1:
         message = f"min_score is 0 to 100: {score:g} means {score:g} %"
         reader.warn(file.scoring.at.get("min_score"), message, code="lint-min-score-fraction")
 
 
 def _lint_concurrency(reader: Reader, file: File, rules: ContractRules, agent: AgentSpec) -> None:
-    wanted = file.advanced.concurrency if file.advanced else None
-    if file.advanced is None or wanted is None:
+    wanted = file.advanced.concurrency
+    if wanted is None:
         return
     cores = os.cpu_count() or 1
     at = file.advanced.at.get("concurrency")

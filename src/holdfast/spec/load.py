@@ -99,7 +99,7 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
     section = reader.read_section(File, root)
     spec = None if isinstance(section, Bad) else _build_spec(reader, section, path, environ, options, values)
     problems = sorted(combine_problems(reader.problems), key=lambda p: (p.line, p.column))
-    if not isinstance(section, Bad) and section.warnings is not None:
+    if not isinstance(section, Bad):
         codes = section.warnings.ignore
         problems = [replace(p, ignored=p.severity == "warning" and p.code in codes) for p in problems]
     if spec is None or any(p.severity == "error" for p in problems):
@@ -180,14 +180,14 @@ def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
         "models": {name: model.spec for name, model in file.models.items()},
         "world": build_world(file),
         "params": _build_params(file),
-        "concurrency": file.advanced.concurrency if file.advanced else None,
-        "retries": file.advanced.retries if file.advanced else 2,
+        "concurrency": file.advanced.concurrency,
+        "retries": file.advanced.retries,
         "output": _build_output(file),
         "replays": (None if file.replays is None else build_replays(file.replays)),
         "hunt_trials": file.hunt.trials if file.hunt else 0,
         "has_golden": bool(file.golden_prompts),
         "weights": build_part_weights(file),
-        "ignored_warnings": file.warnings.ignore if file.warnings else (),
+        "ignored_warnings": file.warnings.ignore,
     }
 
 
@@ -251,13 +251,13 @@ def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, options:
 
 def _build_params(file: File) -> tuple[dict[str, Any], ...]:
     """Return every combination of the matrix, in the order of the file."""
-    matrix = file.parallelism.matrix if file.parallelism else {}
+    matrix = file.parallelism.matrix
     return tuple(dict(zip(matrix, values, strict=True)) for values in product(*matrix.values()))
 
 
 def _build_output(file: File) -> dict[str, str]:
     output = file.output
-    if output is None:
+    if not file.at.has("output"):
         return {}
     keys = {"format": output.format, "path": output.path, "filename_template": output.filename_template}
     return {key: value for key, value in keys.items() if value}
@@ -275,13 +275,11 @@ def _check_sections(reader: Reader, file: File, path: Path, *, copied: bool) -> 
         reader.report(file.at.get_key("invariants"), "every weight is 0", code="bad-weights")
     for model in file.models.values():
         _check_model(reader, model)
-    if file.output is not None:
-        for name in re.findall(r"\{[^{}]*\}", file.output.filename_template or ""):
-            if name not in FILENAME_PARTS:
-                hint, message = f"known placeholders: {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
-                reader.report(file.output.at.get("filename_template"), message, hint=hint, code="unknown-value")
-    if file.warnings is not None:
-        _check_ignored_warnings(reader, file.warnings)
+    for name in re.findall(r"\{[^{}]*\}", file.output.filename_template or ""):
+        if name not in FILENAME_PARTS:
+            hint, message = f"known placeholders: {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
+            reader.report(file.output.at.get("filename_template"), message, hint=hint, code="unknown-value")
+    _check_ignored_warnings(reader, file.warnings)
     if file.replays is not None:
         report_replay_problems(reader, file.replays, None if copied else path, _get_name(file, path))
 

@@ -48,8 +48,11 @@ def _iter_named_files(file: File, rules: ContractRules) -> Iterator[tuple[str, N
         yield file.agent.mcp_config, file.agent.at.get("mcp_config")
     for name, folder in file.agents.items():
         yield folder, file.at.get("agents").get(name)
-    setup = (*file.setup.files, *file.setup.home_files) if file.setup else ()
-    placed = (*setup, *(entry for fixture in file.fixtures for entry in fixture.files))
+    placed = (
+        *file.setup.files,
+        *file.setup.home_files,
+        *(entry for fixture in file.fixtures for entry in fixture.files),
+    )
     paths = [
         (file.agent.dir, file.agent.at.get("dir")),
         *((model.script, model.at.get("script")) for model in file.models.values()),

@@ -170,7 +170,7 @@ def _warn_unfilled(reader: Reader, nodes: list[Node]) -> None:
 
 def _report_unknown_names(reader: Reader, file: File, node: Node, referred: Names) -> None:
     """Report references to parameters and secrets that the file does not have, or that are not filled in here."""
-    params = file.parallelism.matrix if file.parallelism else {}
+    params = file.parallelism.matrix
     secrets = {secret.name for secret in file.secrets}
     unknown = [("params", name, "parallelism.matrix") for name in referred.params if name not in params]
     unknown += [("secrets", name, "secrets") for name in referred.secrets if name not in secrets]

@@ -64,10 +64,8 @@ def report_world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry]
     _check_clock(reader, file)
     if reader.has_error("services"):
         return
-    if file.network is not None:
-        for host, name in file.network.dns_overrides.items():
-            node = file.at.get("network").get("dns_overrides").get(host)
-            _find_service(reader, file, name, node)
+    for host, name in file.network.dns_overrides.items():
+        _find_service(reader, file, name, file.at.get("network").get("dns_overrides").get(host))
     for rule in rules:
         _check_rule_services(reader, file, rule)
         if key := rule.traits.shell_setting:
@@ -79,9 +77,8 @@ def report_world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry]
 
 
 def _check_shell_params(reader: Reader, file: File) -> None:
-    if file.setup is not None:
-        for node in file.setup.at.get("commands").items:
-            report_unquotable(reader, node, node.text, IN_SETUP_ENV)
+    for node in file.setup.at.get("commands").items:
+        report_unquotable(reader, node, node.text, IN_SETUP_ENV)
     for service in file.services:
         wait_for = service.spec.wait_for or ""
         report_unquotable(reader, service.at.get("wait_for"), wait_for, "move the reference out of it")
@@ -100,8 +97,8 @@ def _check_secrets(reader: Reader, file: File) -> None:
 
 
 def _check_clock(reader: Reader, file: File) -> None:
-    text = file.determinism.clock if file.determinism else None
-    if file.determinism is None or text is None or re.search(REFERENCE, text):
+    text = file.determinism.clock
+    if text is None or re.search(REFERENCE, text):
         return
     try:
         datetime.fromisoformat(text)
@@ -134,10 +131,9 @@ def _check_path(reader: Reader, written: str, node: Node, folder: str = "the wor
 
 
 def _check_placed_files(reader: Reader, file: File) -> None:
-    of_home = file.setup.home_files if file.setup else ()
-    placed = (*(file.setup.files if file.setup else ()), *(entry for f in file.fixtures for entry in f.files))
-    for entry in (*of_home, *placed):
-        folder = "the home" if any(entry is home_file for home_file in of_home) else "the workspace"
+    placed = (*file.setup.files, *(entry for fixture in file.fixtures for entry in fixture.files))
+    folders = [(entry, "the home") for entry in file.setup.home_files] + [(entry, "the workspace") for entry in placed]
+    for entry, folder in folders:
         _check_path(reader, entry.path, entry.at.get("path"), folder)
         if (entry.content is None) == (entry.source is None):
             reader.report(entry.at, "needs one of content, source", code="missing-key")
@@ -145,8 +141,8 @@ def _check_placed_files(reader: Reader, file: File) -> None:
 
 def _check_workdir(reader: Reader, file: File) -> None:
     """Report a workdir that every sandbox already uses for something else."""
-    path = file.setup.workdir if file.setup else None
-    if file.setup is None or path is None or can_be_workdir(path):
+    path = file.setup.workdir
+    if path is None or can_be_workdir(path):
         return
     message = f"expected an absolute path that is free in a sandbox, such as /app, found {path[:60]!r}"
     reader.report(file.setup.at.get("workdir"), message, code="bad-setting")
@@ -168,7 +164,7 @@ def _check_unaudited_writes(reader: Reader, file: File) -> None:
     """Report a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
     databases = [service for service in file.services if not get_traits(service.spec).records]
-    if file.forbidden is None or not file.at.get("forbidden").has(rule) or reader.has_error("services"):
+    if not file.at.get("forbidden").has(rule) or reader.has_error("services"):
         return
     if databases and not any(map(can_be_database, databases)):
         message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {databases[0].name} is neither"
@@ -177,8 +173,6 @@ def _check_unaudited_writes(reader: Reader, file: File) -> None:
 
 def _check_forbidden(reader: Reader, file: File) -> None:
     _check_unaudited_writes(reader, file)
-    if file.forbidden is None or file.audit is None:
-        return
     switched = asdict(file.audit)
     for rule, audit in _AUDITED.items():
         if file.at.get("forbidden").has(rule) and not switched[audit]:
@@ -222,8 +216,6 @@ def _explain_unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
 
 def _check_unaudited_actions(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
     """Report rules on actions that the audit log does not record."""
-    if file.audit is None or not traits.audits:
-        return
     audit = asdict(file.audit)
     for setting, name in traits.audits:
         if not audit[name]:

@@ -15,9 +15,7 @@ def build_world(file: File) -> world.WorldSpec | None:
 
     None if it has none of its keys, wants no sandbox and judges no state.
     """
-    is_deterministic = file.determinism is not None and any(
-        file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
-    )
+    is_deterministic = any(file.determinism.at.has(key) for key in ("clock", "network_latency", "dns"))
     rules = (*file.invariants, *(file.contract.invariants if file.contract else ()))
     in_sandbox = file.agent.sandbox or file.agent.kind == "snapshot"
     wanted = is_deterministic or in_sandbox or any(rule.traits.reads_state for rule in rules)
@@ -25,17 +23,17 @@ def build_world(file: File) -> world.WorldSpec | None:
         return None
     return world.WorldSpec(
         base=file.base,
-        setup=_build_setup(file.setup) if file.setup else world.Setup(),
-        resources=convert(world.Resources, file.resources, timeout_ms=file.resources.timeout)
-        if file.resources
-        else world.Resources(),
+        setup=_build_setup(file.setup),
+        resources=convert(world.Resources, file.resources, timeout_ms=file.resources.timeout),
         secrets=tuple(map(_build_secret, file.secrets)),
         services=tuple(service.spec for service in file.services),
         fixtures=tuple(map(_build_fixture, file.fixtures)),
-        network=file.network or world.Network(),
-        determinism=_build_determinism(file.determinism) if file.determinism else world.Determinism(),
-        audit=file.audit or world.AuditSettings(),
-        forbidden=file.forbidden or world.Forbidden(),
+        network=file.network,
+        determinism=convert(
+            world.Determinism, file.determinism, network_latency_ms=file.determinism.network_latency or 0
+        ),
+        audit=file.audit,
+        forbidden=file.forbidden,
     )
 
 
@@ -64,7 +62,3 @@ def _build_fixture(entry: written.FixtureEntry) -> world.Fixture:
         rate=world.DRIFT_RATE if entry.rate is None else entry.rate,
         kinds=kinds or world.DRIFT_KINDS,
     )
-
-
-def _build_determinism(section: written.DeterminismSection) -> world.Determinism:
-    return convert(world.Determinism, section, network_latency_ms=section.network_latency or 0)

@@ -16,10 +16,11 @@ from spec_texts import HTTP, MATRIX, RULES
 import holdfast
 from holdfast.reading.fields import about, get_keys
 from holdfast.reading.tree import parse
-from holdfast.spec import json_schema
+from holdfast.spec import check, json_schema
 from holdfast.spec.catalogue.reference import build_reference
 from holdfast.spec.catalogue.schema import build_properties
 from holdfast.spec.rules.fault_entry import FAMILIES
+from holdfast.spec.sections.file import File
 
 REPO = Path(__file__).parents[3]
 WRITTEN = [
@@ -196,3 +197,11 @@ def test_every_key_is_read_outside_its_section() -> None:
     known, readers = keys(), reads()
     assert len(known) > 150
     assert [(owner, name) for path, owner, name in known if not readers[name] - {path}] == []
+
+
+def test_a_section_with_defaults_may_be_written_without_keys(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.yaml"
+    names = [field.key for field in get_keys(File) if field.is_section]
+    assert {"advanced", "network", "scoring"} <= set(names)
+    path.write_text("agent: {endpoint: 'http://localhost:1'}\n" + "".join(f"{name}:\n" for name in names))
+    assert [one for one in check(path, environ={}).problems if one.path in names] == []

@@ -109,6 +109,8 @@ def _build_property(field: Field) -> Schema:
         schema["default"] = field.default
     if not field.required and isinstance(field.default, tuple) and field.default:
         schema["default"] = list(field.default)
+    if field.is_section:  # it may also be written without keys
+        schema = {"anyOf": [{"$ref": schema.pop("$ref")}, {"type": "null"}], **schema}
     return schema if field.key in AS_WRITTEN else _allow_reference(schema, field.hint)
 
 

@@ -196,7 +196,7 @@ def build_tasks(file: File, part: Part) -> tuple[Task, ...]:
 
 def get_replicas(reader: Reader, file: File, override: int | None) -> int:
     """Return the number of trials per prompt."""
-    own = file.parallelism.replicas if file.parallelism else None
+    own = file.parallelism.replicas
     if own is not None and file.at.has("replicas"):
         message = "replicas and parallelism.replicas mean the same: write one of them"
         reader.report(file.at.get_key("replicas"), message, code="conflict")
@@ -205,9 +205,8 @@ def get_replicas(reader: Reader, file: File, override: int | None) -> int:
 
 def get_seed(reader: Reader, file: File, override: int | None) -> int:
     """Return the random seed."""
-    first = file.determinism.seed if file.determinism else None
-    second = file.advanced.seed if file.advanced else None
-    if first is not None and second is not None and first != second and file.advanced:
+    first, second = file.determinism.seed, file.advanced.seed
+    if first is not None and second is not None and first != second:
         message = f"differs from determinism.seed, which is {first}"
         reader.report(file.advanced.at.get("seed"), message, code="conflict")
     return next((s for s in (override, first, second) if s is not None), 0)
@@ -219,13 +218,11 @@ def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: Sce
     listed = file.contract is not None and bool(file.contract.invariants)
     contract = listed or weather.at is not None or any(scenario.name != CALM for scenario in weather.scenarios)
     ways = [(rule.at, rule.invariant.replica_aggregation) for rule in rules.all]
-    ways += [(section.at, section.replica_aggregation)] if section and section.at.has("replica_aggregation") else []
+    ways += [(section.at, section.replica_aggregation)] if section.at.has("replica_aggregation") else []
     for at, how in ways:
         if how is not None and (message := find_aggregation_problem(how, count, contract=contract)):
             hint = "all, any, majority, at_least or rate"
             reader.report(at.get("replica_aggregation"), message, hint=hint, code="conflict")
-    if section is None:
-        return Scoring()
     _check_weights(reader, section)
     return convert(Scoring, section)
 

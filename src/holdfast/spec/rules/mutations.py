@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import (
-    DEFAULT_MUTATIONS,
     INTENT_KEPT,
     MODEL_MUTATIONS,
     MUTATION_WEIGHTS,
@@ -31,8 +30,6 @@ def build_mutations(reader: Reader, file: File) -> MutationSpec:
     model = _build_model(reader, file)
     _warn_attacks_only(reader, file)
     section = file.mutations
-    if section is None:
-        return MutationSpec(model=model)
     listed = section.at.has("types")
     types = tuple(dict.fromkeys(section.types))
     mutations = MutationSpec(
@@ -54,7 +51,7 @@ def _warn_attacks_only(reader: Reader, file: File) -> None:
     """Report that no rule is left for other mutations: `flakestorm init` writes `dangerous_prompts: true` into every
     rule.
     """
-    types = file.mutations.types if file.mutations else DEFAULT_MUTATIONS
+    types = file.mutations.types
     if file.run_rules and all(rule.invariant.attacks_only for rule in file.run_rules) and INTENT_KEPT & set(types):
         first = file.run_rules[0]
         message = "every rule has it, so no rule judges mutations that keep the intent"
@@ -90,8 +87,8 @@ def _report_nameless_model(reader: Reader, file: File, at: Node) -> None:
     if reader.has_error("model"):
         return
     hint = "the model's name at its provider, or a name of models:"
-    listed = file.mutations is not None and file.mutations.at.has("types")
-    if listed and file.mutations is not None and not MODEL_MUTATIONS.isdisjoint(file.mutations.types):
+    listed = file.mutations.at.has("types")
+    if listed and not MODEL_MUTATIONS.isdisjoint(file.mutations.types):
         reader.report_missing(at, "name", hint=hint)
     elif file.run_rules and not listed:
         reader.warn(at, "has no name, so it writes no mutations", hint=hint, code="lint-nameless-model")

@@ -166,8 +166,7 @@ def _build_chaos_entry(reader: Reader, file: File, profile: str | None) -> Matri
 
 def build_part_weights(file: File) -> PartWeights:
     """Return the weights of the parts in the overall score."""
-    section = file.scoring
-    return PartWeights() if section is None else convert(PartWeights, section.weights or section)
+    return convert(PartWeights, file.scoring.weights or file.scoring)
 
 
 def report_part_problems(reader: Reader, file: File, part: Part, options: LoadOptions) -> None:
@@ -196,7 +195,7 @@ def report_part_problems(reader: Reader, file: File, part: Part, options: LoadOp
 
 def warn_unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
     """Report scoring that nothing uses: a contract alone has cells, which pass or fail, and no composite."""
-    if parts != ("contract",) or file.scoring is None:
+    if parts != ("contract",):
         return
     for key in ("pass_threshold", "gate_on"):
         if file.scoring.at.has(key):

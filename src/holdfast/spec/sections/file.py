@@ -106,26 +106,28 @@ class File(Struct, frozen=True, kw_only=True):
     chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("The contract's scenarios.", min_length=1)] = ()
     chaos: Annotated[ChaosSection | None, about("Faults of `run --chaos`.")] = None
     replicas: Annotated[int, about("Trials per prompt.", ge=1, le=100_000)] = 1
-    parallelism: Annotated[ParallelismSection | None, about("Repeats and parameters.")] = None
-    scoring: Annotated[ScoringSection | None, about("How verdicts become numbers.")] = None
+    parallelism: Annotated[ParallelismSection, about("Repeats and parameters.")] = ParallelismSection()
+    scoring: Annotated[ScoringSection, about("How verdicts become numbers.")] = ScoringSection()
     model: Annotated[ModelSection | None, about("The model that writes mutations.")] = None
     models: Annotated[dict[str, ModelEntry], about("Which model answers for which name or glob.")] = {}
-    mutations: Annotated[MutationsSection | None, about("How prompts are mutated.")] = None
+    mutations: Annotated[MutationsSection, about("How prompts are mutated.")] = MutationsSection()
     replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
     hunt: Annotated[HuntSection | None, about("What ci spends on a hunt.")] = None
-    output: Annotated[OutputSection | None, about("The report file of a run.")] = None
-    advanced: Annotated[AdvancedSection | None, about("Rarely needed.")] = None
-    warnings: Annotated[WarningsSection | None, about("Which warnings are shown.")] = None
+    output: Annotated[OutputSection, about("The report file of a run.")] = OutputSection()
+    advanced: Annotated[AdvancedSection, about("Rarely needed.")] = AdvancedSection()
+    warnings: Annotated[WarningsSection, about("Which warnings are shown.")] = WarningsSection()
     base: Annotated[str | None, about("The image of the docker backend.", min_length=1)] = None
-    setup: Annotated[SetupSection | None, about("What to prepare before the agent starts.")] = None
-    resources: Annotated[ResourcesSection | None, about("Limits of a trial.")] = None
+    setup: Annotated[SetupSection, about("What to prepare before the agent starts.")] = SetupSection()
+    resources: Annotated[ResourcesSection, about("Limits of a trial.")] = ResourcesSection()
     secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the sandbox.")] = ()
     services: Annotated[tuple[Annotated[ServiceEntry, _SERVICE], ...], about("Services of the sandbox.")] = ()
     fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the sandbox.")] = ()
-    network: Annotated[Network | None, about("The network of the sandbox.")] = None
-    determinism: Annotated[DeterminismSection | None, about("What is kept constant: clock, seed, network.")] = None
-    audit: Annotated[AuditSettings | None, about("What the audit log records.")] = None
-    forbidden: Annotated[Forbidden | None, about("What must not happen.")] = None
+    network: Annotated[Network, about("The network of the sandbox.")] = Network()
+    determinism: Annotated[DeterminismSection, about("What is kept constant: clock, seed, network.")] = (
+        DeterminismSection()
+    )
+    audit: Annotated[AuditSettings, about("What the audit log records.")] = AuditSettings()
+    forbidden: Annotated[Forbidden, about("What must not happen.")] = Forbidden()
 
     @property
     def mapped(self) -> tuple[RuleEntry, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MutationType
 from holdfast.model.spec import Aggregation, PartWeight, PartWeights
 from holdfast.model.task import DialogueMessage, RecordedFiring
 from holdfast.reading.fields import Schema, ValueForm, about, convert
-from holdfast.reading.node import Node
+from holdfast.reading.node import Node, build_absent
 from holdfast.reading.reader import BAD, Reader
 from holdfast.spec.catalogue.schema import build_section_schema
 from holdfast.spec.rules.matrix import MatrixEntry
@@ -139,7 +139,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True):
 class MutationsSection(Struct, frozen=True, kw_only=True):
     """How `run` mutates golden prompts."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     count: Annotated[int, about("Mutations per prompt.", ge=1, le=10_000)] = 10
     types: Annotated[tuple[MutationType, ...], about("The types of mutation.", min_length=1)] = DEFAULT_MUTATIONS
     weights: Annotated[dict[MutationType, Annotated[float, about("", ge=0)]], about("The weight of each type.")] = {}
@@ -215,7 +215,7 @@ class ReplaysSection(Struct, frozen=True, kw_only=True):
 class ScoringSection(Struct, frozen=True, kw_only=True):
     """How verdicts become numbers."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     min_score: Annotated[
         float | None, about("The resilience (0-100) from which non-critical failures are tolerated.", ge=0, le=100)
     ] = None
@@ -237,7 +237,7 @@ _FILENAME = f"The file's name, without a folder; {', '.join(FILENAME_PARTS)} are
 class OutputSection(Struct, frozen=True, kw_only=True):
     """The report file of a run."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     format: Annotated[Format, about("The format.")] = "html"
     path: Annotated[str, about("The folder.", min_length=1)] = "./reports"
     filename_template: Annotated[str | None, about(_FILENAME, min_length=1, pattern=r"^[^/\\]+$")] = None
@@ -249,7 +249,7 @@ _CONCURRENCY = "Trials in parallel. Default: 10 for an HTTP agent that is alread
 class AdvancedSection(Struct, frozen=True, kw_only=True):
     """Rarely needed."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     concurrency: Annotated[int | None, about(_CONCURRENCY, ge=1, le=10_000)] = None
     retries: Annotated[int, about("Retries after a harness error.", ge=0, le=100)] = 2
     seed: Annotated[int | None, SEED] = None
@@ -265,7 +265,7 @@ class HuntSection(Struct, frozen=True, kw_only=True):
 class WarningsSection(Struct, frozen=True, kw_only=True):
     """Which warnings are shown."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     ignore: Annotated[
         tuple[str, ...],
         about("Codes of warnings that you know and do not want to see.", examples=[["stateful", "lint-no-calm"]]),
@@ -275,7 +275,7 @@ class WarningsSection(Struct, frozen=True, kw_only=True):
 class ParallelismSection(Struct, frozen=True, kw_only=True):
     """Repeats and parameters of a scenario."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     replicas: Annotated[int | None, about("Trials per prompt.", ge=1, le=100_000)] = None
     matrix: Annotated[
         dict[str, Annotated[tuple[Any, ...], about("", min_length=1)]], about("Parameter to its values.")

@@ -11,7 +11,7 @@ from holdfast.errors import PluginError
 from holdfast.model.world import CONTAINER, ServiceSpec
 from holdfast.reading.durations import Duration, Written
 from holdfast.reading.fields import about, list_key_names
-from holdfast.reading.node import Node
+from holdfast.reading.node import Node, build_absent
 from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.reading.words import describe, suggest_name
 from holdfast.spec.rules.variants import Choice, ChosenVariant, read_settings
@@ -35,7 +35,7 @@ class FileEntry(Struct, frozen=True, kw_only=True):
 class SetupSection(Struct, frozen=True, kw_only=True):
     """What is prepared before the agent starts."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     packages: Annotated[tuple[str, ...], about("Packages to install.")] = ()
     commands: Annotated[tuple[str, ...], about("Commands, in order.")] = ()
     files: Annotated[tuple[FileEntry, ...], about("Files to place.")] = ()
@@ -51,7 +51,7 @@ class SetupSection(Struct, frozen=True, kw_only=True):
 class ResourcesSection(Struct, frozen=True, kw_only=True):
     """Limits of a trial."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     timeout: Annotated[Duration | None, about("The time limit of the complete trial.")] = None
     memory: Annotated[Size | None, about("Memory.")] = None
     cpu: Annotated[float | None, about("Cores.", gt=0)] = None
@@ -124,7 +124,7 @@ class FixtureEntry(Struct, frozen=True, kw_only=True):
 class DeterminismSection(Struct, frozen=True, kw_only=True):
     """What is kept constant: clock, seed, network."""
 
-    at: Node
+    at: Node = field(default_factory=build_absent)
     clock: Annotated[str | None, about("The start of the clock, which then runs.", min_length=1)] = None
     seed: Annotated[int | None, SEED] = None
     network_latency: Annotated[Duration | None, about("The delay of each connection.")] = None
