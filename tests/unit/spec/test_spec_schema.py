@@ -204,4 +204,5 @@ def test_a_section_with_defaults_may_be_written_without_keys(tmp_path: Path) -> 
     names = [field.key for field in get_keys(File) if field.is_section]
     assert {"advanced", "network", "scoring"} <= set(names)
     path.write_text("agent: {endpoint: 'http://localhost:1'}\n" + "".join(f"{name}:\n" for name in names))
-    assert [one for one in check(path, environ={}).problems if one.path in names] == []
+    errors = [one for one in check(path, environ={}).problems if one.severity == "error"]
+    assert [one for one in errors if one.path in names] == []
