@@ -96,3 +96,11 @@ def test_a_name_of_several_sections_gives_several_pages_and_a_full_name_one() ->
     assert find_pages("fault", "contains") == []
     with pytest.raises(KeyError):
         build_page("tool_faults", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("name", "anywhere"), [("file_exists", False), ("llm_as_judge", True), ("claim_matches_state", True), ("custom", True)]
+)
+def test_the_page_of_a_check_says_whether_it_works_without_a_sandbox(name: str, anywhere: bool) -> None:
+    [page] = find_pages("check", name)
+    assert ("needs a sandbox." in page.acts.lower()) is not anywhere

@@ -134,7 +134,7 @@ class CheckTraits(Struct, frozen=True, kw_only=True):
     reads_cost: bool = False
     """It reads what model calls used, so Holdfast must see them."""
     needs_world: bool = True
-    """For checks of state: there is nothing to gather without a sandbox."""
+    """For checks of state: there is nothing to gather without a sandbox, whatever the settings."""
     runs_inside: bool = False
     """It runs a program in the sandbox, which may leave traces there, so its evidence is gathered last."""
     shell_setting: str = ""

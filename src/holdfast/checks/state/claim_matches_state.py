@@ -75,6 +75,7 @@ class ClaimMatchesState:
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive",
         reads="state",
+        needs_world=False,
         see=("tool_faults.phantom_success", "invariants.sql", "invariants.file_content"),
     )
     codes: ClassVar[Mapping[str, str]] = {

@@ -79,7 +79,12 @@ class Custom:
 
     # No text decides: the script examined the state itself.
     traits: ClassVar[CheckTraits] = CheckTraits(
-        polarity="positive", reads="state", texts=(), file_setting="script", see=("invariants.command_exit",)
+        polarity="positive",
+        reads="state",
+        texts=(),
+        file_setting="script",
+        needs_world=False,
+        see=("invariants.command_exit",),
     )
 
     def configured(self) -> CheckTraits:

@@ -81,7 +81,12 @@ class LlmAsJudge:
     # No text decides: a model never sees more.
     # Where it forbids something, every reply counts.
     traits: ClassVar[CheckTraits] = CheckTraits(
-        polarity="positive", reads="state", texts=(), asks_model=True, when_negated=(("input_from", "replies"),)
+        polarity="positive",
+        reads="state",
+        texts=(),
+        asks_model=True,
+        needs_world=False,
+        when_negated=(("input_from", "replies"),),
     )
     codes: ClassVar[Mapping[str, str]] = {
         "judge-above": "The model's rating reaches the threshold.",

@@ -110,7 +110,7 @@ _READS = {
     "ending": "How the agent ended.",
     "latency": "How long the answer took.",
     "trace": "The calls of the trial. Decides once per trial.",
-    "state": "What the agent left behind. Decides once per trial and needs a sandbox.",
+    "state": "What the agent left behind. Decides once per trial.",
 }
 _LATE = "It fails on a timeout and is unproven if there is no answer for another reason."
 _ENDED = "It always has a verdict."
@@ -257,6 +257,8 @@ def _describe_target(section: str, plugin: Any) -> str:
 
 def _describe_input(plugin: Any) -> str:
     words = [_READS[plugin.traits.reads]]
+    if plugin.traits.reads == "state":
+        words.append("Needs a sandbox." if plugin.traits.needs_world else "Some settings need a sandbox.")
     if issubclass(plugin, ConsultingCheck):
         words.append("Asks a model." if plugin.traits.asks_model else "Asks a model with `method: model`.")
     if plugin.traits.requires_probes:
