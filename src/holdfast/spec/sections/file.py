@@ -114,7 +114,7 @@ class File(Struct, frozen=True, kw_only=True):
     replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
     hunt: Annotated[HuntSection | None, about("What ci spends on a hunt.")] = None
     output: Annotated[OutputSection, about("The report file of a run.")] = OutputSection()
-    advanced: Annotated[AdvancedSection, about("Rarely needed.")] = AdvancedSection()
+    advanced: Annotated[AdvancedSection, about("Settings that are rarely needed.")] = AdvancedSection()
     warnings: Annotated[WarningsSection, about("Which warnings are shown.")] = WarningsSection()
     base: Annotated[str | None, about("The image of the docker backend.", min_length=1)] = None
     setup: Annotated[SetupSection, about("What to prepare before the agent starts.")] = SetupSection()

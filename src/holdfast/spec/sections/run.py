@@ -200,7 +200,7 @@ class ReplaySource(Struct, frozen=True, kw_only=True):
     type: Annotated[Literal["langsmith", "langsmith_run"], about("A project, or one run.")]
     project: Annotated[str | None, about("The project's name.", min_length=1)] = None
     run_id: Annotated[str | None, about("The run's id.", min_length=1)] = None
-    filter: Annotated[ReplayFilter | None, about("Which traces.")] = None
+    filter: Annotated[ReplayFilter | None, about("Which traces to import.")] = None
     auto_import: Annotated[bool, about("Import at each run.")] = False
 
 
@@ -247,7 +247,7 @@ _CONCURRENCY = "Trials in parallel. Default: 10 for an HTTP agent that is alread
 
 
 class AdvancedSection(Struct, frozen=True, kw_only=True):
-    """Rarely needed."""
+    """Settings that are rarely needed."""
 
     at: Node = field(default_factory=build_absent)
     concurrency: Annotated[int | None, about(_CONCURRENCY, ge=1, le=10_000)] = None

@@ -53,10 +53,10 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
 
     at: Node = field(default_factory=build_absent)
     timeout: Annotated[Duration | None, about("The time limit of the complete trial.")] = None
-    memory: Annotated[Size | None, about("Memory.")] = None
-    cpu: Annotated[float | None, about("Cores.", gt=0)] = None
-    disk: Annotated[Size | None, about("Disk.")] = None
-    pids: Annotated[int | None, about("Processes.", ge=1)] = None
+    memory: Annotated[Size | None, about("The memory that all processes of the agent may use together.")] = None
+    cpu: Annotated[float | None, about("The number of cores.", gt=0)] = None
+    disk: Annotated[Size | None, about("The space for files that the agent writes.")] = None
+    pids: Annotated[int | None, about("The maximum number of processes.", ge=1)] = None
     concurrency_limit: Annotated[int | None, about("Trials in parallel.", ge=1)] = None
     labels: Annotated[
         tuple[Label, ...], about("Labels that a machine of a cluster must have (--on ray): gpu, docker or your own.")
@@ -66,8 +66,8 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
 class SecretScope(Struct, frozen=True, kw_only=True):
     """Where the agent finds a secret."""
 
-    env: Annotated[bool, about("In its environment.")] = True
-    file: Annotated[str | None, about("In this file of the workspace.", min_length=1)] = None
+    env: Annotated[bool, about("Whether the agent's environment has it.")] = True
+    file: Annotated[str | None, about("The file of the workspace that has it.", min_length=1)] = None
 
 
 class SecretEntry(Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class FixtureEntry(Struct, frozen=True, kw_only=True):
     file: Annotated[str | None, about("For sql: a file with statements.", min_length=1)] = None
     source: Annotated[str | None, about("For directory: a folder next to the spec.", min_length=1)] = None
     path: Annotated[str | None, about("A path in the workspace.", min_length=1)] = None
-    files: Annotated[tuple[FileEntry, ...], about("For files: the files.")] = ()
+    files: Annotated[tuple[FileEntry, ...], about("For files: the files to write.")] = ()
     url: Annotated[str | None, about("For git_repo: the repository.", min_length=1)] = None
     branch: Annotated[str | None, about("For git_repo: the branch.", min_length=1)] = None
     depth: Annotated[int | None, about("For git_repo: the number of commits.", ge=1)] = None
