@@ -161,7 +161,7 @@ class Network(Struct, frozen=True, omit_defaults=True):
 
     egress: Annotated[Egress, Meta(description="Outgoing connections.")] = Egress()
     ingress: Annotated[Ingress, Meta(description="Incoming connections.")] = Ingress()
-    dns_overrides: Annotated[dict[str, str], Meta(description="Host name to service.")] = {}
+    dns_overrides: Annotated[dict[str, str], Meta(description="The service that answers for a host name.")] = {}
 
 
 class Determinism(Struct, frozen=True, omit_defaults=True):

@@ -278,5 +278,5 @@ class ParallelismSection(Struct, frozen=True, kw_only=True):
     at: Node = field(default_factory=build_absent)
     replicas: Annotated[int | None, about("Trials per prompt.", ge=1, le=100_000)] = None
     matrix: Annotated[
-        dict[str, Annotated[tuple[Any, ...], about("", min_length=1)]], about("Parameter to its values.")
+        dict[str, Annotated[tuple[Any, ...], about("", min_length=1)]], about("The parameters and their values.")
     ] = {}
