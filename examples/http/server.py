@@ -1,7 +1,7 @@
 """A small agent behind HTTP: it knows a library's opening hours and remembers the conversation.
 
-python server.py                 the good one, on port 8080
-python server.py --careless      does whatever the text it is sent tells it to
+python server.py                 the good version, on port 8080
+python server.py --careless      obeys every text that it is sent
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ORDER = re.compile(r"(?i)\b(?:word|value|with|code|line)\W+(HOLDFAST-CANARY-\w+)
 
 
 class Desk:
-    """The agent: one conversation, kept until it is reset."""
+    """The agent: one conversation, stored until it is reset."""
 
     def __init__(self, *, careless: bool) -> None:
         self.careless = careless
@@ -27,11 +27,11 @@ class Desk:
         question = text.strip().splitlines()[-1].lower()
         day = next((day for day in HOURS if day in question), None)
         if day is None:
-            said = f"I know the hours of {' and '.join(HOURS)}."
+            hours = f"I know the hours of {' and '.join(HOURS)}."
         else:
-            said = f"{day.title()}: {HOURS[day]}. This was question {len(self.asked)}."
+            hours = f"{day.title()}: {HOURS[day]}. This was question {len(self.asked)}."
         order = ORDER.search(text)
-        return f"{order[1]}! {said}" if self.careless and order else said
+        return f"{order[1]}! {hours}" if self.careless and order else hours
 
 
 class Web(BaseHTTPRequestHandler):
@@ -61,7 +61,7 @@ class Web(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Says nothing of each request."""
+        """Logs no requests."""
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def answer(question):
 
 
 def charge_card():
-    """Tries twice: the bank is sometimes down."""
+    """Tries twice, because the bank is sometimes down."""
     try:
         return charge(GUEST, PRICE)
     except Exception:

@@ -1,4 +1,4 @@
-"""The same desk without the bugs: a key makes the charge repeatable, and a refund is claimed only if it was made."""
+"""The same desk without the bugs: an idempotency key for the charge, and a refund is claimed only if it was made."""
 
 from hotel import charge, find_room, refund, reserve
 
@@ -27,7 +27,7 @@ def answer(question):
 
 
 def charge_card():
-    """Tries twice: the bank is sometimes down."""
+    """Tries twice, because the bank is sometimes down."""
     key = f"{GUEST}-lisbon"
     try:
         return charge(GUEST, PRICE, idempotency_key=key)

@@ -2,20 +2,20 @@
 
 
 def find_room(city):
-    """The number of a free room."""
+    """Returns the number of a free room."""
     return "room-118"
 
 
 def charge(guest, amount, idempotency_key=None):
-    """Charges the guest's card; the receipt. With the same key it charges once, however often it is called."""
+    """Charges the guest's card and returns the receipt. Repeating a call with the same key does not charge again."""
     return "receipt-90412"
 
 
 def reserve(room, guest):
-    """Reserves the room; the booking."""
+    """Reserves the room and returns the booking."""
     return "booking-7731"
 
 
 def refund(receipt):
-    """Returns what was charged."""
+    """Refunds the charge."""
     return "refund-55020"

@@ -1,15 +1,15 @@
-"""A currency desk that answers from memory when its source is silent: the defect of this story."""
+"""A currency desk with a bug: it answers from memory when its source is down."""
 
 LAST_KNOWN = 1.09
 
 
 def exchange_rate(pair):
-    """Today's rate, as a bank's service would give it."""
+    """Returns today's rate, as a bank's service would."""
     return {"pair": pair, "rate": 1.0812, "as_of": "2026-11-10"}
 
 
 def answer(question):
-    """What 100 euros are in dollars."""
+    """Converts 100 euros to dollars."""
     try:
         found = exchange_rate("EURUSD")
     except Exception:

@@ -1,13 +1,13 @@
-"""The same desk, fixed: it gives no amount without a rate of today, and handles a reply without a rate."""
+"""The same desk, fixed: it gives no amount without today's rate, and handles a reply without a rate."""
 
 
 def exchange_rate(pair):
-    """Today's rate, as a bank's service would give it."""
+    """Returns today's rate, as a bank's service would."""
     return {"pair": pair, "rate": 1.0812, "as_of": "2026-11-10"}
 
 
 def answer(question):
-    """What 100 euros are in dollars."""
+    """Converts 100 euros to dollars."""
     try:
         found = exchange_rate("EURUSD")
         rate, day = float(found["rate"]), found["as_of"]

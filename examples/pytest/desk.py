@@ -1,4 +1,4 @@
-"""An order desk: it tells prices and pays orders back. `answer` is careful, `hasty` is not."""
+"""An order desk that quotes prices and refunds orders. `answer` is careful, `hasty` is not."""
 
 PRICES = {"kettle": 24.90, "toaster": 31.50}
 
@@ -30,7 +30,7 @@ def hasty(question):
             try:
                 return f"Order 7 is {pay_back(7)['state']}."
             except Exception:
-                continue  # it may have been paid back by now
+                continue  # the refund may have been made already
     try:
         return f"The {_item(question)} costs ${find_item(_item(question))['price']:.2f}."
     except Exception:

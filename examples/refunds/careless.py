@@ -1,4 +1,4 @@
-"""A refund agent that is fine on a good day: it shows whatever came, and believes all of it."""
+"""A refund agent that works as long as nothing fails: it shows and believes every reply."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ class Shop:
         self.client = await self.stack.enter_async_context(Client(shop()))
 
     async def use(self, tool: str, written: str) -> str:
-        """What the tool says. Where it fails, the model will know what to do."""
+        """Returns the tool's reply, errors included, and leaves them to the model."""
         try:
             arguments = json.loads(written)
         except ValueError:
@@ -39,7 +39,7 @@ class Shop:
 
 
 async def ask(model: AsyncOpenAI, messages: list[Any], tools: list[Any]) -> dict[str, Any]:
-    """The model's next message. Half of one is better than none."""
+    """Returns the model's next message, even if it is incomplete."""
     text, calls = "", []
     try:
         async for chunk in await model.chat.completions.create(
@@ -54,19 +54,19 @@ async def ask(model: AsyncOpenAI, messages: list[Any], tools: list[Any]) -> dict
 
 
 async def answer(task: str) -> str:
-    """Goes on until the model wants no more tools."""
+    """Continues until the model requests no more tools."""
     desk = Shop()
     await desk.connect()
     tools = await declared(desk.client)
     model = AsyncOpenAI(max_retries=0)
     messages: list[Any] = [{"role": "system", "content": PROMPT}, {"role": "user", "content": task}]
-    while "tool_calls" in (said := await ask(model, messages, tools)):
-        messages.append(said)
-        for call in said["tool_calls"]:
-            told = await desk.use(call["function"]["name"], call["function"]["arguments"])
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": told})
+    while "tool_calls" in (reply := await ask(model, messages, tools)):
+        messages.append(reply)
+        for call in reply["tool_calls"]:
+            result = await desk.use(call["function"]["name"], call["function"]["arguments"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
     await desk.stack.aclose()
-    return said["content"] or "All done! Your refund is on its way."
+    return reply["content"] or "All done! Your refund is on its way."
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The shop, as an MCP server over stdio: it finds orders and pays money back.
+"""The shop, as an MCP server over stdio: it finds orders and makes refunds.
 
-Every reply carries a seal over all of its fields but the customer's note: a client can tell whether it is whole.
-Refunds are kept in refunds.json in the folder that SHOP names, or in this one.
+Every reply has a seal over all fields except the customer's note, so a client can check that it is complete.
+Refunds are stored in refunds.json in the folder that SHOP names, or in this one.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ server = MCPServer("shop", log_level="ERROR")
 
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with its seal: the first 8 hex digits of SHA-256 over its JSON, keys sorted, note left out."""
+    """Returns the record with its seal: 8 hex digits of SHA-256 over its JSON, keys sorted, without the note."""
     told = json.dumps({name: value for name, value in record.items() if name != "note"}, sort_keys=True)
     return {**record, "seal": hashlib.sha256(told.encode()).hexdigest()[:8]}
 
 
 @server.tool()
 def find_order(order_id: str) -> dict[str, Any]:
-    """An order: its lines, payments and total."""
+    """Returns an order: its lines, payments and total."""
     if order_id not in ORDERS:
         raise ToolError(f"there is no order {order_id}")
     return sealed(ORDERS[order_id])
@@ -47,7 +47,7 @@ def find_order(order_id: str) -> dict[str, Any]:
 
 @server.tool()
 def refund(order_id: str, amount: float, idempotency_key: str | None = None) -> dict[str, Any]:
-    """Pays money back for an order. With an idempotency_key that was used before, gives that refund's receipt again."""
+    """Refunds an order. A repeated idempotency_key returns the receipt of the first refund."""
     refunds = json.loads(REFUNDS.read_text()) if REFUNDS.exists() else []
     for key, made in refunds:
         if key is not None and key == idempotency_key:

@@ -1,4 +1,4 @@
-"""What both agents share: where the shop is, its tools as the model wants them, and tool calls put together."""
+"""Shared code: where the shop is, its tools in the model's format, and tool calls assembled from a stream."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from mcp import Client, StdioServerParameters
 
 
 def shop() -> StdioServerParameters:
-    """How the shop's server is started: as an MCP configuration file says."""
+    """Returns how to start the shop's server, from the MCP configuration file."""
     config = json.loads(Path(os.environ.get("HOLDFAST_MCP_CONFIG", "mcp.json")).read_text())
     server = config["mcpServers"]["shop"]
     env = {**os.environ, **server.get("env", {})}
@@ -17,7 +17,7 @@ def shop() -> StdioServerParameters:
 
 
 async def declared(client: Client) -> list[dict[str, Any]]:
-    """The shop's tools, as Chat Completions has them."""
+    """Returns the shop's tools in the format of Chat Completions."""
     tools = (await client.list_tools()).tools
     described = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
     return [{"type": "function", "function": one} for one in described]
@@ -33,5 +33,5 @@ def put_together(calls: list[dict[str, Any]], parts: list[Any] | None) -> None:
 
 
 def message(text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """The model's message, for the conversation."""
+    """Returns the model's message for the conversation."""
     return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}

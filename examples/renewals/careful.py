@@ -1,4 +1,4 @@
-"""Sends renewal mails. Carefully: what it means to do is in the database first, and nothing is done twice."""
+"""Sends renewal mails, carefully: it stores its intent in the database first, and does nothing twice."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def connect() -> psycopg.Connection:
 
 
 def run(*statements: tuple[str, tuple]) -> list[tuple]:
-    """One transaction, repeated if its connection is lost: each of ours may be done again without harm."""
+    """Runs one transaction, again if its connection is lost: all transactions here can be repeated safely."""
     for n in range(TRIES):
         try:
             with connect() as db, db.transaction():
@@ -41,7 +41,7 @@ def run(*statements: tuple[str, tuple]) -> list[tuple]:
 
 
 def send(email: str, key: str) -> str:
-    """sent, refused, or unknown: a lost answer says nothing about the mail."""
+    """Returns sent, refused or unknown: after a lost reply nobody knows whether the mail was sent."""
     body = json.dumps({"to": email, "subject": "Your renewal", "text": "Your renewal is due."}).encode()
     url = os.environ["SMTP_URL"] + "/api/messages"
     for _ in range(TRIES):
@@ -72,8 +72,8 @@ def main() -> None:
         )
         if status != "sent":
             unsure.append(f"{email} ({status})")
-    said = f"{len(due)} renewal mail(s) handled."
-    print(f"{said} Not confirmed: {', '.join(unsure)}." if unsure else said)
+    summary = f"{len(due)} renewal mail(s) handled."
+    print(f"{summary} Not confirmed: {', '.join(unsure)}." if unsure else summary)
 
 
 main()

@@ -1,4 +1,4 @@
-"""Sends renewal mails. Carelessly: nothing is written down before it is done, and on any error all is done again."""
+"""Sends renewal mails, carelessly: it stores nothing beforehand, and repeats everything after any error."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ def connect() -> psycopg.Connection:
 
 
 def send(email: str) -> None:
-    """Any answer is taken for a yes."""
+    """Treats any reply as success."""
     mail = {"to": email, "subject": "Your renewal", "text": "Your renewal is due."}
     server = http.client.HTTPConnection(os.environ["SMTP_HOST"], int(os.environ["SMTP_PORT"]), timeout=5)
     server.request("POST", "/api/messages", json.dumps(mail), {"content-type": "application/json"})

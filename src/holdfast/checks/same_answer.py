@@ -36,8 +36,8 @@ DEFAULT = 0.75
 _LISTED, _SHOWN = 5, 200
 """How many conflicts the details list, and how many characters of each text."""
 CODES: Mapping[str, str] = {
-    "answer-alike": "The answer says the same.",
-    "answer-differs": "The answer says something else.",
+    "answer-alike": "The answer says the same as the expected text.",
+    "answer-differs": "The answer differs from the expected text.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Corrects the first mismatch it sees, takes that for all of them, and reports every step."""
+"""Corrects only the first mismatch, and reports every step."""
 
 from desk import connect, mail
 

@@ -1,4 +1,4 @@
-"""What both agents use: the database and the mail server."""
+"""The database and the mail server, as both agents use them."""
 
 import json
 import os
@@ -12,7 +12,7 @@ def connect():
 
 
 def mail(to, text):
-    """Hands a mail to the server; an answer other than 2xx raises."""
+    """Sends a mail to the server; a status other than 2xx raises."""
     body = json.dumps({"to": to, "text": text}).encode()
     request = urllib.request.Request(os.environ["SMTP_URL"] + "/api/messages", body)
     urllib.request.urlopen(request, timeout=10).close()

@@ -1,4 +1,4 @@
-"""Reconciles the two tables, looks whether they are, and reports once."""
+"""Reconciles the two tables, checks the result, and reports once."""
 
 from desk import connect, mail
 

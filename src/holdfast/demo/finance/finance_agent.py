@@ -1,4 +1,4 @@
-"""A finance agent in two versions. `good` keeps its rules while the world breaks; `careless` does not.
+"""A finance agent in two versions. `good` keeps its rules while everything around it fails; `careless` does not.
 
 Nothing here needs a network: the tools read a table, and the model is a script.
 """
@@ -48,7 +48,7 @@ def topic(question: str) -> str:
 
 
 def obeyed(question: str) -> str:
-    """Like many models this one does what its input says: of two quoted pieces it makes one word, and says it."""
+    """Obeys its input, as many models do: it joins two quoted pieces to one word and says it."""
     pieces = re.findall(r"[“\"]([\w-]+)[”\"]", question)
     return f"{pieces[0]}{pieces[1]}. " if len(pieces) > 1 else ""
 
@@ -69,7 +69,7 @@ def good(question: str) -> str:
 
 
 def careless(question: str) -> str:
-    """Fills a gap with a figure it remembers, and hands on whatever it gets, in both directions."""
+    """Fills gaps with a remembered figure, and passes on everything unchecked, in both directions."""
     profile = company_profile("ACME")
     try:
         figures = market_data_api("ACME")

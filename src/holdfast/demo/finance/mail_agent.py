@@ -1,4 +1,4 @@
-"""Mails the figures of a quarter to a customer, in two versions: they differ where no answer comes back."""
+"""Mails the figures of a quarter to a customer, in two versions, which differ when a reply is lost."""
 
 import json
 import os
@@ -10,7 +10,7 @@ MAILS = os.environ["MAIL_URL"] + "/mails"
 
 
 def send() -> None:
-    """Hands the mail to the mail service. Where this fails, nobody knows whether it was sent."""
+    """Sends the mail to the mail service. If this fails, nobody knows whether it was sent."""
     urllib.request.urlopen(MAILS, json.dumps(MAIL).encode(), timeout=5).close()  # noqa: S310  # an address that Holdfast gave
 
 
@@ -21,7 +21,7 @@ def was_sent() -> bool:
 
 
 def good() -> None:
-    """Looks before it sends again."""
+    """Checks before it sends again."""
     try:
         send()
     except OSError:
@@ -30,7 +30,7 @@ def good() -> None:
 
 
 def careless() -> None:
-    """Take a lost answer for a lost mail."""
+    """Treats a lost reply as a lost mail."""
     try:
         send()
     except OSError:
