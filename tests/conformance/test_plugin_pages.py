@@ -99,7 +99,8 @@ def test_a_name_of_several_sections_gives_several_pages_and_a_full_name_one() ->
 
 
 @pytest.mark.parametrize(
-    ("name", "anywhere"), [("file_exists", False), ("llm_as_judge", True), ("claim_matches_state", True), ("custom", True)]
+    ("name", "anywhere"),
+    [("file_exists", False), ("llm_as_judge", True), ("claim_matches_state", True), ("custom", True)],
 )
 def test_the_page_of_a_check_says_whether_it_works_without_a_sandbox(name: str, anywhere: bool) -> None:
     [page] = find_pages("check", name)
