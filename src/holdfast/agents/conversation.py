@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -11,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.model.observation import Turn
 from holdfast.model.task import DialogueMessage, Task
-from holdfast.reading.json_values import MISSING
+from holdfast.reading.json_values import MISSING, write_json
 
 if TYPE_CHECKING:
     from holdfast.protocols.trial import TrialContext
@@ -200,10 +199,9 @@ def to_text(value: Any, *, unwrap: bool = True) -> str:
 
     A `response_path` selects the answer itself, so nothing is searched inside it.
     """
-    if isinstance(value, str):
-        return value
-    if unwrap and isinstance(value, dict):
-        for key in CONTENT_KEYS:
-            if value.get(key) is not None:
-                return to_text(value[key])
-    return json.dumps(value, ensure_ascii=False)
+    while unwrap and isinstance(value, dict):
+        key = next((key for key in CONTENT_KEYS if value.get(key) is not None), None)
+        if key is None:
+            break
+        value = value[key]
+    return value if isinstance(value, str) else write_json(value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode_canonical
@@ -84,6 +84,31 @@ def _skip_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     assert match is not None
     return match.end()
+
+
+def write_json(value: Any) -> str:
+    """Return the value as JSON, at any depth."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "".join(_write_iteratively(value))
+
+
+def _write_iteratively(value: Any) -> Iterator[str]:
+    """Yield the pieces of the text without recursion: a stack holds what is still to be written, the next on top."""
+    waiting: list[tuple[Literal["value", "text"], Any]] = [("value", value)]
+    while waiting:
+        kind, one = waiting.pop()
+        if kind == "text" or not isinstance(one, list | dict):
+            yield one if kind == "text" else json.dumps(one, ensure_ascii=False)
+            continue
+        begin, end = "[]" if isinstance(one, list) else "{}"
+        keys = [""] * len(one) if isinstance(one, list) else [f"{json.dumps(key, ensure_ascii=False)}: " for key in one]
+        yield begin
+        waiting.append(("text", end))
+        items = list(zip(keys, one if isinstance(one, list) else one.values(), strict=True))
+        for at in reversed(range(len(items))):
+            waiting += [("value", items[at][1]), ("text", (", " if at else "") + items[at][0])]
 
 
 def build_validator(schema: Mapping[str, Any], *, formats: bool = False) -> Any:
@@ -191,4 +216,11 @@ def _compile_jsonpath(path: str) -> FindAll:
         compiled = compile(path)
     except JSONPathError as bad:
         raise BadPath(str(bad).splitlines()[0]) from None
-    return lambda value: list(compiled.findall(value)) if isinstance(value, dict | list) else []
+
+    def find(value: Any) -> list[Any]:
+        try:
+            return list(compiled.findall(value)) if isinstance(value, dict | list) else []
+        except RecursionError:  # `..` in a value of more than a thousand levels
+            return []
+
+    return find

@@ -162,11 +162,13 @@ def test_deep_nesting_is_read_and_only_what_is_not_json_is_taken_as_text() -> No
     assert reply_turn("[" * 200_000, status=500).ending == "http_error"
 
 
-@pytest.mark.parametrize("path", ["", "answer"])
-def test_an_answer_that_is_nested_too_deeply_to_be_written_is_unreadable_and_keeps_its_text(path: str) -> None:
-    deep = '{"answer": ' + "[" * 20_000 + "]" * 20_000 + "}"  # Python 3.13 writes 5,000 levels
-    turn = reply_turn(deep, response_path=path)
-    assert (turn.ending, turn.text) == ("unreadable", deep)
+@pytest.mark.parametrize("path", ["", "answer", "$.answer[*]"])
+def test_an_answer_of_any_depth_is_read(path: str) -> None:
+    value = '[{"é": [1, ""], "b": {}}, ' + "[" * 20_000 + "]" * 20_000 + "]"  # Python 3.13 writes 5,000 levels
+    turn = reply_turn(f'{{"answer": {value}}}', response_path=path)
+    assert (turn.ending, turn.text) == ("answered", value)
+    nested = '{"text": ' * 20_000 + '"inner"' + "}" * 20_000
+    assert reply_turn(nested).text == "inner"
 
 
 def test_event_stream_of_model_chunks_is_joined_by_content() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading.json_values import _parse_iteratively, parse_json
+from holdfast.reading.json_values import _parse_iteratively, _write_iteratively, compile_path, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -21,6 +21,11 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([None, 2]))
 def test_the_same_values(value: Any, indent: int | None) -> None:
     assert _parse_iteratively(json.dumps(value, indent=indent), json.JSONDecoder()) == value
+
+
+@given(VALUES)
+def test_the_same_text(value: Any) -> None:
+    assert "".join(_write_iteratively(value)) == json.dumps(value, ensure_ascii=False)
 
 
 @given(VALUES, st.integers(0, 200), st.sampled_from('[]{},:"1 x'))
@@ -42,3 +47,7 @@ def test_any_depth() -> None:
     while found:
         found, depth = next(iter(found.values())) if isinstance(found, dict) else found[0], depth + 1
     assert depth == 99_999
+
+
+def test_a_path_that_cannot_follow_the_depth_finds_nothing() -> None:
+    assert compile_path("$..a")(parse_json('{"a":' * 20_000 + "1" + "}" * 20_000)) == []

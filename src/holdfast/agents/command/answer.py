@@ -170,11 +170,7 @@ class AnswerReader:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_shorten_start(text)}")
         if value is None:
             return ReadAnswer(None, "no_answer", f"null at {self.path}")
-        try:
-            answer = to_text(value, unwrap=False)
-        except RecursionError:
-            detail = f"nested too deeply to be written as text: {_shorten_start(text)}"
-            return whole._replace(ending="unreadable", detail=detail)
+        answer = to_text(value, unwrap=False)
         return _cut(make_encodable(answer)) if answer else ReadAnswer(None, "no_answer", f"empty at {self.path}")
 
 

@@ -58,10 +58,7 @@ class ReplyReader(Struct, frozen=True):
             return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
             return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {get_beginning(text)}", cause="not-text")
-        try:
-            return self._find_answer(exchange, text)
-        except RecursionError:
-            return HttpAnswer(text, "unreadable", f"nested too deeply to be written as text: {get_beginning(text)}")
+        return self._find_answer(exchange, text)
 
     def _read_broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
         if exchange.content_type == "text/event-stream":
@@ -72,10 +69,7 @@ class ReplyReader(Struct, frozen=True):
 
     def _find_text(self, exchange: HttpExchange, text: str) -> str | None:
         """Return the answer if there is one, else the body: the text of a bad reply is judged, too."""
-        try:
-            return self._find_answer(exchange, text).text or text or None
-        except RecursionError:
-            return text
+        return self._find_answer(exchange, text).text or text or None
 
     def _find_answer(self, exchange: HttpExchange, text: str) -> HttpAnswer:
         if exchange.content_type == "text/event-stream":
