@@ -80,6 +80,8 @@ class ServiceSpec(Struct, frozen=True, omit_defaults=True):
         return "".join(sign if sign.isalnum() else "_" for sign in self.name).upper()
 
 
+SERVICE_DOMAIN = ".services.internal"
+"""A service called `db` has the host names `db` and `db.services.internal`."""
 CONTAINER, EXTERNAL = "container", "external"
 """The two kinds without a server of their own: any image, and a service that runs elsewhere."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from holdfast.model.world import Network, ServiceSpec, WorldSpec
+from holdfast.model.world import SERVICE_DOMAIN, Network, ServiceSpec, WorldSpec
 from holdfast.planes.tcp.names import NamePlane
 from holdfast.planes.tcp.plane import TcpPlane
 from holdfast.planes.tcp.transactions import TrialService
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from holdfast.planes.trial_address import TrialAddress
 
-SUFFIX = ".services.internal"
 GATEWAY = ("127.0.0.1", 0)
 """The address inside at which a trial's planes listen, on a free port."""
 
@@ -61,7 +60,9 @@ def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, st
     hosts_by_name: dict[str, str] = {}
     for address in assign_addresses(world):
         if address.service.name not in hidden:
-            hosts_by_name[address.service.name] = hosts_by_name[f"{address.service.name}{SUFFIX}"] = address.host
+            hosts_by_name[address.service.name] = hosts_by_name[f"{address.service.name}{SERVICE_DOMAIN}"] = (
+                address.host
+            )
     for name, service in world.network.dns_overrides.items():
         if service in hosts_by_name:
             hosts_by_name[name] = hosts_by_name[service]

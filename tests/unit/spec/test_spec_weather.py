@@ -217,6 +217,17 @@ def test_faults_of_services_and_the_machine_are_placed(file, entry, target, mode
     [
         ("service_faults: [{service: cache, mode: slow_query}]", BOXED, "unreachable-fault"),
         ("service_faults: [{service: cache, mode: connections_exhausted}]", BOXED, "unreachable-fault"),
+        ("http_faults: [{match_url: 'https://cache/*', mode: tls_error}]", BOXED, "unreachable-fault"),
+        (
+            "http_faults: [{match_url: 'https://cache.services.internal:8443/x', mode: dns_failure}]",
+            BOXED,
+            "unreachable-fault",
+        ),
+        (
+            "http_faults: [{match_url: 'https://api.example.com/*', mode: tls_error}]",
+            BOXED + "network: {dns_overrides: {api.example.com: cache}}\n",
+            "unreachable-fault",
+        ),
         ("world_faults: [{mode: killed}]", STARTED, "unreachable-fault"),
         ("world_faults: [{mode: killed}]", HTTP, "unreachable-fault"),
         ("world_faults: [{mode: disk_full}]", BOXED.replace("resources: {disk: 10Mi}", ""), "unreachable-fault"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from holdfast.model.scenario import Injection
-from holdfast.model.world import WorldSpec
+from holdfast.model.world import SERVICE_DOMAIN, WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import suggest_name
@@ -74,6 +75,25 @@ def _find_service_obstacle(injection: Injection, plugin: Any, world: WorldSpec) 
     return Obstacle(message, "use a fault of the network, such as reset_peer, or a postgres or mysql service")
 
 
+def find_connection_obstacle(injection: Injection, plugin: Any, world: WorldSpec | None) -> Obstacle | None:
+    """Return why nothing can meet a fault of TLS connections to a service: the agent reaches it without the proxy."""
+    if world is None or not _is_before_request(injection, plugin):
+        return None
+    host = urlsplit(injection.target).hostname or ""
+    name = world.network.dns_overrides.get(host, host).removesuffix(SERVICE_DOMAIN)
+    if name not in [service.name for service in world.services]:
+        return None
+    message = f"this fault can never be met: the agent reaches the service {name} directly, without the HTTP proxy"
+    return Obstacle(message, f"write service_faults: [{{service: {name}, mode: {injection.mode}}}]")
+
+
+def _is_before_request(injection: Injection, plugin: Any) -> bool:
+    # While a connection is made there is no request. For plain HTTP, names are looked up at the request itself.
+    step = read_traits(plugin).step
+    is_early = step == "tls" or (step == "name" and injection.target.startswith("https://"))
+    return injection.plane == "http" and is_early
+
+
 _MODEL = ("model", "prompt", "stream", "tools")
 """Arguments of a model call; `planes/llm/gateway.py` sets them."""
 _STATEMENT = ("verb", "table", "statement")
@@ -134,8 +154,6 @@ def _get_arguments(agent: AgentSection, fault: FaultEntry, functions: bool) -> C
             return CallArguments("the agent has not answered by then", ())
         arguments = CallArguments("a statement has", _STATEMENT)
         return CallArguments("a connection has", ("port",)) if step == "connect" else arguments
-    # While a connection is made there is no request. For plain HTTP, names are looked up at the request itself.
-    is_before_request = step == "tls" or (step == "name" and injection.target.startswith("https://"))
-    if injection.plane == "http" and is_before_request:
+    if _is_before_request(injection, fault.plugin):
         return CallArguments("a connection has", _CONNECTION)
     return CallArguments("the call has")

@@ -12,7 +12,7 @@ from holdfast.reading.reader import Reader
 from holdfast.reading.words import find_near_name, join_names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, read_profile_sets
-from holdfast.spec.rules.obstacles import Obstacle, find_world_obstacle, report_wire_keys
+from holdfast.spec.rules.obstacles import Obstacle, find_connection_obstacle, find_world_obstacle, report_wire_keys
 from holdfast.spec.rules.tools import Tools, find_tools
 from holdfast.spec.sections.agent import AgentSection
 
@@ -107,7 +107,7 @@ class Reach:
         if url is not None and _is_provider_url(url):
             return _PROVIDER
         if injection.plane == "http" or injection.match_url is not None:
-            return _INLINE if inline else None
+            return _INLINE if inline else find_connection_obstacle(injection, fault.plugin, self._world)
         if injection.plane == "mcp":
             return None if agent.mcp_config is not None or agent.gateway else _NO_MCP
         return self._find_tool_obstacle(fault)
