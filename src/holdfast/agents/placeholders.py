@@ -106,24 +106,15 @@ class _ShellScanner:
         return token
 
     def _next_token(self) -> str:
-        sign, top = self._text[self.at], self._open[-1]
+        sign, top, before = self._text[self.at], self._open[-1], self._text[self.at - 1 : self.at]
         if sign == _CLOSERS.get(top):
             self._open.pop()
         elif top == "'":
             return sign
         elif sign == "\\":
             return self._text[self.at : self.at + 2]
-        elif comment := self._read_comment(sign, top):
-            return comment
-        elif sign in '"`' or (sign == "'" and top != '"') or (sign == "(" and self._is_bracket_active(top)):
-            self._open.append(sign)
+        elif sign == "#" and top != '"' and (not before or before in " \t\n;&|("):
+            return self._text[self.at :].partition("\n")[0]  # a comment, in which quotes have no meaning
+        elif sign in '"`' or (sign == "'" and top != '"') or (sign == "(" and (top != '"' or before == "$")):
+            self._open.append(sign)  # inside double quotes, a bracket counts only after `$`
         return sign
-
-    def _read_comment(self, sign: str, top: str) -> str:
-        """Return a comment that begins here, in which quotes have no meaning; empty if there is none."""
-        begins = sign == "#" and top != '"' and (self.at == 0 or self._text[self.at - 1] in " \t\n;&|(")
-        return self._text[self.at :].partition("\n")[0] if begins else ""
-
-    def _is_bracket_active(self, top: str) -> bool:
-        """Return whether a bracket counts here: inside double quotes only after `$`."""
-        return top != '"' or self._text[self.at - 1 : self.at] == "$"

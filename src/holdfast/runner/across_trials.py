@@ -18,6 +18,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Isolation
 from holdfast.plan.checks import get_traits
 from holdfast.reading.words import find_misspelt, join_names
+from holdfast.runner.job import Job
 
 SESSION_NOTES = 200
 """Number of session notes in the run's report; each trial keeps its own."""
@@ -158,15 +159,13 @@ class CalmAnswers:
             )
 
 
-def start_comparison(
-    spec: Spec, controls: Iterable[Trial], observations: Mapping[str, Observation]
-) -> CalmAnswers | None:
+def start_comparison(job: Job, controls: Mapping[str, Observation]) -> CalmAnswers | None:
     """Start comparing if the agent is new for every trial; other agents are asked twice in the preflight."""
-    agent = spec.agent
+    agent = job.spec.agent
     if agent.isolation != "fresh" or (agent.type == "http" and not agent.launched):
         return None
-    comparison = CalmAnswers(spec)
-    for trial in controls:
-        if trial.id in observations:
-            comparison.add(trial, observations[trial.id])
+    comparison = CalmAnswers(job.spec)
+    for trial in (job.preflight_trial, *job.plan.controls):
+        if trial is not None and trial.id in controls:
+            comparison.add(trial, controls[trial.id])
     return comparison

@@ -119,11 +119,11 @@ def _find_imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders
                 yield (stem + name[1].decode("ascii", "replace")).strip("."), where
 
 
-def digest_file(path: Path) -> str:
+def digest_file(path: Path, *, by_time: bool = False) -> str:
     """Digest a file's content; for a large file its size and time, for an unreadable one the error."""
     try:
         stat = path.stat()
-        if stat.st_size > LARGE:
+        if by_time or stat.st_size > LARGE:
             return f"{stat.st_size} bytes of {stat.st_mtime_ns}"
         with path.open("rb") as file:
             return hashlib.file_digest(file, "blake2b").digest().hex()[:32]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -14,9 +15,6 @@ from holdfast.runner.outcome import RunOutcome
 
 POST_S = 30.0
 """Seconds for one request to the collector."""
-_TYPE = {"Content-Type": "application/json"}
-
-
 _TRACES = b'{"resourceSpans"'
 """The first bytes of a trace file that Holdfast wrote."""
 
@@ -31,22 +29,11 @@ def check_target(target: str) -> None:
         raise UsageError(f"--otlp {target}: there is no host in it", code="usage")
     if "://" not in target:
         check_writable("--otlp", Path(target))
-        _check_overwrite(Path(target))
-
-
-def _check_overwrite(path: Path) -> None:
-    """Refuse to overwrite a file that holds anything but traces."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(64)
-    except FileNotFoundError:
-        return
-    if head.strip() and not head.lstrip().startswith(_TRACES):
-        raise UsageError(
-            f"--otlp {path}: the file exists and does not contain traces",
-            code="file-unusable",
-            hint="name another file",
-        )
+        with suppress(FileNotFoundError), open(target, "rb") as file:
+            head = file.read(64).strip()
+            if head and not head.startswith(_TRACES):
+                problem = f"--otlp {target}: the file exists and does not contain traces"
+                raise UsageError(problem, code="file-unusable", hint="name another file")
 
 
 def check_writable(option: str, path: Path) -> None:
@@ -62,20 +49,21 @@ def check_writable(option: str, path: Path) -> None:
 
 
 def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str | None:
-    """Write or send every trial's spans, and return why sending failed. A file that cannot be written raises."""
+    """Write every trial's spans, one request per line, or send them; return why sending failed.
+
+    A file that cannot be written raises.
+    """
     bodies = build_requests(outcome.run, outcome.cells.read_traced())
     if "://" not in target:
-        _write(Path(target), bodies)
+        try:
+            write_atomically(Path(target), (body + b"\n" for body in bodies))
+        except OSError as refused:
+            raise UsageError(f"cannot write {target}: {refused.strerror}", code="file-unusable") from refused
         return None
-    return asyncio.run(_send(_build_url(target), bodies, {**_TYPE, **_read_headers(environ)}))
-
-
-def _write(path: Path, bodies: Iterator[bytes]) -> None:
-    """Write one request per line, completely or not at all."""
-    try:
-        write_atomically(path, (body + b"\n" for body in bodies))
-    except OSError as refused:
-        raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
+    parts = urlsplit(target)
+    if parts.path in ("", "/"):  # a bare host
+        target = parts._replace(path="/v1/traces").geturl()
+    return asyncio.run(_send(target, bodies, {"Content-Type": "application/json", **_read_headers(environ)}))
 
 
 async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
@@ -103,12 +91,6 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
     finally:
         await upstreams.close()
     return None
-
-
-def _build_url(target: str) -> str:
-    """Return the collector's address; `/v1/traces` is added to a bare host."""
-    parts = urlsplit(target)
-    return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else target
 
 
 def _strip_secrets(url: str) -> str:

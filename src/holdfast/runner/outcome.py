@@ -16,6 +16,7 @@ from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.plan import Plan, RunOptions, build_plan
+from holdfast.reading.fields import convert
 from holdfast.runner.run_notes import (
     build_notes,
     describe_exposure,
@@ -167,17 +168,8 @@ def store_score(rundir: RunDir, score: Score) -> None:
 
 def build_score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreOptions:
     """Return the options that the verdict depends on besides cells and spec."""
-    return ScoreOptions(
-        min_score=options.min_score,
-        strict=options.strict,
-        allow_vacuous=options.allow_vacuous,
-        max_errors=options.max_errors,
-        interrupted=not ended.complete,
-        unrun=ended.unrun,
-        unasked=ended.unasked,
-        planned=planned,
-        shard=str(options.select.shard or ""),
-    )
+    left_out = {"interrupted": not ended.complete, "unrun": ended.unrun, "unasked": ended.unasked}
+    return convert(ScoreOptions, options, **left_out, planned=planned, shard=str(options.select.shard or ""))
 
 
 def _build_view(

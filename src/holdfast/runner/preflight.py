@@ -64,7 +64,8 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
             body=turn.text or "",
             config=True,
         )
-    if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
+    start = ((turn and turn.text) or "")[:200].lstrip("\ufeff \t\r\n").lower()
+    if spec.agent.type == "http" and start.startswith(("<!doctype html", "<html")):
         warn("agent-page", PAGE)
     if turn is not None and turn.ending == "http_error" and (wrong := _REFUSALS.get(turn.status or 0)):
         warn("request-refused", f"the agent refused the first request, without any fault: {turn.detail}. Check {wrong}")
@@ -90,13 +91,11 @@ def _warn_about_models(first: Observation, spec: Spec, warn: Callable[[str, str]
         warn("model-unread", f"{place}, {why}")
     if spec.agent.gateway and not first.trace and not has_died:
         warn("gateway-unused", f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    elif (
-        not has_died
-        and _is_model_expected(spec)
-        and not unread
-        and not any(name.startswith("llm:") for name in first.calls)
-    ):
-        warn("model-not-asked", NO_MODEL)
+    elif spec.agent.launched and not has_died and not unread:
+        is_faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
+        is_expected = is_faulty or "*" in spec.models  # a script or server is set up to answer its calls
+        if is_expected and not any(name.startswith("llm:") for name in first.calls):
+            warn("model-not-asked", NO_MODEL)
 
 
 def _explain_missing(program: str) -> str:
@@ -105,12 +104,6 @@ def _explain_missing(program: str) -> str:
     bash_only = explain_bash_only(program)
     missing = f"{NO_PROGRAM}: {program}. Install it on this machine, or in the sandbox with setup"
     return f"{NO_BASH}: {bash_only}" if bash_only else missing
-
-
-def _is_model_expected(spec: Spec) -> bool:
-    """Return whether a fault waits for the agent's model calls, or a script or server is set up to answer them."""
-    faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
-    return spec.agent.launched and (faulty or "*" in spec.models)
 
 
 async def _ask(executor: Executor, trial: Trial) -> Observation:
@@ -127,9 +120,5 @@ def can_leak(spec: Spec) -> bool:
     return not agent.has_reset and (running or agent.isolation in ("worker", "inline"))
 
 
-def _is_page(text: str) -> bool:
-    return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
-
-
-def _list_answers(observation: Observation) -> tuple[str | None, ...]:
-    return tuple(turn.text for turn in observation.turns)
+def _list_answers(observation: Observation) -> list[str | None]:
+    return [turn.text for turn in observation.turns]

@@ -15,7 +15,7 @@ from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
 from holdfast.plan import FailFastPlanner, OncePlanner, RoundsPlanner, RunOptions
 from holdfast.processes.scratch import sweep
-from holdfast.runner.across_trials import CalledTools, CalmAnswers, start_comparison
+from holdfast.runner.across_trials import CalledTools, start_comparison
 from holdfast.runner.executors import choose_loop_factory, open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
@@ -125,7 +125,7 @@ class RunInProgress:
         """Run all trials without a record, batch by batch, and describe how the run ended."""
         intake = self.intake
         budget = self._build_budget(stored.done)
-        calm, called = self._compare_calm_answers(), CalledTools(self.job.spec)
+        calm, called = start_comparison(self.job, intake.controls), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
         judged, done, planned = JudgingProgress(0, intake.violated), 0, 0
         while batch := planner.next(judged):
@@ -155,21 +155,12 @@ class RunInProgress:
                 break
             judged = JudgingProgress(done, intake.violated, intake.take_judged(batch))
         self._describe_end(stored, budget, done, planned)
-        # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
-        self._warn_of_calls(calm, called if done and done == len(stored.left) and not stored.done else None)
-
-    def _warn_of_calls(self, calm: CalmAnswers | None, called: CalledTools | None) -> None:
-        mask = self.intake.masker.mask_text
         if calm is not None and calm.warning:
-            self.log.warn("answers-differ", mask(calm.warning))
-        for warning in called.build_warnings() if called is not None else ():
-            self.log.warn(warning.code, mask(warning.text))
-
-    def _compare_calm_answers(self) -> CalmAnswers | None:
-        """Start comparing calm answers of fresh agents; None if the preflight asks twice instead."""
-        job = self.job
-        first = [job.preflight_trial] if job.preflight_trial is not None else []
-        return start_comparison(job.spec, [*first, *job.plan.controls], self.intake.controls)
+            self.log.warn("answers-differ", intake.masker.mask_text(calm.warning))
+        # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
+        if done and done == len(stored.left) and not stored.done:
+            for warning in called.build_warnings():
+                self.log.warn(warning.code, intake.masker.mask_text(warning.text))
 
     def _describe_end(self, stored: StoredRun, budget: Budget | None, done: int, planned: int) -> None:
         """Record why trials did not run and which broke. `planned` is the number of planned trials."""
@@ -232,12 +223,11 @@ class RunInProgress:
 
     async def _run_controls(self, executor: Executor) -> None:
         """Run the preflight, then one calm trial for each task that a rule compares with."""
-        plan, intake = self.job.plan, self.intake
-        first = self.job.preflight_trial
+        intake, first = self.intake, self.job.preflight_trial
         if first is not None and first.id not in intake.controls:
             for trial in intake.record_begun((first,)):
                 intake.store_control(trial, await run_preflight(executor, self.job.spec, trial, self.log.warn))
-        missing = [t for t in plan.controls if t.id not in intake.controls]
+        missing = [trial for trial in self.job.plan.controls if trial.id not in intake.controls]
         async with aclosing(executor.execute(intake.record_begun(missing))) as ended:
             async for trial, observation in ended:
                 intake.store_control(trial, observation)

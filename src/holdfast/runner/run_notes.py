@@ -13,16 +13,23 @@ from holdfast.model.spec import Spec
 from holdfast.model.world import Isolation
 from holdfast.plan import Plan, RunOptions
 from holdfast.plugins import DEFAULT_BACKEND
+from holdfast.reading.words import format_plural
 from holdfast.store.rundir import RunEnd
 
 
 def build_notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:
     """Yield notes about the spec and the options of the run."""
     yield from _note_faults(spec)
-    yield from _note_replay(options)
-    yield from _note_script(score)
+    if options.replay is not None:
+        yield RunNote("recording", f"model calls were answered from the recording {shorten_path(options.replay)}")
+    if score.spent is not None and score.spent.scripted:
+        only = score.spent.is_only_scripted
+        calls = "the model was a script" if only else "some model calls were answered by a script"
+        yield RunNote("scripted", f"{calls}: this tests the program around it, not a model")
     yield from _note_selection(options)
-    yield from _note_undecided_cases(spec, plan)
+    if spec.part == "scenario" and not plan.decides_cases:
+        text = "rules of the cases were left out: no case is decided, and each cell is judged on its own"
+        yield RunNote("cases-undecided", text)
 
 
 def note_self_reported(spec: Spec) -> Iterator[Isolation]:
@@ -48,26 +55,10 @@ def describe_stop(ended: RunEnd, planned: int, *, auto: bool) -> str:
     """Describe what a budget left out."""
     if not ended.stopped_by:
         return ""
-    trials_left = (
-        f"at least {ended.unasked} more would have run"
-        if auto
-        else f"{ended.unasked} of {planned + ended.unasked} did not run"
-    )
-    trials = f"{planned} trial{'' if planned == 1 else 's'} ran, {trials_left}"
-    return f"stopped by {ended.stopped_by}: {trials}; --resume continues"
-
-
-def _note_replay(options: RunOptions) -> Iterator[RunNote]:
-    if options.replay is not None:
-        yield RunNote("recording", f"model calls were answered from the recording {shorten_path(options.replay)}")
-
-
-def _note_script(score: Score) -> Iterator[RunNote]:
-    if score.spent is not None and score.spent.scripted:
-        some = (
-            "the model was a script" if score.spent.is_only_scripted else "some model calls were answered by a script"
-        )
-        yield RunNote("scripted", f"{some}: this tests the program around it, not a model")
+    left = f"{ended.unasked} of {planned + ended.unasked} did not run"
+    if auto:
+        left = f"at least {ended.unasked} more would have run"
+    return f"stopped by {ended.stopped_by}: {format_plural(planned, 'trial')} ran, {left}; --resume continues"
 
 
 def _note_selection(options: RunOptions) -> Iterator[RunNote]:
@@ -85,12 +76,6 @@ def _note_selection(options: RunOptions) -> Iterator[RunNote]:
         if names:
             what = "contract" if options.part == "contract" else "file"
             yield RunNote("selection", f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}")
-
-
-def _note_undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
-    if spec.part == "scenario" and not plan.decides_cases:
-        text = "rules of the cases were left out: no case is decided, and each cell is judged on its own"
-        yield RunNote("cases-undecided", text)
 
 
 def _note_faults(spec: Spec) -> Iterator[RunNote]:

@@ -13,7 +13,7 @@ from holdfast.errors import UserError
 from holdfast.model.codec import create_decoder, digest, encode
 from holdfast.model.codes import RunWarning
 from holdfast.model.run import Overall, PartResult
-from holdfast.model.score import Case, Score
+from holdfast.model.score import Score
 from holdfast.model.spec import Part, PartWeights, Spec, get_run_command
 from holdfast.reading.words import format_plural
 from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
@@ -53,33 +53,24 @@ def build_part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights)
     run, score = outcome.run, outcome.score
     page = os.path.relpath(run.page, whole.path) if run.page else ""
     if run.part == "hunt":
-        return (build_hunt_result(Path(run.path), run.id, page),)
+        return (replace(_build_hunt_result(Path(run.path)), run=run.id, page=page),)
     if run.part != "scenario":
-        return (_build_result(run.part, score, run.id, page, weights),)
-    cases = [row.case for row in run.cases]
-    scenario = PartResult(
-        "scenario",
-        passed=score.exit_code == 0,
-        exit_code=score.exit_code,
-        reasons=score.reasons,
-        reason_codes=score.reason_codes,
-        run=run.id,
-        page=page,
-        trials=score.trials,
-        said=_describe_cases(cases),
-    )
+        return (replace(_build_result(run.part, score, weights), run=run.id, page=page),)
+    passed = sum(row.case.status == "pass" for row in run.cases)
+    summary = f"{passed} of {format_plural(len(run.cases), 'case')} passed"
+    scenario = replace(_build_verdict("scenario", score, summary), run=run.id, page=page)  # cases alone: no score
     if run.contract is None:
         return (scenario,)
-    return scenario, replace(_build_result("contract", run.contract, run.id, page, weights), trials=0)
+    return scenario, replace(_build_result("contract", run.contract, weights), run=run.id, page=page, trials=0)
 
 
-def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
+def _build_hunt_result(path: Path) -> PartResult:
     """Return the result of a hunt: it has no score, and a cause that fails is a violation. Open points decide
     nothing.
     """
     result = read_hunt(RunDir(path))
     if result is None:
-        return PartResult("hunt", skipped="it did not finish", run=run, page=page)
+        return PartResult("hunt", skipped="it did not finish")
     reasons = [reason for reason in list_hunt_reasons(result) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
     known_count = sum(one.known for one in result.causes)
@@ -92,29 +83,31 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
         exit_code=exit_code,
         reasons=tuple(one.text for one in reasons),
         reason_codes=tuple(one.code for one in reasons),
-        run=run,
-        page=page,
         trials=result.trials,
         said=", ".join([*(failing or ["no cause fails"]), *fixed]),
     )
 
 
-def _build_result(part: Part, score: Score, run: str, page: str, weights: PartWeights) -> PartResult:
+def _build_verdict(part: Part, score: Score, summary: str) -> PartResult:
     return PartResult(
         part,
-        score=score.value,
-        best=score.best,
-        weight=get_part_weight(part, weights),
-        passed=score.exit_code == 0,
+        passed=score.exit_code == HELD,
         exit_code=score.exit_code,
         reasons=score.reasons,
         reason_codes=score.reason_codes,
+        trials=score.trials,
+        said=summary,
+    )
+
+
+def _build_result(part: Part, score: Score, weights: PartWeights) -> PartResult:
+    return replace(
+        _build_verdict(part, score, _describe_result(part, score)),
+        score=score.value,
+        best=score.best,
+        weight=get_part_weight(part, weights),
         interval=score.interval,
         mutation=score.mutation,
-        run=run,
-        page=page,
-        trials=score.trials,
-        said=_describe_result(part, score),
     )
 
 
@@ -125,14 +118,8 @@ def _describe_result(part: Part, score: Score) -> str:
     if score.mutation is not None:  # probes are shown next to them
         passed = sum(one.passed for one in score.mutation.types)
         total = sum(one.judged + one.undecided for one in score.mutation.types)
-    text = f"{passed} of {total} {noun}{'' if total == 1 else 's'} passed"
-    open_ = [f"{counts[kind]} {kind}" for kind in ("error", "unproven") if counts.get(kind)]
-    return ", ".join((text, *open_))
-
-
-def _describe_cases(cases: Sequence[Case]) -> str:
-    passed = sum(case.status == "pass" for case in cases)
-    return f"{passed} of {len(cases)} case{'' if len(cases) == 1 else 's'} passed"
+    undecided = [f"{counts[kind]} {kind}" for kind in ("error", "unproven") if counts.get(kind)]
+    return ", ".join((f"{passed} of {format_plural(total, noun)} passed", *undecided))
 
 
 def build_skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:

@@ -69,12 +69,8 @@ def explain_terminal_turn(turn: Turn, terminal: Terminal, notes: list[str], ques
             return _add_wait(turn, f"{missed}; {_describe_last_lines(terminal)}")
         notes.append(f"it ended before that: {missed}")
     elif turn.ending == "timeout":
-        why = (
-            describe_wait(question)
-            if question
-            else f"agent.dialogue has nothing more to type; {_describe_last_lines(terminal)}"
-        )
-        return _add_wait(turn, why)
+        idle = f"agent.dialogue has nothing more to type; {_describe_last_lines(terminal)}"
+        return _add_wait(turn, describe_wait(question) if question else idle)
     return turn
 
 
@@ -89,9 +85,8 @@ def explain_piped_turn(turn: Turn, printed: Tail, notes: list[str], question: st
     missed = [*find_missing_facilities(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
     notes.extend(missed)
     if not missed and turn.ending in ("crashed", "no_answer") and question:
-        notes.append(
-            f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
-        )
+        asked = f"it ended at a question, {shorten(question)!r}"
+        notes.append(f"{asked}: agent.dialogue gives it a terminal and answers it")
     if turn.ending == "no_answer" and (last_line := printed.error_line):
         return replace(turn, detail=f"{turn.detail}; it also printed: {shorten(last_line)}")
     return turn
@@ -141,8 +136,11 @@ class PromptChannel:
         self._way = channel
         self._file = channel == "file" or has_placeholder(agent, "prompt_file")
         self._word = channel in ("arg", "env") or has_placeholder(agent, "prompt")
-        if channel == "arg" and not has_placeholder(agent, "prompt"):
-            agent = _append_prompt(agent)
+        if channel == "arg" and not has_placeholder(agent, "prompt"):  # then it is the last argument
+            if agent.command is not None:
+                agent = replace(agent, command=agent.command.rstrip() + " {prompt}")
+            else:
+                agent = replace(agent, args=(*agent.args, "{prompt}"))
         self._agent = agent
         self._command = None if agent.command is None else fill_command(agent.command)
 
@@ -168,13 +166,6 @@ class PromptChannel:
         if self._way == "messages":
             return PromptDelivery(called, env, encode(make_storable(list(messages))))
         return PromptDelivery(called, env, prompt.encode() if self._way == "stdin" else b"")
-
-
-def _append_prompt(agent: AgentSpec) -> AgentSpec:
-    """Add the prompt as the last argument."""
-    if agent.command is not None:
-        return replace(agent, command=agent.command.rstrip() + " {prompt}")
-    return replace(agent, args=(*agent.args, "{prompt}"))
 
 
 def _check_word(prompt: str) -> None:

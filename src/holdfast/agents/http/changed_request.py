@@ -25,11 +25,6 @@ BOUNDARY = "holdfast-boundary"
 _KEY = "holdfast_extra"
 
 
-def change_body(body: bytes, form: str, size: int) -> bytes:
-    """Rewrite the body in this form, a name of FORMS, within the size limit of the form."""
-    return FORMS[form](body, max(0, size))
-
-
 def _add_extra(body: bytes, value: bytes) -> bytes:
     """Return the body with one unexpected element: a key of an object, an item of a list, else text."""
     kind = _find_json_type(body)
@@ -167,7 +162,7 @@ def build_wire_request(
         method = change.method if change.method != method else "PATCH"
     body = None if change.body == "none" else request.body
     if change.body and change.body != "none":
-        body = change_body(b"" if body is None else body, change.body, change.size)
+        body = FORMS[change.body](body or b"", max(0, change.size))
     framing, rest = _frame(change, method, body)
     target = _change_target(change, url, request.target, parameter)
     first = f"{method} {target} HTTP/{change.version}".encode()

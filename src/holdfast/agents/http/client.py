@@ -210,6 +210,7 @@ def load_certificates() -> SSLContext:
 
 @lru_cache(1)
 def _load_certificates(file: str | None, folder: str | None) -> SSLContext:
+    # The variables are arguments because the result is cached; ssl itself reads them.
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -223,11 +224,11 @@ class FixedHead:
         by_name = {name.lower(): (name, value) for name, value in headers.items()}
         self.cookie = by_name.pop("cookie", ("", ""))[1]
         """The cookies of the spec."""
-        authorization = url.authorization
+        authorization, host = url.authorization, url.endpoint.authority
         if authorization is not None and "authorization" in by_name:
             raise ValueError("a user in the URL and an Authorization header cannot be combined")
         fields = {
-            "host": ("Host", _encode_authority(url)),
+            "host": ("Host", host if host.isascii() else host.encode("idna").decode()),
             "user-agent": ("User-Agent", f"holdfast/{__version__}"),
             "accept": ("Accept", "*/*"),
             "accept-encoding": ("Accept-Encoding", "gzip, deflate"),
@@ -257,8 +258,3 @@ class FixedHead:
             return b"%b%b%b\r\n" % (first, self._lines, cookies)
         body = body or b""
         return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (first, self._lines, cookies, len(body), body)
-
-
-def _encode_authority(url: HttpUrl) -> str:
-    name = url.endpoint.authority
-    return name if name.isascii() else name.encode("idna").decode()

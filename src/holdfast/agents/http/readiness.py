@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from holdfast.agents.http.client import HttpClient
-from holdfast.agents.http.request import HttpRequest, read_url
+from holdfast.agents.http.request import HttpRequest, parse_endpoint, read_url
 from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
@@ -104,20 +103,13 @@ def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str,
         return f"nothing accepts connections at {host}:{port}", lambda: accepts(host, port)
     lines = _Lines(ready)
     printed.watch = lines.add
-    return f"no line of its output matches {ready!r}", lines.wait_for_match
+    return f"no line of its output matches {ready!r}", lines.matched.wait
 
 
 def parse_address(endpoint: str) -> tuple[str, int]:
     """Return the host and port of a URL; raise AgentUnavailable (config) if it has none."""
-    try:
-        parts = urlsplit(endpoint)
-        host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (ValueError, KeyError):
-        host = None
-    if not host:
-        hint = "write it as http://localhost:{port}/invoke"
-        raise AgentMisconfigured(f"agent.endpoint is not an http or https URL: {endpoint!r}", hint=hint)
-    return host, port
+    place = parse_endpoint(endpoint).endpoint
+    return place.host, place.port
 
 
 async def _can_connect(host: str, port: int) -> bool:
@@ -126,7 +118,6 @@ async def _can_connect(host: str, port: int) -> bool:
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError):
         return False
-    # A port in the ephemeral range may be given to this very connection, which then connects to itself.
     own, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
     writer.transport.abort()
     return bool(own[:2] != peer[:2])  # a connection to an ephemeral port can connect to itself
@@ -161,19 +152,16 @@ class _Lines:
         except regex.error:
             self._pattern = None  # not a valid pattern: search for the text itself
         self._line = bytearray()
-        self._matched = asyncio.Event()
+        self.matched = asyncio.Event()
 
     def add(self, data: bytes) -> None:
         *whole, rest = (bytes(self._line) + data).split(b"\n")
         for line in [*whole, rest]:
-            if self._matched.is_set():
+            if self.matched.is_set():
                 return
             if self._is_match(line[:LINE_KEPT].decode("utf-8", "replace")):
-                self._matched.set()
+                self.matched.set()
         self._line = bytearray(rest[:LINE_KEPT])
-
-    async def wait_for_match(self) -> bool:
-        return await self._matched.wait()
 
     def _is_match(self, line: str) -> bool:
         if self._wanted in line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
@@ -116,7 +117,9 @@ class CookieJar:
         first, _, rest = line.partition(";")
         name, sign, value = first.partition("=")
         name, attributes = name.strip(), {key.lower(): text for key, text in _split_pairs(rest)}
-        if not sign or not name or not self._is_own_host(attributes.get("domain", "")):
+        host, domain = self._url.endpoint.host.lower(), attributes.get("domain", "").lower().removeprefix(".")
+        is_own_host = not domain or host == domain or host.endswith("." + domain)
+        if not sign or not name or not is_own_host:
             return
         if "secure" in attributes and self._url.endpoint.scheme != "https":
             return
@@ -124,10 +127,6 @@ class CookieJar:
         path = path if path.startswith("/") else self._url.path.rpartition("/")[0] or "/"
         if self._url.path == path or self._url.path.startswith(path if path.endswith("/") else f"{path}/"):
             self._stored[name, path] = Cookie(value.strip(), path, _compute_expiry(attributes))
-
-    def _is_own_host(self, domain: str) -> bool:
-        host, domain = self._url.endpoint.host.lower(), domain.lower().removeprefix(".")
-        return not domain or host == domain or host.endswith("." + domain)
 
 
 def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -140,13 +139,8 @@ def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _compute_expiry(attributes: dict[str, str]) -> float:
     """Return when a cookie expires; without an expiry, never within a trial."""
-    try:
+    with suppress(KeyError, ValueError):
         return time.time() + int(attributes["max-age"])
-    except (KeyError, ValueError):
-        pass
-    if "expires" not in attributes:
-        return float("inf")
-    try:
+    with suppress(KeyError, ValueError, OverflowError):
         return parsedate_to_datetime(attributes["expires"]).timestamp()
-    except (ValueError, OverflowError):
-        return float("inf")
+    return float("inf")

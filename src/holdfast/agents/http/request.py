@@ -170,18 +170,17 @@ def _build_query(template: RequestTemplate, text: str) -> list[tuple[RequestTemp
 
 def _parse_json_pairs(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     """Turn each key of an object into a parameter; a value that is not text is sent as JSON."""
-    bare = "".join(p if isinstance(p, str) else _quote(p.sample, p.name) for p in make_body_template(text).parts)
-    parsed = json.loads(bare)
+    # The template becomes JSON again: a placeholder that was outside a string is put into quotes.
+    parts = (
+        part if isinstance(part, str) else f'"{{{part.name}}}"' if part.sample[0] == '"' else f"{{{part.name}}}"
+        for part in make_body_template(text).parts
+    )
+    parsed = json.loads("".join(parts))
     pairs = parsed.items() if isinstance(parsed, dict) else [("input", parsed)]
     return [
         (make_text_template(k), make_text_template(v) if isinstance(v, str) else make_body_template(json.dumps(v)))
         for k, v in pairs
     ]
-
-
-def _quote(sample: str, name: str) -> str:
-    """Return the placeholder as JSON text again: in quotes if it was outside a string."""
-    return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 from urllib.parse import quote_plus
 
@@ -121,7 +122,8 @@ def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
         json.loads(sample)
     except ValueError:
         form = "x-www-form-urlencoded" in content_type.lower()
-        return RequestTemplate(_join(_split_text(text, _quote_form if form else str, keep_unknown=not form)))
+        write = partial(quote_plus, errors="replace") if form else str
+        return RequestTemplate(_join(_split_text(text, write, keep_unknown=not form)))
     return RequestTemplate(parts, is_json=True)
 
 
@@ -156,7 +158,7 @@ def _split_json(text: str) -> Iterator[str | Slot]:
         elif match[1] is None:
             yield Slot(match[2], normalize_key(match[2]), json.dumps)
         else:
-            yield from _split_text(match[1], _escape_json, keep_unknown=False)
+            yield from _split_text(match[1], lambda value: json.dumps(value)[1:-1], keep_unknown=False)
         end = match.end()
     yield text[end:]
 
@@ -173,11 +175,3 @@ def _split_text(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[
 def _keep_json(value: str) -> str:
     """Return text that is JSON already."""
     return value
-
-
-def _escape_json(value: str) -> str:
-    return json.dumps(value)[1:-1]
-
-
-def _quote_form(value: str) -> str:
-    return quote_plus(replace_surrogates(value))

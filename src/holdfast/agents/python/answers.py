@@ -90,7 +90,10 @@ def to_text(value: Any, prompt: str = "") -> str | None:
         return value.decode("utf-8", "replace")
     if is_ai_message(value):
         return read_content(value["content"] if isinstance(value, dict) else value.content)
-    messages = _find_messages(value)
+    # the messages that this is or contains, like the state of a graph
+    messages = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
+    if not (are_messages(messages) or (messages == [] and messages is not value)):
+        messages = None
     reply = find_last_reply(messages, prompt) if messages else None
     if reply:
         return reply
@@ -108,20 +111,9 @@ def to_text(value: Any, prompt: str = "") -> str | None:
     name = f"an object of type {type(value).__name__}"
     if callable(getattr(value, "invoke", None)):
         raise NoText(f"the agent returned {name} and did not call it: name it in agent.endpoint")
-    if not _has_own_text(type(value)):
+    if not any("__str__" in vars(kind) or "__repr__" in vars(kind) for kind in type(value).__mro__[:-1]):
         raise NoText(f"the agent returned {name}, which has no text")
     return str(value)
-
-
-def _find_messages(value: Any) -> list[Any] | None:
-    """Return the messages that this is or contains, like the state of a graph."""
-    messages = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
-    return messages if are_messages(messages) or (messages == [] and messages is not value) else None
-
-
-def _has_own_text(kind: type) -> bool:
-    """Return whether a class defines its own text form."""
-    return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 
 
 def _join(pieces: list[Any]) -> str:

@@ -195,9 +195,6 @@ class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
     why: str
 
 
-_turns: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
-
-
 class TrialSocket:
     """The agent's end of a trial's line."""
 
@@ -229,7 +226,7 @@ class TrialSocket:
 
     def receive_turn(self) -> str | None:
         """Return the next turn; None if there is no other."""
-        return _turns.decode(read_frame(self._fd))
+        return msgspec.json.decode(read_frame(self._fd), type=str | None)
 
 
 class MessageFrames:

@@ -77,7 +77,10 @@ class InlineFolder:
         sys.path.remove(self._root)
         sys.path.append(self._root)
         for name in self._list_own_modules():
-            if "." not in name and name not in self._modules and _is_elsewhere(name, self._root):
+            others = [place for place in sys.path if place != self._root]
+            if "." in name or name in self._modules:
+                continue
+            if name in sys.stdlib_module_names or importlib.machinery.PathFinder.find_spec(name, others) is not None:
                 raise UserError(
                     f"{name} next to the spec hides the module {name!r} that Holdfast may need in this process",
                     code="agent-config-invalid",
@@ -109,9 +112,3 @@ class InlineFolder:
             if spec is not None and str(spec.origin).startswith(prefix):
                 modules.append(name)
         return modules
-
-
-def _is_elsewhere(name: str, root: str) -> bool:
-    if name in sys.stdlib_module_names:
-        return True
-    return importlib.machinery.PathFinder.find_spec(name, [p for p in sys.path if p != root]) is not None

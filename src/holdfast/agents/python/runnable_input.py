@@ -147,7 +147,11 @@ def read_input_schema(target: Any) -> InputSchema | None:
         with warnings.catch_warnings(action="ignore"):
             schema = _get_json_schema(target)
     except Exception as broken:  # pydantic cannot describe every type, and raises exceptions of many kinds
-        return _read_type_schema(_find_input_type(inner), f"a schema that cannot be read ({type(broken).__name__})")
+        # The type that the runnable or its function declares; annotations may be text.
+        function = getattr(inner, "func", None) or getattr(inner, "afunc", None)
+        hints = [hint for name, hint in _get_type_hints(function).items() if name != "return"] if function else []
+        kind = hints[0] if hints else getattr(inner, "InputType", None)
+        return _read_type_schema(kind, f"a schema that cannot be read ({type(broken).__name__})")
     return _read_json_schema(schema)
 
 
@@ -184,13 +188,6 @@ def _read_type_schema(kind: Any, description: str) -> InputSchema:
         keys = {name: infer_accepted(hint) for name, hint in _get_type_hints(kind).items()}
         return InputSchema(keys, _find_required_keys(kind, keys), description=_describe(keys))
     return InputSchema(is_text=kind is str, description=description)
-
-
-def _find_input_type(target: Any) -> Any:
-    """Return the type that a runnable or its function declares; annotations may be text."""
-    function = getattr(target, "func", None) or getattr(target, "afunc", None)
-    hints = [hint for name, hint in _get_type_hints(function).items() if name != "return"] if function else []
-    return hints[0] if hints else getattr(target, "InputType", None)
 
 
 def _is_typed_dict(kind: Any) -> bool:

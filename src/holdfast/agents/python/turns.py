@@ -158,15 +158,11 @@ def _run_reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
         if inspect.isawaitable(result):
             import asyncio
 
-            asyncio.run(_await_value(result))
+            asyncio.run(settle(result, lambda _: None))
     except BaseException as broken:
         line.send(protocol.HarnessFailure(f"reset failed: {format_exception(broken)}", "reset-failed"))
         return False
     return True
-
-
-async def _await_value(value: Awaitable[Any]) -> Any:
-    return await value
 
 
 async def _converse(

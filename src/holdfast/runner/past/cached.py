@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from importlib.metadata import distributions
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -125,7 +126,7 @@ def digest_files(job: Job, but_for: Collection[Path] = ()) -> str:
             if path in left_out or left_out.intersection(path.parents):
                 continue
             by_time = _BY_TIME in path.parts[len(folder.parts) :]
-            entries.append([name, _build_stamp(path) if by_time else digest_file(path)])
+            entries.append([name, digest_file(path, by_time=by_time)])
             read += not by_time
             if read > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
@@ -221,11 +222,6 @@ def _walk_files(root: Path) -> Iterator[tuple[str, Path]]:
                 yield os.path.relpath(f"{folder}/{name}", root), path
 
 
-def _build_stamp(path: Path) -> str:
-    stat = path.stat()
-    return f"{stat.st_size} bytes of {stat.st_mtime_ns}"
-
-
 def _list_packages() -> list[str]:
     return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions()})
 
@@ -255,46 +251,34 @@ def find_cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
 
     Only runs made with `--cached` are considered: others do not record the files next to their spec.
     """
-    wanted = _build_job_key(job)
-    for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
-        run = RunDir(path)
-        try:
-            if (
-                run.read_manifest().files == files
-                and _build_run_key(run.read_manifest()) == wanted
-                and _has_verdict(run)
-            ):
+    for run, manifest in _iter_runs(runs, job):
+        with suppress(UserError, OSError):  # a run that cannot be read cannot be reused
+            if manifest.files == files and _has_verdict(run):
                 return run
-        except (UserError, OSError):
-            continue  # a run that cannot be read cannot be reused
     return None
+
+
+def _iter_runs(runs: Path, job: Job) -> Iterator[tuple[RunDir, Manifest]]:
+    """Yield the `--cached` runs with the same agent and options, newest first; unreadable ones are skipped."""
+    options = replace(job.options, part=job.spec.part, replay=job.options.replay and job.options.replay.resolve())
+    agent_digest = digest_agent(job.spec, digest_agent_files(job.spec))
+    inputs = (job.spec.digest, agent_digest, job.spec.seed, job.spec.settled)
+    wanted = (__version__, str(Path(job.spec.path).resolve()), *inputs, _drop_irrelevant(options))
+    for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
+        with suppress(UserError, OSError):
+            run = RunDir(path)
+            one = run.read_manifest()
+            inputs = (one.spec_digest, one.agent_digest, one.seed, one.settled)
+            if one.files and (one.version, one.file, *inputs, _drop_irrelevant(one.options)) == wanted:
+                yield run, one
 
 
 def find_changed_variables(runs: Path, job: Job) -> list[str]:
     """Return the names of variables that differ from the newest comparable `--cached` run."""
-    wanted, now = _build_job_key(job), digest_variables(job)
-    for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
-        try:
-            manifest = RunDir(path).read_manifest()
-        except (UserError, OSError):
-            continue
-        if manifest.files and _build_run_key(manifest) == wanted:
-            return sorted(
-                name for name in now.keys() | manifest.variables if now.get(name) != manifest.variables.get(name)
-            )
+    for _, manifest in _iter_runs(runs, job):
+        before, now = manifest.variables, digest_variables(job)
+        return sorted(name for name in now.keys() | before if now.get(name) != before.get(name))
     return []
-
-
-def _build_job_key(job: Job) -> tuple[object, ...]:
-    spec, options = job.spec, job.options
-    options = replace(options, part=spec.part, replay=options.replay and options.replay.resolve())
-    inputs = (spec.digest, digest_agent(spec, digest_agent_files(spec)), spec.seed, spec.settled)
-    return (__version__, str(Path(spec.path).resolve()), *inputs, _drop_irrelevant(options))
-
-
-def _build_run_key(manifest: Manifest) -> tuple[object, ...]:
-    inputs = (manifest.spec_digest, manifest.agent_digest, manifest.seed, manifest.settled)
-    return (manifest.version, manifest.file, *inputs, _drop_irrelevant(manifest.options))
 
 
 def _drop_irrelevant(options: RunOptions) -> RunOptions:

@@ -54,6 +54,9 @@ class PairingPlan(NamedTuple):
     """Rules whose name stayed while their meaning changed."""
     changed_scenarios: frozenset[tuple[str, str]] = frozenset()
 
+    def get_rule(self, rule: _Rule) -> RulePlan:
+        return self.rules.get(rule, RulePlan())
+
 
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
     """Return what changed between two runs; raise UsageError if they have nothing in common.
@@ -67,13 +70,18 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         before, after = _get_matching_part(before, after), _get_matching_part(after, before)
     reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]
     parted = [f"only the {one.path.name} part of run {whole.id} is compared" for whole, one in reduced]
-    warnings = _check_runs(before, after)
+    compared = [*(before.parts or (before,)), *(after.parts or (after,))]
+    # A run whose files are missing or changed is rejected; one that was never sealed gets a note.
+    unsealed = [f"run {run.id}: {warning}" for run in compared if (warning := check(run))]
     plan = _build_plan(list(_pair_parts(before, after, environ)))
     earlier, later = (Outcomes(read_pairs(run), plan) for run in (before, after))
     counts, paired = count_pairs(earlier, later, plan)
     if not paired:
         problem = f"runs {before.id} and {after.id} have no decided prompt in common"
-        raise UsageError(problem, code="runs-incomparable", hint=_explain_empty(before, after))
+        hint = "one of them decided nothing, or they were run with other selections"
+        if before.read_manifest().spec_digest != after.read_manifest().spec_digest:
+            hint = "they belong to two specs: a baseline must have the same rules, scenarios and prompts"
+        raise UsageError(problem, code="runs-incomparable", hint=hint)
     return Comparison(
         before.id,
         after.id,
@@ -81,14 +89,8 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         earlier.count_uncompared(paired, plan),
         later.count_uncompared(paired, plan),
         (*_describe_changed(plan), *_describe_unmatched(earlier, later, before, after)),
-        (*parted, *_build_notes(before, after), *warnings),
+        (*parted, *_build_notes(before, after, compared), *unsealed),
     )
-
-
-def _check_runs(before: RunDir, after: RunDir) -> list[str]:
-    """Reject a run whose files are missing or changed; return a note for a run that was never sealed."""
-    runs = [one for whole in (before, after) for one in (whole.parts or (whole,))]
-    return [f"run {run.id}: {warning}" for run in runs if (warning := check(run))]
 
 
 def _get_matching_part(run: RunDir, other: RunDir) -> RunDir:
@@ -146,11 +148,7 @@ class Outcomes:
     def count_uncompared(self, paired: Set[int], plan: PairingPlan) -> int:
         """Count the prompts that are decided here but were not compared."""
         rest = (one for key, one in self.prompts.items() if key not in paired)
-        return sum(one.combine(_get_rule_plan(plan, one.rule).how, one.outcomes) is not None for one in rest)
-
-
-def _get_rule_plan(plan: PairingPlan, rule: _Rule) -> RulePlan:
-    return plan.rules.get(rule, RulePlan())
+        return sum(one.combine(plan.get_rule(one.rule).how, one.outcomes) is not None for one in rest)
 
 
 def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[list[PairCounts], set[int]]:
@@ -166,7 +164,7 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
             continue
         # Replicas pair by their number. A prompt with five replicas then and one now is compared on that one: five have
         # more chances to fail than one, which would look like a change of the agent.
-        both, how = then.outcomes.keys() & now.outcomes.keys(), _get_rule_plan(plan, now.rule).how
+        both, how = then.outcomes.keys() & now.outcomes.keys(), plan.get_rule(now.rule).how
         was, is_now = then.combine(how, both), now.combine(how, both)
         if not both or was is None or is_now is None:
             continue
@@ -178,7 +176,7 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
             part,
             [PromptPairs(**counts) for counts in prompts.values()],
             _find_newly_obeyed(earlier, later, part) if rule == RESISTED else (),
-            _get_rule_plan(plan, (part, rule)).exact,
+            plan.get_rule((part, rule)).exact,
         )
         for (part, rule), prompts in by_prompt.items()
     ], paired
@@ -304,19 +302,13 @@ def _describe_unmatched(earlier: Outcomes, later: Outcomes, before: RunDir, afte
         yield from (f"rule {rule}: decided in run {which.id} only" for _, rule in sorted(missing))
 
 
-def _build_notes(before: RunDir, after: RunDir) -> Iterator[str]:
+def _build_notes(before: RunDir, after: RunDir, compared: Iterable[RunDir]) -> Iterator[str]:
     one, other = before.read_manifest(), after.read_manifest()
     if one.spec_digest != other.spec_digest:
         yield "the specs differ: what has the same name and meaning in both is compared"
     if one.seed != other.seed:
         yield f"the seeds differ ({one.seed} and {other.seed}): the two runs drew different faults and mutations"
-    for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
+    for run in compared:
         ended = run.read_end()
         if ended is None or not ended.complete or ended.unrun or ended.unasked:
             yield f"run {run.id} is unfinished: only its finished trials are compared"
-
-
-def _explain_empty(before: RunDir, after: RunDir) -> str:
-    if before.read_manifest().spec_digest != after.read_manifest().spec_digest:
-        return "they belong to two specs: a baseline must have the same rules, scenarios and prompts"
-    return "one of them decided nothing, or they were run with other selections"

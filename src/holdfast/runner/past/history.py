@@ -145,6 +145,7 @@ def _read_several(run: RunDir, known: PastRun) -> PastRun:
     """Return the row of a run with several parts: overall score and verdict."""
     overall, parts = read_overall(run), [read_past_run(part) for part in run.parts]
     ended = overall is not None
+    costs = [part.cost_usd for part in parts if part.cost_usd is not None]
     return replace(
         known,
         part=known.part if known.shard else SEVERAL,
@@ -162,9 +163,5 @@ def _read_several(run: RunDir, known: PastRun) -> PastRun:
         cases_passed=sum(part.cases_passed for part in parts),
         critical_failed=tuple(name for part in parts for name in part.critical_failed),
         calls=sum(part.calls for part in parts),
-        cost_usd=_sum([part.cost_usd for part in parts if part.cost_usd is not None]),
+        cost_usd=sum(costs) if costs else None,
     )
-
-
-def _sum(amounts: list[float]) -> float | None:
-    return sum(amounts) if amounts else None

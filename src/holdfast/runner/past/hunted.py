@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UserError
@@ -91,14 +91,10 @@ def _add_tried(tried: TriedFaults, run: RunDir) -> None:
     for observation in read_observations(run):
         scenario = begun.get(observation.trial)
         if scenario is not None and not observation.error and not (scenario.calm and not observation.ledger):
-            tried.add(observation, scenario, _get_result(outcomes.get(observation.trial, set())))
-
-
-def _get_result(outcomes: Set[str]) -> TrialResult:
-    """Return the result in the terms of a hunt: a trial holds if a rule passed, none failed and no check broke."""
-    if "fail" in outcomes:
-        return "failed"
-    return "held" if "pass" in outcomes and "error" not in outcomes else "unjudged"
+            own = outcomes.get(observation.trial, set())
+            # A trial holds if a rule passed, none failed and no check broke.
+            held: TrialResult = "held" if "pass" in own and "error" not in own else "unjudged"
+            tried.add(observation, scenario, "failed" if "fail" in own else held)
 
 
 def read_newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:

@@ -40,7 +40,8 @@ def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str
         newest = newest or run.id
         for task, failed in _find_failed_tasks(run, spec, environ, rules).items():
             is_failing.setdefault(task, failed)
-        if _is_complete(run):
+        options, ended = run.read_manifest().options, run.read_end()
+        if options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete:
             break
     return newest, tuple(task for task, failed in is_failing.items() if failed)
 
@@ -58,11 +59,6 @@ def list_runs(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[R
         same_part = every_part or manifest.options.part == spec.part
         if manifest.original == Path(spec.path).resolve() and same_part:
             yield run
-
-
-def _is_complete(run: RunDir) -> bool:
-    options, ended = run.read_manifest().options, run.read_end()
-    return options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete
 
 
 def _find_failed_tasks(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:

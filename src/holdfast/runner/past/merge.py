@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from holdfast.errors import UsageError
 from holdfast.folders import shorten_path
@@ -18,7 +18,6 @@ from holdfast.model.codec import create_decoder
 from holdfast.model.codes import RunNote
 from holdfast.model.run import PartResult
 from holdfast.model.spec import Part, get_run_command
-from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard
 from holdfast.runner.whole import read_overall
 from holdfast.store.blobs import TrialName
@@ -149,14 +148,12 @@ def _read_shard(run: RunDir) -> FoundShard:
 def _check_shards(shards: Sequence[FoundShard]) -> None:
     """Reject shards that do not belong to one run."""
     for other in shards[1:]:
-        first = shards[0]
-        for what, of in _SAME.items():
-            if of(other) != of(first):
-                raise UsageError(
-                    f"{first} and {other} do not belong to one run: {what} differs",
-                    code="shards-differ",
-                    hint="run every shard from the same files, with the same seed and options",
-                )
+        first, inputs = shards[0], _list_inputs(other)
+        for what, value in _list_inputs(first).items():
+            if inputs[what] != value:
+                hint = "run every shard from the same files, with the same seed and options"
+                problem = f"{first} and {other} do not belong to one run: {what} differs"
+                raise UsageError(problem, code="shards-differ", hint=hint)
     for one, other in pairwise(shards):
         if one.shard == other.shard:
             numbers = f"shard {one.shard.number} of {one.shard.of}"
@@ -175,36 +172,30 @@ _OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", 
 """Options that may differ between shards, and three that are compared by meaning: `select`, `part` and `hunt`."""
 
 
-def _get_option(name: str) -> Callable[[FoundShard], object]:
-    """Return the value of an option as far as it decides which trials run."""
-    return lambda one: getattr(one.manifest.options, name)
+def _list_inputs(one: FoundShard) -> dict[str, object]:
+    """List everything that decides which trials of a shard exist, and how they are judged.
 
-
-def _get_selection(one: FoundShard) -> object:
-    return replace(one.manifest.options.select, shard=None)
-
-
-def _get_hunt(one: FoundShard) -> object:
-    """Return what a hunt looks for. A shard that runs after another knows the causes that the other has found."""
-    return replace(one.manifest.options.hunt, known=(), orphans=())
-
-
-# Two shards fit if everything that decides which trials exist, and how they are judged, is the same. Options that only
-# change speed or place are left out, so every machine may use its own.
-_SAME: dict[str, Callable[[FoundShard], object]] = {
-    "the command": lambda one: one.manifest.options.part,
-    "which parts were run": lambda one: one.manifest.parts,
-    "the number of shards": lambda one: one.shard.of,
-    "the spec": lambda one: one.manifest.spec_digest,
-    "the agent": lambda one: one.manifest.agent_digest,
-    "the seed": lambda one: one.manifest.seed,
-    "numbers that variables set": lambda one: one.manifest.settled,
-    "the version of Holdfast": lambda one: one.manifest.version,
-    "what was selected": _get_selection,
-    **{f"--{name.replace('_', '-')}": _get_option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
-    "what is hunted (--order, --sweep, --cause, --confirm-live)": _get_hunt,
-    "the resolved spec": _read_part,
-}
+    Options that only change speed or place are left out, so every machine may use its own.
+    """
+    manifest = one.manifest
+    options = {name: value for name, value in asdict(manifest.options).items() if name not in _OWN}
+    return {
+        "the command": manifest.options.part,
+        "which parts were run": manifest.parts,
+        "the number of shards": one.shard.of,
+        "the spec": manifest.spec_digest,
+        "the agent": manifest.agent_digest,
+        "the seed": manifest.seed,
+        "numbers that variables set": manifest.settled,
+        "the version of Holdfast": manifest.version,
+        "what was selected": replace(manifest.options.select, shard=None),
+        **{f"--{name.replace('_', '-')}": value for name, value in options.items()},
+        # A shard that runs after another knows the causes that the other has found.
+        "what is hunted (--order, --sweep, --cause, --confirm-live)": replace(
+            manifest.options.hunt, known=(), orphans=()
+        ),
+        "the resolved spec": _read_part(one),
+    }
 
 
 def _describe_missing(shards: Sequence[FoundShard]) -> Iterator[str]:
@@ -255,7 +246,6 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
     # Controls run in every shard, and the shards of a hunt may run the same trial. The first shard that has such a
     # trial gives its records, and the others' are dropped; two observations of one trial would be counted twice.
     repeated: set[str] = set()
-    """Trials of earlier shards that others may have, too, such as controls: the first counts."""
     for one in shards:
         repeated |= _add(one, run, repeated)
     notes = (f"merged from {len(shards)} shards: {', '.join(map(str, shards))}", *missing)

@@ -6,7 +6,7 @@ import asyncio
 import re
 import shlex
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import groupby, islice
 from pathlib import Path
@@ -263,17 +263,16 @@ def build_consult(consultations: Consultations, known: StoredAdvice | None) -> C
         with asyncio.Runner() as loop:
             try:
                 while batch := tuple(islice(feed, WAITING)):
-                    yield from loop.run(_consult_batch(consultations, known, batch, get_control))
+                    work = (_consult_pair(consultations, known, pair, get_control(pair[1])) for pair in batch)
+                    yield from loop.run(_gather(work))
             finally:
                 loop.run(consultations.close())
 
     return consult
 
 
-async def _consult_batch(
-    consultations: Consultations, known: StoredAdvice | None, batch: Iterable[Pair], get_control: GetControl
-) -> list[Pair]:
-    return await asyncio.gather(*(_consult_pair(consultations, known, pair, get_control(pair[1])) for pair in batch))
+async def _gather(work: Iterable[Awaitable[Pair]]) -> list[Pair]:
+    return await asyncio.gather(*work)
 
 
 async def _consult_pair(
