@@ -109,9 +109,10 @@ async def converse(
     notes: list[str],
     *,
     messages: bool,
+    once: bool = False,
 ) -> tuple[Turn, ...]:
-    """Ask turn after turn until one ends badly; `messages` means that the agent takes a list of all so far."""
-    dialogue = make_dialogue(task.context, context.turns.earlier, messages=messages)
+    """Ask turn after turn until one ends badly; see `Dialogue` for `messages` and `once`."""
+    dialogue = make_dialogue(task.context, context.turns.earlier, messages=messages, once=once)
     if dialogue is not None and dialogue.note:
         notes.append(dialogue.note)
     turns: list[Turn] = []

@@ -110,11 +110,10 @@ class Seen:
 
     def _explain(self, type: str, cell: Cell) -> list[str]:
         facts = [("asked", turn.asked) for turn in self.turns[-1:]]
-        facts += [("answered", self.answer if self.answer else f"({self.ending})")]
+        facts += [("answered", self.answer or f"({self.ending})")]
         facts += [("because", cell.reason or self.observation.error or "no reason was recorded")]
-        facts += (
-            [("met", "; ".join(map(wording.format_fault, self.observation.ledger)))] if self.observation.ledger else []
-        )
+        if self.observation.ledger:
+            facts += [("met", "; ".join(map(wording.format_fault, self.observation.ledger)))]
         word = {"fail": "failed", "error": "harness error"}.get(cell.outcome, cell.outcome)
         return [f"{type} {word}", *(f"  {label:<10}{to_one_line(str(text))}" for label, text in facts)]
 
@@ -152,7 +151,8 @@ class Holdfast:
         before. `sections` are other keys of a spec, such as `services`, `setup` or `models`.
         """
         __tracebackhide__ = True
-        written = _build_spec(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
+        settings = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
+        written = _build_spec(agent, prompt, settings, faults, checks, sections)
         try:
             spec, work = self._prepare(written, seed, find_caller())
             return _build_result(spec, run_blocking(work), checks)
@@ -174,7 +174,8 @@ class Holdfast:
         **sections: Any,
     ) -> Coroutine[Any, Any, Seen]:
         """Run like `run`, as a coroutine."""
-        written = _build_spec(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
+        settings = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
+        written = _build_spec(agent, prompt, settings, faults, checks, sections)
         where = find_caller()
 
         async def run_once() -> Seen:
@@ -204,12 +205,9 @@ def _build_result(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -
 def _build_spec(
     agent: Any,
     prompt: str | Mapping[str, Any],
-    tools: Sequence[Any],
-    llm: Sequence[Any],
+    settings: Mapping[str, Any],
     faults: Sequence[FaultValue],
     checks: Sequence[CheckValue],
-    isolation: str | None,
-    timeout: str | int | None,
     sections: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a contract of one question in one scenario, whose trial serves every rule."""
@@ -217,8 +215,7 @@ def _build_spec(
     _refuse_others("faults", faults, FaultValue, 'holdfast.fault("tool", "error", tool=…)')
     _refuse_others("checks", checks, CheckValue, 'holdfast.check("contains", value=…)')
     section = dict(agent) if isinstance(agent, Mapping) else {"type": "python", "endpoint": agent}
-    keys = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
-    section |= {key: value for key, value in keys.items() if value not in ([], None)}
+    section |= {key: value for key, value in settings.items() if value not in ([], None)}
     scenario: dict[str, Any] = {"name": _SCENARIO if faults else "calm"}
     for one in faults:
         family = next(family.name for family in FAMILIES.values() if family.plane == one.plane)
@@ -237,14 +234,12 @@ def _build_spec(
 def _refuse_others(name: str, value: Any, kind: type, made: str) -> None:
     __tracebackhide__ = True
     if isinstance(value, str | kind) or not isinstance(value, Iterable):
-        raise add_details(
-            UsageError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{made}]", code="argument-invalid")
-        )
-    for one in value:
-        if not isinstance(one, kind):
-            raise add_details(
-                UsageError(f"{name} contains {one!r}", hint=f"create each entry with {made}", code="argument-invalid")
-            )
+        problem, hint = f"{name} is {value!r}, expected a list", f"write {name}=[{made}]"
+    elif others := [one for one in value if not isinstance(one, kind)]:
+        problem, hint = f"{name} contains {others[0]!r}", f"create each entry with {made}"
+    else:
+        return
+    raise add_details(UsageError(problem, hint=hint, code="argument-invalid"))
 
 
 def _build_check_key(value: CheckValue) -> str:

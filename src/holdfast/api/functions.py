@@ -82,8 +82,9 @@ def run(
     The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` receives each event.
     It also works while an event loop is running, as in a notebook. A failing agent is a result, never an exception.
     """
-    options = _build_options(
-        scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
+    select = _build_select(scenarios, invariants, trials, keywords)
+    options = RunOptions(
+        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
     )
     return _run_now(build_work(spec, options, find_caller(), part=part, runs=_to_path(runs), listen=listen))
 
@@ -107,8 +108,9 @@ def run_async(
     listen: Listen | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
     """`run`, to be awaited: the caller's event loop continues meanwhile. `listen` is called in another thread."""
-    options = _build_options(
-        scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
+    select = _build_select(scenarios, invariants, trials, keywords)
+    options = RunOptions(
+        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
     )
     return _run_work(build_work(spec, options, find_caller(), part=part, runs=_to_path(runs), listen=listen))
 
@@ -138,9 +140,10 @@ def rejudge(
         with use_runs_folder(_to_path(runs)):
             stored = get_single_part(RunDir.find(get_runs_folder().absolute(), name))
         options = RunOptions(min_score=min_score, strict=strict, part=stored.read_manifest().options.part)
-        other_rules = None if rules is None else load_source(rules, options, where, options.part).spec
-        config = None if other_rules is None else Path(other_rules.path)
-        built = None if other_rules is None else other_rules.built
+        config = built = None
+        if rules is not None:
+            spec = load_source(rules, options, where, options.part).spec
+            config, built = Path(spec.path), spec.built
         return RunResult(judge_again(stored, config=config, options=options, environ=os.environ, built=built))
 
     return _run_now(work)
@@ -166,12 +169,10 @@ def build_work(
         inline = spec.spec.agent.is_python and spec.spec.agent.isolation == "inline"
         # What is stored with the run is enough to read the same spec from its copy.
         stored = replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
+        each, hear = listen is not None, listen or (lambda event: None)
         with use_runs_folder(runs), install_functions(spec.functions, inline=inline):
-            settled = prepare_job(spec.spec, stored, spec.warnings, _build_environ(spec))
-            each = listen is not None
-            outcome = run_prepared(
-                settled, listen or (lambda event: None), report=False, each_trial=each, interrupts=interrupts
-            )
+            prepared = prepare_job(spec.spec, stored, spec.warnings, _build_environ(spec))
+            outcome = run_prepared(prepared, hear, report=False, each_trial=each, interrupts=interrupts)
         result = RunResult(outcome)
         if result.exit_code == 2:
             result.close()
@@ -181,29 +182,14 @@ def build_work(
     return work
 
 
-def _build_options(
-    scenarios: str | Sequence[str],
-    invariants: str | Sequence[str],
-    trials: str | Sequence[str],
-    keywords: str,
-    concurrency: int | None,
-    min_score: float | None,
-    strict: bool,
-    fail_fast: bool,
-    preflight: bool,
-    replicas: int | None,
-    seed: int | None,
-) -> RunOptions:
-    """Return the options of `run` and `run_async`."""
-    select = Select(_to_names(scenarios), _to_names(invariants), _to_names(trials), keywords)
-    return RunOptions(
-        select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
+def _build_select(
+    scenarios: str | Sequence[str], invariants: str | Sequence[str], trials: str | Sequence[str], keywords: str
+) -> Select:
+    """Return the selection; a single name stands for a list of one."""
+    scenarios, invariants, trials = (
+        (names,) if isinstance(names, str) else tuple(names) for names in (scenarios, invariants, trials)
     )
-
-
-def _to_names(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names as a tuple; a single name becomes a tuple of one."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    return Select(scenarios, invariants, trials, keywords)
 
 
 def _build_environ(spec: LoadedSpec) -> Mapping[str, str]:

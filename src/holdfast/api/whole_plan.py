@@ -49,18 +49,13 @@ class WholePlan(Struct, frozen=True):
     """Parts that failed with a harness error during preparation, and why."""
 
 
-def return_no_warnings(spec: Spec, options: RunOptions) -> Iterable[RunWarning]:
-    """Return no warnings."""
-    return ()
-
-
 def plan_whole(
     config: Path | None,
     options: RunOptions,
     resume: str | None,
     force: bool,
     *,
-    warn: WarnOf = return_no_warnings,
+    warn: WarnOf = lambda *_: (),
     baseline: str | None = None,
 ) -> WholePlan:
     """Plan the parts. Everything that can be rejected is rejected here, before the agent starts.
@@ -73,7 +68,9 @@ def plan_whole(
     whole = None
     if resume is not None:
         whole, options = _find_whole(RunDir.find(get_runs_folder(config).absolute(), resume), options, force)
-        config = config or _find_spec_file(whole)
+        manifest = whole.read_manifest()
+        path = Path(manifest.spec_path)  # as the user wrote it, if it is still the same file
+        config = config or (path if path.resolve() == manifest.original else manifest.original)
     spec, _ = load_part(find_config(config), options)
     wanted = whole.read_manifest().parts if whole is not None else _choose_parts(spec, options)
     if not wanted:
@@ -123,13 +120,6 @@ def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir
     return whole, manifest.options.merge_resumed(options)
 
 
-def _find_spec_file(whole: RunDir) -> Path:
-    """Return the spec file of a run, as the user wrote it if it is still the same file."""
-    manifest = whole.read_manifest()
-    path = Path(manifest.spec_path)
-    return path if path.resolve() == manifest.original else manifest.original
-
-
 def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
     """Return the parts to run; a scenario with the contract's tasks yields both from the same trials.
 
@@ -146,30 +136,21 @@ def _prepare_part(
     part: Part, spec: Spec, run_options: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
 ) -> PreparedJob:
     """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
-    options = build_part_options(part, spec, run_options)
+    # The minimum applies to the overall score; parts then tolerate non-critical failures.
+    least = None if get_min_score(run_options, spec) is None else 0.0
+    options, path = replace(run_options, part=part, min_score=least), Path(spec.path)
     if whole is not None and is_own_part(whole, whole.get_part(part)):
         rundir = whole.get_part(part)
-        config = Path(spec.path)
-        return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
+        return PreparedJob(resume_job(rundir, config=path, force=force, options=options, environ=os.environ), rundir)
     if part == "hunt":
-        hunt_options = replace(
-            options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None
-        )
-        return prepare_hunt(
-            Path(spec.path),
-            replace(hunt_options, hunt=HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False)),
-        )
-    own, problems = load_part(Path(spec.path), options)
-    own, made = build_part(own, os.environ)
-    warnings = made if warn is None else [*format_spec_warnings(own, problems), *made, *warn(own, options)]
-    return prepare_job(own, options, warnings)
-
-
-def build_part_options(part: Part, spec: Spec, options: RunOptions) -> RunOptions:
-    """Return the options of one part. The minimum applies to the overall score; parts then tolerate non-critical
-    failures.
-    """
-    return replace(options, part=part, min_score=None if get_min_score(options, spec) is None else 0.0)
+        goal = HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False)
+        most = spec.hunt_trials or options.max_trials
+        return prepare_hunt(path, replace(options, max_trials=most, min_score=None, replicas=None, hunt=goal))
+    part_spec, problems = load_part(path, options)
+    part_spec, warnings = build_part(part_spec, os.environ)
+    if warn is not None:
+        warnings = (*format_spec_warnings(part_spec, problems), *warnings, *warn(part_spec, options))
+    return prepare_job(part_spec, options, warnings)
 
 
 def get_min_score(options: RunOptions, spec: Spec) -> float | None:

@@ -16,7 +16,6 @@ from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, get_min_score
 from holdfast.errors import HarnessError, NothingProven, UserError
 from holdfast.folders import get_runs_folder, shorten_path
-from holdfast.model.codes import RunWarning
 from holdfast.model.run import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
@@ -79,7 +78,9 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
         results = _run_parts(plan, whole, run_part, show_part, outcomes, stack, began)
     except BaseException:
         stack.close()
-        _discard(whole, plan.whole is None)
+        whole.unlock()
+        if plan.whole is None and not any((whole.path / "parts").glob("*/run.json")):
+            shutil.rmtree(whole.path, ignore_errors=True)  # none of its parts was begun
         raise
     reasons, notes = ([], []) if is_interrupted(results) else _compare_runs(plan, whole, outcomes)
     result = conclude_whole(
@@ -90,7 +91,7 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
         duration_s=time.monotonic() - began,
         reasons=reasons,
         notes=[*_list_stops(outcomes), *notes],
-        warnings=_collect_warnings(outcomes),
+        outcomes=outcomes.values(),
     )
     store_overall(whole, result)
     whole.unlock()
@@ -187,17 +188,6 @@ def _list_stops(outcomes: dict[Part, RunOutcome]) -> list[str]:
     return [f"{part}: {outcome.run.stopped}" for part, outcome in outcomes.items() if outcome.run.stopped]
 
 
-def _collect_warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
-    return [warning for outcome in outcomes.values() for warning in outcome.run.warnings]
-
-
-def _discard(whole: RunDir, new: bool) -> None:
-    """Remove a run if none of its parts was begun."""
-    whole.unlock()
-    if new and not any((whole.path / "parts").glob("*/run.json")):
-        shutil.rmtree(whole.path, ignore_errors=True)
-
-
 def load_whole(whole: RunDir) -> WholeOutcome:
     """Return a stored run of several parts, each as far as it got."""
     manifest = whole.read_manifest()
@@ -223,7 +213,7 @@ def load_whole(whole: RunDir) -> WholeOutcome:
         least=None,
         duration_s=0.0,
         reasons=[] if ended else [Reason(INTERRUPTED, reason, "interrupted")],
-        warnings=_collect_warnings(outcomes),
+        outcomes=outcomes.values(),
     )
     return WholeOutcome(result, outcomes, spec, whole, stack, running)
 
@@ -252,7 +242,7 @@ def conclude_merged(
         least=least,
         duration_s=took_s,
         notes=_list_stops(merged.outcomes),
-        warnings=_collect_warnings(merged.outcomes),
+        outcomes=merged.outcomes.values(),
     )
     store_overall(whole, concluded)
     return replace(merged, overall=concluded)

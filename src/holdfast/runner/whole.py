@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.model.codec import create_decoder, digest, encode
-from holdfast.model.codes import RunWarning
 from holdfast.model.run import Overall, PartResult
 from holdfast.model.score import Score
 from holdfast.model.spec import Part, PartWeights, Spec, get_run_command
@@ -136,9 +135,9 @@ def conclude_whole(
     duration_s: float,
     reasons: Sequence[Reason] = (),
     notes: Sequence[str] = (),
-    warnings: Iterable[RunWarning] = (),
+    outcomes: Iterable[RunOutcome] = (),
 ) -> Overall:
-    """Combine all parts: weights, overall score and verdict."""
+    """Combine all parts: weights, overall score and verdict, with the warnings of all outcomes."""
     by = {result.part: result for result in results}
     parts = [by[part] for part in ORDER if part in by]
     manifest = whole.read_manifest()
@@ -153,7 +152,7 @@ def conclude_whole(
         reasons=score.reasons,
         min_score=least,
         notes=tuple(notes),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=tuple(dict.fromkeys(warning for outcome in outcomes for warning in outcome.run.warnings)),
         spec_path=spec.path,
         name=spec.name,
         seed=spec.seed,

@@ -16,9 +16,7 @@ from time import perf_counter
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from msgspec import UNSET
-
-from holdfast.agents.conversation import RESET_S, Dialogue
+from holdfast.agents.conversation import RESET_S, Dialogue, converse
 from holdfast.agents.python.answers import settle
 from holdfast.agents.python.inline_folder import InlineFolder, Output
 from holdfast.agents.python.loaded import (
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
 _ENDED = b"error: the agent ended Holdfast's own process (isolation: inline); use isolation: fresh\n"
 _HARNESS = 3
 """The exit code of a run that ended with a harness error."""
+_RAISED = (Exception, SystemExit)
+"""What an agent may raise in this process; anything else is meant for Holdfast."""
 
 
 class Guard:
@@ -148,6 +148,7 @@ class InlineAgent:
         if self.installed.tools or self.installed.llm:
             weather = Weather(trial, context.injector.add_fault, context.injector.amend_fault, context.injector.add_use)
         broke: list[HarnessError] = []
+        notes: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)
         set_environment(trial)
@@ -156,65 +157,46 @@ class InlineAgent:
         try:
             with self._folder:
                 if weather is None:
-                    turns, notes = await self._converse(task, context)
+                    turns = await self._converse(task, context, notes)
                 else:
                     attack = trial.task.attack or not trial.scenario.calm
                     watch = CallTrace(
                         perf_counter() - context.sink.now(), lambda _, e: context.sink.add(e), attack=attack
                     )
                     with activate_weather(weather, broke.append, watch):
-                        turns, notes = await self._converse(task, context)
+                        turns = await self._converse(task, context, notes)
         finally:
             sys.stdout, sys.stderr = before
             printed, cut = output.collect()
         counters = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
-        answer = Answer(tuple(turns), printed, (*notes, *cut), *counters)
+        answer = Answer(turns, printed, (*notes, *cut), *counters)
         if broke:
             raise HarnessError(str(broke[0]), code=broke[0].code or "bug", answer=answer)
         return answer
 
-    async def _converse(self, task: Task, context: TrialContext) -> tuple[list[Turn], list[str]]:
+    async def _converse(self, task: Task, context: TrialContext, notes: list[str]) -> tuple[Turn, ...]:
         """Ask turn by turn, until all are asked or one ends badly."""
-        turns: list[Turn] = []
-        notes: list[str] = []
-        dialogue = None
-        # An inline agent runs in microseconds, so the cost of each call would show.
-        if self._loaded.takes_messages or task.context is not UNSET:
-            dialogue = Dialogue(task.context, messages=self._loaded.takes_messages, once=self._loaded.each_once)
-            if dialogue.note:
-                notes.append(dialogue.note)
-        calm = context.trial.scenario.calm
-        text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
-        while True:
+        calm, loaded = context.trial.scenario.calm, self._loaded
+
+        async def run_turn(text: str, dialogue: Dialogue | None) -> Turn:
             prompt = text if calm else context.injector.rewrite_turn(text)
             agent_input = prompt if dialogue is None else dialogue.build_input(prompt)
-            if self._loaded.is_async:
+            if loaded.is_async:
                 turn, noted = await self._await_turn(prompt, agent_input)
             else:
-                turn, noted = await take_turn(
-                    prompt, self._loaded, settle, _drop, (Exception, SystemExit), agent_input=agent_input
-                )
-            if turn.latency_ms > self._timeout_ms:
-                turn = self._mark_overdue(turn)
-            turns.append(turn)
+                turn, noted = await take_turn(prompt, loaded, settle, _drop, _RAISED, agent_input=agent_input)
             if noted:
                 notes.extend(noted)
-            if alone or turn.ending != "answered":
-                return turns, notes
-            if dialogue is not None:
-                dialogue.add_turn(turn)
-            following = await context.turns.choose_next(task, turns)
-            if following is None:
-                return turns, notes
-            text = following
+            return self._mark_overdue(turn) if turn.latency_ms > self._timeout_ms else turn
+
+        return await converse(task, context, run_turn, notes, messages=loaded.takes_messages, once=loaded.each_once)
 
     async def _await_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
         """Run a turn, which can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
-                caught = (Exception, SystemExit)
-                return await take_turn(prompt, self._loaded, settle, _drop, caught, agent_input=agent_input)
+                return await take_turn(prompt, self._loaded, settle, _drop, _RAISED, agent_input=agent_input)
         except TimeoutError:
             detail = f"no answer within {self._timeout_ms} ms"
             return Turn(prompt, None, float(self._timeout_ms), "timeout", detail), ()
