@@ -48,7 +48,8 @@ class Builder:
         plain = self._convert(written, "", 0)
         if self._problems:
             raise SpecError(self._where.path, self._problems)
-        return BuiltText(_dump_yaml(plain), self._where.line)
+        text = yaml.dump(plain, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+        return BuiltText(text, self._where.line)
 
     def _convert(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, FaultValue):
@@ -136,15 +137,11 @@ def _describe_callable(value: Any) -> str:
     return f"{name or 'an object of ' + type(value).__name__}, which has no name in its module,"
 
 
-def _dump_yaml(plain: Any) -> str:
-    class PlainDumper(yaml.SafeDumper):
-        """Without anchors: repeated values are written twice."""
+class _PlainDumper(yaml.SafeDumper):
+    """Without anchors: repeated values are written twice."""
 
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    text: str = yaml.dump(plain, Dumper=PlainDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
-    return text
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 class LoadedSpec(Struct, frozen=True):
@@ -196,7 +193,10 @@ def load_source(source: SpecSource, options: RunOptions, where: Caller, part: Pa
         path = Path(where.path)
     else:
         builder, text, path = None, None, Path(source)
-    part = part or _choose_part(path, options, text)
+    if part is None:  # the contract of a file; without a contract, what `holdfast run` runs
+        load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
+        checked = check(path, environ=os.environ, options=load_options).spec
+        part = "run" if checked is not None and checked.declares and "contract" not in checked.declares else "contract"
     spec, problems = load_part(path, replace(options, part=part), text)
     functions = {} if builder is None else builder.functions
     return _complete(spec, problems, replace(options, part=part), functions)
@@ -239,11 +239,11 @@ def _check_options(options: RunOptions, part: PartAsked | None) -> None:
 def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
     """Return a loaded spec with other options: it must be unchanged."""
     before = source.spec
-    wanted = replace(options, part=part or source.part or "contract")
     wanted = replace(
-        wanted,
-        seed=source.seed if wanted.seed is None else wanted.seed,
-        replicas=source.replicas if wanted.replicas is None else wanted.replicas,
+        options,
+        part=part or source.part or "contract",
+        seed=source.seed if options.seed is None else options.seed,
+        replicas=source.replicas if options.replicas is None else options.replicas,
     )
     if (wanted.seed, wanted.replicas, wanted.part) == (source.seed, source.replicas, source.part):
         return source
@@ -251,10 +251,3 @@ def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> 
     if spec.digest != before.digest:
         raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again", code="spec-changed")
     return _complete(spec, problems, wanted, source.functions)
-
-
-def _choose_part(path: Path, options: RunOptions, text: Any) -> PartAsked:
-    """Return the default part: the contract of a file; without a contract, what `holdfast run` runs."""
-    load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
-    spec = check(path, environ=os.environ, options=load_options).spec
-    return "run" if spec is not None and spec.declares and "contract" not in spec.declares else "contract"

@@ -43,7 +43,9 @@ def format_page(page: PluginPage, width: int) -> Iterator[str]:
     for standard in page.standards:
         yield _format_field(standard.id, f"{standard.title} ({standard.list})", width, room=14)
     if page.see:
-        yield _format_field("see", ", ".join(_format_command(other) for other in page.see), width)
+        see = (other.partition(".") for other in page.see)
+        commands = [f"checks {name}" if section == RULES else f"faults {section}.{name}" for section, _, name in see]
+        yield _format_field("see", ", ".join(commands), width)
     yield ""
     yield from (f"    {line}" for line in page.example.splitlines())
 
@@ -57,12 +59,6 @@ def _format_settings(settings: Sequence[PluginSetting], width: int) -> Iterator[
         default = "required" if setting.required else f"default {setting.default}" if setting.default else "optional"
         yield _wrap_text(f"{setting.key}: {setting.type}; {default}", width, 4)
         yield _wrap_text(setting.meaning, width, 8)
-
-
-def _format_command(other: str) -> str:
-    """Return the command that shows a related page."""
-    section, _, name = other.partition(".")
-    return f"checks {name}" if section == RULES else f"faults {other}"
 
 
 def _format_field(word: str, text: str, width: int, *, room: int = _ROOM) -> str:

@@ -34,7 +34,7 @@ from holdfast.plan import RunOptions
 from holdfast.report.safe import can_show_signs, to_ascii
 from holdfast.report.wording import format_number, format_verdict
 
-_SEEN = "You saw one contract that a good agent kept and a careless one broke; without faults the two look alike."
+_SUMMARY = "You saw one contract that a good agent kept and a careless one broke; without faults the two look alike."
 _NEXT = "Next: holdfast init writes a spec and an agent of your own to start from."
 
 
@@ -58,7 +58,9 @@ def command() -> int:
         print(f"error: unexpected result of the demo: {line}", file=sys.stderr)
     if surprises:
         return 1
-    print(f"{_SEEN}\n{_NEXT}{_format_path_hint()}")
+    print(f"{_SUMMARY}\n{_NEXT}")
+    if which("holdfast") is None:
+        print(f"`holdfast` is {quote(os.path.relpath(sys.argv[0]))} here: put its folder on your PATH.")
     return 0
 
 
@@ -130,10 +132,3 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
         )
     text = "\n".join(lines)
     print(text if can_show_signs(sys.stdout.encoding) else to_ascii(text), end="\n\n")
-
-
-def _format_path_hint() -> str:
-    """Return a hint if the shell does not find the command."""
-    if which("holdfast") is not None:
-        return ""
-    return f"\n`holdfast` is {quote(os.path.relpath(sys.argv[0]))} here: put its folder on your PATH."

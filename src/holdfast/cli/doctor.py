@@ -53,7 +53,8 @@ def show_findings(
         diagnosis = asyncio.run(examine(lambda *_: None))
         print_document(build_document(diagnosis))
         return diagnosis.exit_code
-    sheet = _build_sheet()
+    out = sys.stdout
+    sheet = Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))
 
     def tell(title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str]) -> None:
         sys.stdout.write(sheet.format_part(title, about, findings, notes) + "\n")
@@ -72,11 +73,6 @@ def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> 
         return None
     spec, problems = _load_any_part(path, RunOptions())
     return ExaminedSpec(spec, problems, os.environ, replay, ask)
-
-
-def _build_sheet() -> Sheet:
-    out = sys.stdout
-    return Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))
 
 
 def _load_any_part(path: Path, options: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:

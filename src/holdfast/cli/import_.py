@@ -12,8 +12,7 @@ from holdfast.cli.replay_sessions import FOLDER, FORMATS, write_and_report
 from holdfast.errors import UsageError, UserError
 from holdfast.imports.task_files import TaskFiles
 from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks
-from holdfast.replay.formats import TraceFormat, import_files
-from holdfast.replay.stored_run import SessionsFound
+from holdfast.replay.formats import import_files
 from holdfast.report.safe import to_one_line
 
 
@@ -55,7 +54,7 @@ def command(
         raise UsageError(
             "--format applies to files, but these are task folders", hint="leave it out", code="option-inapplicable"
         )
-    sessions = _import_sessions(files, format)  # all is read before anything is written
+    sessions = import_files(files, format) if files else None  # everything is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:
         write_and_report(sessions, folder or FOLDER, force=force)
@@ -86,9 +85,3 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
             print(f"{one.name}: not carried over: {to_one_line(line)}", file=sys.stderr)
     if agent is None and not solution:
         print("Next: put your agent into agent.command, or import with --agent COMMAND")
-
-
-def _import_sessions(sources: list[Path], format: TraceFormat | None) -> SessionsFound | None:
-    if not sources:
-        return None
-    return import_files(sources, format)

@@ -139,40 +139,24 @@ def init_command(folder: Path, http: bool, as_command: bool, recipe: str | None,
     if recipe == _NO_NAME:
         print(format_recipes())
         return 0
+    change = "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "
     if recipe is not None:
-        _create_from_recipe(folder, recipe, model, force)
+        _write(folder, build_recipe_files(recipe, model), force)
+        print(format_next_steps(recipe, model, change))
         return 0
-    _write(folder, _read_starter_files(_HTTP if http else _COMMAND if as_command else _PYTHON), force)
-    print((_NEXT_HTTP if http else _NEXT_PYTHON).format(cd=_format_cd(folder)))
-    _print_recipes(folder)
-    return 0
-
-
-def _create_from_recipe(folder: Path, recipe: str, model: str | None, force: bool) -> None:
-    _write(folder, build_recipe_files(recipe, model), force)
-    print(format_next_steps(recipe, model, _format_cd(folder)))
-
-
-def _print_recipes(folder: Path) -> None:
-    """Print the recipes for packages that the project depends on."""
-    for name in find_recipes(folder):
+    names, starter = _HTTP if http else _COMMAND if as_command else _PYTHON, packaged("holdfast.starter")
+    _write(folder, {name: (starter / source).read_bytes() for name, source in names.items()}, force)
+    print((_NEXT_HTTP if http else _NEXT_PYTHON).format(cd=change))
+    for name in find_recipes(folder):  # for packages that the project depends on
         print(f"This project uses {name}. To create a contract for it:\n  holdfast init --from {name} holdfast-{name}")
+    return 0
 
 
 def _refuse_to_overwrite(paths: list[Path]) -> None:
     existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if existing:
-        verb = "exists" if len(existing) == 1 else "exist"
-        raise UsageError(
-            f"{' and '.join(existing)} already {verb}; nothing was written",
-            hint="name another folder, or overwrite with --force",
-            code="file-exists",
-        )
-
-
-def _read_starter_files(names: dict[str, str]) -> dict[str, bytes]:
-    starter = packaged("holdfast.starter")
-    return {name: (starter / source).read_bytes() for name, source in names.items()}
+        problem = f"{' and '.join(existing)} already {'exists' if len(existing) == 1 else 'exist'}; nothing was written"
+        raise UsageError(problem, hint="name another folder, or overwrite with --force", code="file-exists")
 
 
 def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
@@ -189,10 +173,6 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
         ) from refused
     for name in files:
         print(f"wrote {folder / name}")
-
-
-def _format_cd(folder: Path) -> str:
-    return "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "
 
 
 @click.command(name="schema")

@@ -169,10 +169,9 @@ class Root(click.Group):
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        matches = [(name, summary) for name, summary in COMMANDS.items() if name.startswith(incomplete)]
-        return [
-            CompletionItem(name, help=summary.replace(",", ";")) for name, summary in matches
-        ]  # fish cuts at a comma
+        # fish cuts a description at a comma
+        items = (CompletionItem(name, help=summary.replace(",", ";")) for name, summary in COMMANDS.items())
+        return [item for item in items if item.value.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
@@ -248,17 +247,8 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
     if isinstance(error, AgentUnavailable):
         status = USAGE if error.config else HARNESS
         return _print_error(message, as_json, status, code=code, hint=error.hint, body=error.body, cases=error.cases)
-    if isinstance(error, UserError):
-        return _print_error(message, as_json, USAGE, code=code, hint=error.hint)
-    status = UNPROVEN if isinstance(error, NothingProven) else HARNESS
-    return _print_error(message, as_json, status, code=code)
-
-
-def _shorten_lines(lines: list[str]) -> list[str]:
-    """Keep the first and last lines: an HTML page identifies itself at its start, a traceback at its end."""
-    if len(lines) <= _BODY_HEAD + _BODY_TAIL:
-        return lines
-    return [*lines[:_BODY_HEAD], f"… {len(lines) - _BODY_HEAD - _BODY_TAIL} lines …", *lines[-_BODY_TAIL:]]
+    status = USAGE if isinstance(error, UserError) else UNPROVEN if isinstance(error, NothingProven) else HARNESS
+    return _print_error(message, as_json, status, code=code, hint=error.hint if isinstance(error, UserError) else "")
 
 
 _BODY_HEAD, _BODY_TAIL = 8, 12
@@ -306,8 +296,12 @@ def _print_error(
         print_document(document)
         return status
     print(f"error: {make_visible(message)}" + (f"  [{code}]" if code else ""), file=sys.stderr)
-    if body:
-        print("\n".join(f"  | {make_visible(line)}" for line in _shorten_lines(body.splitlines())), file=sys.stderr)
+    lines = body.splitlines()
+    if len(lines) > _BODY_HEAD + _BODY_TAIL:  # an HTML page identifies itself at its start, a traceback at its end
+        middle = f"… {len(lines) - _BODY_HEAD - _BODY_TAIL} lines …"
+        lines = [*lines[:_BODY_HEAD], middle, *lines[-_BODY_TAIL:]]
+    for line in lines:
+        print(f"  | {make_visible(line)}", file=sys.stderr)
     if hint:
         print(f"  {make_visible(hint)}", file=sys.stderr)
     return status

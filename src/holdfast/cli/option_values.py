@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -140,10 +140,6 @@ def _list_faults(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
             yield from plugins.list_names(family)
 
 
-def _list_checks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    yield from plugins.list_names("checks")
-
-
 def _list_profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     from holdfast.faults import profiles
 
@@ -197,8 +193,8 @@ def _read_spec(ctx: click.Context) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-_WORDS = {
-    "checks": _list_checks,
+_WORDS: dict[str, Callable[[click.Context, str], Iterable[str]]] = {
+    "checks": lambda *_: plugins.list_names("checks"),
     "faults": _list_faults,
     "profiles": _list_profiles,
     "recipes": _list_recipes,

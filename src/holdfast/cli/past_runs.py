@@ -48,9 +48,10 @@ def runs_command(count: int, as_json: bool) -> int:
     if not runs:
         print(f"no run is stored in {get_runs_folder()}")
         return 0
-    shared.show_lines(
-        format_table(_sort_runs(listed), screen.get_width(sys.stdout), get_painter(screen.should_use_color(sys.stdout)))
-    )
+    # newest first, each run before its parts
+    ordered = sorted(listed, key=lambda run: (-run.order[0], run.order[1]))
+    paint = get_painter(screen.should_use_color(sys.stdout))
+    shared.show_lines(format_table(ordered, screen.get_width(sys.stdout), paint))
     more = len({run.id.partition("/")[0] for run in runs}) - len(ids)
     if more:
         print(f"{more} more: holdfast runs -n {more + len(ids)}")
@@ -62,11 +63,6 @@ def _update_state(run: PastRun) -> PastRun:
     if not run.is_unended:
         return run
     return replace(run, state="running" if is_written(get_run_folder(get_runs_folder(), run.id)) else "killed")
-
-
-def _sort_runs(runs: list[PastRun]) -> list[PastRun]:
-    """Sort the runs newest first, each run before its parts."""
-    return sorted(runs, key=lambda run: (-run.order[0], run.order[1]))
 
 
 @click.command(name="trend")
@@ -82,9 +78,8 @@ def trend_command(spec: Path | None, rule: str | None, count: int, as_json: bool
       holdfast trend
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
-    folders = list(
-        dict.fromkeys((get_runs_folder(spec), get_runs_folder()))
-    )  # merged runs lie here, not next to their spec
+    # Merged runs lie here, not next to their spec.
+    folders = list(dict.fromkeys((get_runs_folder(spec), get_runs_folder())))
     folders = list(filter(list_stored_runs, folders))[:1] or folders
     history = open_history(folders[0])
     runs = history.read_runs()
@@ -133,22 +128,16 @@ def _show(made: Sequence[Trend], rule: str | None) -> None:
         shared.show_lines([*format_trend(replace(trend, spec=shorten_path(trend.spec)), paint, rule), ""])
 
 
+_TREND_KEYS = ("id", "started", "commit", "dirty", "score", "passed")
+"""What `trend --json` has of each run."""
+
+
 def _show_json(made: Sequence[Trend], rule: str | None) -> None:
     parts = [
         {
             "part": trend.part,
             "left_out": trend.left_out,
-            "runs": [
-                {
-                    "id": run.id,
-                    "started": run.started,
-                    "commit": run.commit,
-                    "dirty": run.dirty,
-                    "score": run.score,
-                    "passed": run.passed,
-                }
-                for run in trend.runs
-            ],
+            "runs": [{name: getattr(run, name) for name in _TREND_KEYS} for run in trend.runs],
             "rules": [one for one in trend.rules if rule in (None, one.rule)],
         }
         for trend in made

@@ -25,7 +25,7 @@ from holdfast.model.codec import encode_canonical
 from holdfast.model.observation import Observation
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import BuiltText, Spec
+from holdfast.model.spec import BuiltText
 from holdfast.model.verdict import Verdict
 from holdfast.plan import RunOptions
 from holdfast.planes.recorded_tools import replace_generated
@@ -152,9 +152,9 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
             return PromotionRefusal(str(nothing), _OTHER_RULES)
         job = prepare_job(derived, options, ())
         with closing(run_prepared(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
-            return _compare_failures(
-                read_stored_trial(run, session.id, os.environ), outcome, _list_state_rules(derived), session
-            )
+            # Rules on the state that the agent leaves, without asking a model.
+            on_state = frozenset(rule.id for rule in derived.invariants if is_state_rule(rule))
+            return _compare_failures(read_stored_trial(run, session.id, os.environ), outcome, on_state, session)
 
 
 def _compare_failures(
@@ -191,11 +191,6 @@ def _compare_failures(
     if now.seen.ending != before.seen.ending:
         return PromotionRefusal(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
     return None
-
-
-def _list_state_rules(spec: Spec) -> frozenset[str]:
-    """List the rules that judge the state left by the agent without asking a model."""
-    return frozenset(rule.id for rule in spec.invariants if is_state_rule(rule))
 
 
 def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:

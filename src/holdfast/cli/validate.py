@@ -49,7 +49,10 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     """Return 0 if the file can be used, otherwise 4. Warnings are printed and do not change the exit code."""
     checked = _check_contract(path) if contract else _check_undeclared(path)
     spec = checked.spec
-    problems = [*checked.problems, *(_find_run_problems(spec) if spec else ())]
+    problems = [*checked.problems]
+    if spec is not None:  # what a run would refuse, as far as that can be known without running anything
+        problems += [*report_unbuilt(spec), *_check_references(spec)]
+        problems += [*_find_missing_fields(spec), *_find_missing_values(spec), *_find_unjudged_sessions(spec)]
     wrong = any(p.severity == "error" for p in problems)
     if as_json:
         return _print_json(path, problems, wrong)
@@ -59,12 +62,6 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
         return 4
     print(f"{path}: {_format_size(spec)}. It is valid.")
     return 0
-
-
-def _find_run_problems(spec: Spec) -> list[Problem]:
-    """Return what a run of this valid spec would refuse, as far as that can be known without running anything."""
-    refused = [*_find_missing_fields(spec), *_find_missing_values(spec), *_find_unjudged_sessions(spec)]
-    return [*report_unbuilt(spec), *_check_references(spec), *refused]
 
 
 def _find_missing_fields(spec: Spec) -> Iterator[Problem]:

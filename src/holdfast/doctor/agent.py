@@ -57,16 +57,13 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
             await site.close()
     except AgentUnavailable as gone:
         finding = DoctorFinding("agent", "not", gone.code, str(gone), gone.hint or "", 4 if gone.config else 3)
-        return AskedAgent(trial.task.prompt, findings=(finding,), notes=_list_printed(gone.body))
+        # the last lines that it printed before Holdfast gave up on it
+        notes = tuple([f"it printed: {line}" for line in gone.body.splitlines()[-LINES_SHOWN:] if line.strip()])
+        return AskedAgent(trial.task.prompt, findings=(finding,), notes=notes)
     except SpecError as wrong:
         findings = tuple([DoctorFinding("agent", "not", one.code, one.message, one.hint, 4) for one in wrong.problems])
         return AskedAgent(trial.task.prompt, findings=findings)
     return describe_trial(spec, models, trial.task.prompt, observation, site.targets)
-
-
-def _list_printed(body: str) -> tuple[str, ...]:
-    """Return the last lines that the agent printed before Holdfast gave up on it."""
-    return tuple([f"it printed: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
 
 
 def describe_trial(

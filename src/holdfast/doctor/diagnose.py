@@ -88,7 +88,10 @@ async def examine_spec(
     `agent` is the spec's section with its references resolved.
     """
     findings = [one for scenario in spec.scenarios for one in _check_scenario(scenario, agent, spec.tools_on_wire)]
-    findings += [_build_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
+    for problem in problems:
+        if problem.code == "left-out-scenario":
+            name, why = problem.values
+            findings.append(DoctorFinding(name, "n/a", "scenario-left-out", f"left out: {why}", problem.hint))
     if needs_planes(spec, models):
         findings += await check_models(spec, agent, environ, models)
     return tuple(findings)
@@ -103,11 +106,6 @@ def _check_scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iter
         )
     for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
         yield DoctorFinding(f"{scenario.name}: {left}", "n/a", "fault-left-out", f"left out: {why}", way_out)
-
-
-def _build_left_out(problem: Problem) -> DoctorFinding:
-    name, why = problem.values
-    return DoctorFinding(name, "n/a", "scenario-left-out", f"left out: {why}", problem.hint)
 
 
 def describe_place(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:

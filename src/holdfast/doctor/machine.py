@@ -24,7 +24,7 @@ from holdfast.model.spec import Spec
 from holdfast.planes.describe import format_exception
 from holdfast.processes import scratch
 from holdfast.protocols.sandbox import CommandResult, SandboxBackend, SandboxSpec
-from holdfast.report.terminal.diagnosis import DoctorFinding
+from holdfast.report.terminal.diagnosis import Attempt, DoctorFinding
 
 _RELAY_FIX = (
     "the relay runs in Holdfast's interpreter and must be able to connect to 127.0.0.1; check for a sandbox around it"
@@ -223,25 +223,22 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
 
 async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:
     """Try one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
-    began = perf_counter()
-
-    def build_failure(code: str, detail: str, fix: str) -> DoctorFinding:
-        detail += "" if exit_code else f" ({_IDLE})"
-        return DoctorFinding(route.name, "not", code, detail, fix, exit_code, measure_ms())
-
-    def measure_ms() -> float:
-        return (perf_counter() - began) * 1000
-
+    began, fix = perf_counter(), FIX
+    word: Attempt = "not"
     try:
         async with asyncio.timeout(LIMIT_S):
             detail = await route.attempt(probe_site)
-        return DoctorFinding(route.name, "ok", "route-works", detail, "", exit_code, measure_ms())
+        word, code, fix = "ok", "route-works", ""
     except Absent as absent:
         return DoctorFinding(route.name, "n/a", "route-absent", str(absent))
     except Unmet as unmet:
-        return build_failure(unmet.code, str(unmet), unmet.fix or FIX)
+        code, detail, fix = unmet.code, str(unmet), unmet.fix or FIX
     except TimeoutError:
-        return build_failure("route-timeout", f"not finished within {LIMIT_S:g} s", FIX)
+        code, detail = "route-timeout", f"not finished within {LIMIT_S:g} s"
     except Exception as error:
-        # A route that fails in a way nobody foresaw is still a broken route, not a crash of the doctor.
-        return build_failure("route-failed", format_exception(error), FIX)
+        # A route that fails in an unexpected way is still a broken route, not a crash of the doctor.
+        code, detail = "route-failed", format_exception(error)
+    if word == "not" and not exit_code:
+        detail += f" ({_IDLE})"
+    took_ms = (perf_counter() - began) * 1000
+    return DoctorFinding(route.name, word, code, detail, fix, exit_code, took_ms)

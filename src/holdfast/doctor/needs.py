@@ -175,29 +175,22 @@ def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mappi
         mounted = mount(agent, root, make_program_search(spec, agent, root, environ))
     except AgentUnavailable as refused:
         return DoctorFinding("agent.dir", "not", refused.code, str(refused), refused.hint, 4)
-    word = _get_program_word(mounted.agent)
+    word = mounted.agent.binary or ""
+    if mounted.agent.command is not None:
+        word = next((call.program for call in find_program_calls(mounted.agent.command)), "")
     if not word or set("$`*?{}").intersection(word):
         return DoctorFinding(key, "unproven", "program-unknown", "the shell decides what it runs")
     path = {**build_environ(mounted.programs.folders), **agent.env}["PATH"]
     visible = {**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible}
-    program = _find_inside(word, path, _build_lookup(visible, mounted.programs.links))
+    # Only paths are looked up: no sandbox is opened, so this also works where none can be.
+    shared = system.find_shared()
+    same = {path: path for path in (*shared.folders, *shared.links, *mounted.programs.links)}
+    inside = ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in visible.items()}})
+    program = _find_inside(word, path, inside)
     if program or (agent.command is not None and word in _BUILT_IN):
         return DoctorFinding(key, "ok", "program-found", "; ".join([program or word, *mounted.programs.list_notes()]))
     fix = make_install_hint(word) + describe_search(path, (*SYSTEM, *sorted(visible), "/workspace"))
     return DoctorFinding(key, "not", "program-missing", f"the sandbox does not have {word}", fix, 4)
-
-
-def _get_program_word(agent: AgentSpec) -> str:
-    if agent.command is None:
-        return agent.binary or ""
-    return next((call.program for call in find_program_calls(agent.command)), "")
-
-
-def _build_lookup(visible: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
-    # Looking is done on paths alone: no sandbox is opened, so this also works where none can be.
-    shared = system.find_shared()
-    same = {path: path for path in (*shared.folders, *shared.links, *links)}
-    return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in visible.items()}})
 
 
 def _find_inside(word: str, path: str, inside: ProgramLookup) -> str:

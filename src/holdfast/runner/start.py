@@ -174,7 +174,8 @@ def _describe_inputs(run: RunDir, manifest: Manifest, spec: Spec) -> str:
 
 def _check_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None:
     """Reject other report options: they were fixed when the run began."""
-    part = _get_part(manifest)
+    part = manifest.options.part  # what the run was started for
+    part = "scenario" if part == "run" or part == "ci" or part == "verify" else part
     if options.part != part and not (options.part == "run" and part in ("scenario", "mutation", "chaos")):
         command = PART_COMMANDS[part]
         raise UsageError(
@@ -182,12 +183,6 @@ def _check_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None
             code="run-changed",
             hint=f"continue it: {command} --resume {quote(format_name(run.path))}",
         )
-
-
-def _get_part(manifest: Manifest) -> Part:
-    """Return the part that the run was started for."""
-    part = manifest.options.part
-    return "scenario" if part == "run" or part == "ci" or part == "verify" else part
 
 
 def _find_spec_copy(run: RunDir, manifest: Manifest) -> Path:

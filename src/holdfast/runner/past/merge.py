@@ -89,19 +89,16 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
         shutil.rmtree(run.path)
         raise
     run.unlock()
-    return MergedRun(run, _read_skipped_parts(shards))
+    first = shards[0]
+    ended = read_overall(first.run) if by_part else None
+    skipped = [one for one in ended.parts if one.part not in by_part and not one.ran] if ended else []
+    return MergedRun(run, tuple(skipped))
 
 
 def _list_begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
     """Return the shards that have begun this part."""
     places = (one.run.get_part(part) for one in shards)
     return [_read_shard(place) for place in places if (place.path / "run.json").is_file()]
-
-
-def _read_skipped_parts(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
-    first = shards[0]
-    ended = read_overall(first.run) if first.manifest.parts else None
-    return tuple(one for one in ended.parts if one.part not in first.manifest.parts and not one.ran) if ended else ()
 
 
 def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
