@@ -1,6 +1,6 @@
-"""The pytest door: spec files are collected, and `holdfast` is a fixture.
+"""The pytest plug-in: it collects spec files, and provides the fixture `holdfast`.
 
-Nothing of Holdfast is imported until a spec is collected or the fixture is asked for.
+It imports nothing of Holdfast until a spec is collected or a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class HoldfastFile(pytest.File):
-    """A spec; what can hold in it are its items."""
+    """A spec file. Its items are the cells of its contract and the cases of its task."""
 
     spec: SpecFile
 
@@ -53,42 +53,42 @@ class HoldfastFile(pytest.File):
             replicas=config.getoption("holdfast_replicas"),
         )
         try:
-            found = self.spec.list_items()
+            items = self.spec.list_items()
         except HoldfastError as wrong:
             head = [] if isinstance(wrong, SpecError) else [str(wrong)]
             raise self.CollectError("\n".join([*head, *format_details(wrong)])) from None
         if self.spec.no_items:
             self.warn(pytest.PytestCollectionWarning(self.spec.no_items))
-        for item in found:
-            # As text: pytest finds the brackets in it, as it does in what --lf has kept.
-            yield HoldfastItem.from_parent(self, name=item.name, nodeid=f"{self.nodeid}::{item.name}", asked=item)
+        for item in items:
+            # With its id as text, pytest also accepts the brackets of the name on the command line and from --lf.
+            yield HoldfastItem.from_parent(self, name=item.name, nodeid=f"{self.nodeid}::{item.name}", item=item)
 
 
 class HoldfastItem(pytest.Item):
-    """A rule in a scenario, or the task in one. Our own error is one of its setup, all else of its call."""
+    """A rule in a scenario, or the task in one. A harness error fails its setup, everything else its call."""
 
-    def __init__(self, *, asked: FileItem, **given: Any) -> None:
-        super().__init__(**given)
-        self.asked = asked
+    def __init__(self, *, item: FileItem, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.item = item
         self.decision: ItemOutcome | None = None
 
     def setup(self) -> None:
         file = self.parent
         assert isinstance(file, HoldfastFile)
-        found = file.spec.decide(self.asked, self._wanted(), fail_fast=self.config.getoption("maxfail") == 1)
-        self.decision = found
-        self.user_properties += [("holdfast_outcome", found.word), ("holdfast_run", found.run)]
-        if found.warnings:
-            self.add_report_section("setup", "holdfast", "\n".join(map(str, found.warnings)))
-        if found.word == "error":
-            pytest.fail("\n".join(found.lines), pytrace=False)
+        stops = self.config.getoption("maxfail") == 1
+        decision = self.decision = file.spec.decide(self.item, self._list_wanted(), fail_fast=stops)
+        self.user_properties += [("holdfast_outcome", decision.word), ("holdfast_run", decision.run)]
+        if decision.warnings:
+            self.add_report_section("setup", "holdfast", "\n".join(map(str, decision.warnings)))
+        if decision.word == "error":
+            pytest.fail("\n".join(decision.lines), pytrace=False)
 
-    def _wanted(self) -> list[FileItem]:
-        """What one run decides: all selected items of the file; of a worker of xdist, which has a part, this one."""
+    def _list_wanted(self) -> list[FileItem]:
+        """List the items that one run decides: all selected items of the file; in a worker of xdist only this one."""
         if hasattr(self.config, "workerinput"):
-            return [self.asked]
+            return [self.item]
         items = self.session.items
-        return [one.asked for one in items if isinstance(one, HoldfastItem) and one.parent is self.parent]
+        return [one.item for one in items if isinstance(one, HoldfastItem) and one.parent is self.parent]
 
     def runtest(self) -> None:
         assert self.decision is not None
@@ -96,12 +96,12 @@ class HoldfastItem(pytest.Item):
             pytest.fail("\n".join(self.decision.lines), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return self.path, self.asked.line - 1, self.name
+        return self.path, self.item.line - 1, self.name
 
 
 @pytest.fixture
 def holdfast(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Holdfast:
-    """Runs an agent on a prompt under faults: `holdfast.run("shop:answer", "What does it cost?", faults=[…])`."""
+    """Run an agent on a prompt under faults: `holdfast.run("shop:answer", "What does it cost?", faults=[…])`."""
     from holdfast.api.fixture import Holdfast
 
     seed = request.config.getoption("holdfast_seed")

@@ -103,7 +103,7 @@ def hunt_spec(path: Path, order: int, max_trials: int) -> HuntResult:
     finally:
         rundir.unlock()
     with closing(outcome):
-        return conclude_hunt(job.plan, job.options, outcome).found
+        return conclude_hunt(job.plan, job.options, outcome).result
 
 
 def _reasons(rows: Iterable[CellRow]) -> dict[tuple[str, str], str]:

@@ -9,10 +9,10 @@ from holdfast.errors import UsageError
 DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
 
-def find_config(named: Path | None) -> Path:
-    """Return the named file, or the first default file that exists here."""
-    if named is not None:
-        return named
+def find_config(path: Path | None) -> Path:
+    """Return the path file, or the first default file that exists here."""
+    if path is not None:
+        return path
     for name in DEFAULT_FILES:
         if Path(name).is_file():
             return Path(name)

@@ -42,7 +42,7 @@ def find_caller() -> Caller:
 
 
 E = TypeVar("E", bound=HoldfastError)
-_SHOWN = 30
+_BODY_LINES = 30
 """Lines of an unusable agent's output."""
 
 
@@ -53,7 +53,7 @@ def format_details(error: HoldfastError) -> list[str]:
 
         return explain(error.file, error.source, error.problems).rstrip("\n").splitlines()
     if isinstance(error, AgentUnavailable):
-        body = [f"  | {make_visible(line)}" for line in error.body.splitlines()[:_SHOWN]]
+        body = [f"  | {make_visible(line)}" for line in error.body.splitlines()[:_BODY_LINES]]
         return [*body, *([make_visible(error.hint)] if error.hint else [])]
     return [make_visible(error.hint)] if isinstance(error, UserError) and error.hint else []
 

@@ -36,7 +36,7 @@ _SCENARIO = "faults"
 _RULE = "check"
 
 
-class Seen:
+class ObservedTrial:
     """The observation of one trial."""
 
     def __init__(self, spec: Spec, trial: Trial, observation: Observation, cells: Mapping[str, Cell]) -> None:
@@ -144,7 +144,7 @@ class Holdfast:
         timeout: str | int | None = None,
         seed: int | None = None,
         **sections: Any,
-    ) -> Seen:
+    ) -> ObservedTrial:
         """Ask the agent once: a function or its name `module:function`, or a dict with the keys of `agent:`.
 
         `checks` are those that examine what is left, ask a model or compare with a calm answer: they must be known
@@ -172,13 +172,13 @@ class Holdfast:
         timeout: str | int | None = None,
         seed: int | None = None,
         **sections: Any,
-    ) -> Coroutine[Any, Any, Seen]:
+    ) -> Coroutine[Any, Any, ObservedTrial]:
         """Run like `run`, as a coroutine."""
         settings = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
         written = _build_spec(agent, prompt, settings, faults, checks, sections)
         where = find_caller()
 
-        async def run_once() -> Seen:
+        async def run_once() -> ObservedTrial:
             __tracebackhide__ = True
             try:
                 spec, work = self._prepare(written, seed, where)
@@ -194,12 +194,12 @@ class Holdfast:
         return spec.spec, build_work(spec, options, where, runs=self._runs())
 
 
-def _build_result(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
+def _build_result(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> ObservedTrial:
     with result:
         traced = next(one for one in result.trials if one.trial.kind == "contract")
         cells = {row.cell.invariant: row.cell for row in result.cells}
         by_key = {_build_check_key(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
-        return Seen(spec, traced.trial, traced.seen, by_key)
+        return ObservedTrial(spec, traced.trial, traced.seen, by_key)
 
 
 def _build_spec(

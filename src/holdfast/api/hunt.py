@@ -47,7 +47,7 @@ _ABOUT_SCENARIOS = frozenset({"lint-idle-scenario", "lint-no-calm", "lint-when-u
 class EndedHunt(Struct, frozen=True):
     """A hunt that has ended."""
 
-    found: HuntResult
+    result: HuntResult
     planner: HuntPlanner
     run: RunDir
     outcome: RunOutcome
@@ -113,9 +113,9 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
     return prepared
 
 
-def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
+def prepare_confirmation(job: Job, result: HuntResult) -> PreparedJob:
     """Return the causes once more, without the recording: as often as `--confirm-live` says."""
-    ids = {one.id for one in found.causes}
+    ids = {one.id for one in result.causes}
     known = tuple(one for one in load_known_causes(job.spec, ()) if one.scenario.name in ids)
     hunt = replace(job.options.hunt, known=known, only_known=True, purpose="confirmation")
     spec, problems = load_part(Path(job.spec.path), replace(job.options, replay=None, hunt=hunt))
@@ -131,19 +131,19 @@ def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
             live_failed=sum(not collect_rules(run.failures).isdisjoint(one.rules) for run in runs.get(one.id, ())),
             live_runs=len(runs.get(one.id, ())),
         )
-        for one in hunted.found.causes
+        for one in hunted.result.causes
     ]
     failing = tuple(one for one in causes if one.live_failed or not one.live_runs)
-    flaky = (*hunted.found.flaky, *(one for one in causes if one.live_runs and not one.live_failed))
-    return _store_hunt(replace(hunted, found=replace(hunted.found, causes=failing, flaky=flaky)))
+    flaky = (*hunted.result.flaky, *(one for one in causes if one.live_runs and not one.live_failed))
+    return _store_hunt(replace(hunted, result=replace(hunted.result, causes=failing, flaky=flaky)))
 
 
 def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
-    write_json(hunted.run.path / HUNT, hunted.found)
+    write_json(hunted.run.path / HUNT, hunted.result)
     write_json(hunted.run.path / MAP, build_fault_map(hunted.planner, read_tried_faults([hunted.run])))
     seal_hunt(hunted.run)
-    outcome = apply_hunt(hunted.outcome, hunted.run, hunted.found)
+    outcome = apply_hunt(hunted.outcome, hunted.run, hunted.result)
     store_score(hunted.run, outcome.score)
     return replace(hunted, outcome=outcome)
 

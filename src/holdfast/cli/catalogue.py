@@ -96,9 +96,9 @@ def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
     raise UsageError(f"there is no {kind} {name!r}", hint=hint, code="name-unknown")
 
 
-def _list_pages(found: list[PluginPage]) -> Iterator[str]:
-    for section in dict.fromkeys(page.section for page in found):
-        rows = [page for page in found if page.section == section]
+def _list_pages(pages: list[PluginPage]) -> Iterator[str]:
+    for section in dict.fromkeys(page.section for page in pages):
+        rows = [page for page in pages if page.section == section]
         yield f"{section}: {SECTIONS[section]}"
         room = max(len(page.name) for page in rows)
         for page in rows:

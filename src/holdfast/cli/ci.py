@@ -55,51 +55,51 @@ def run_and_show_parts(
     return run_whole(plan, run_part, show_part)
 
 
-def show_stored_whole(found: WholeOutcome, screen: Screen, page: str) -> None:
+def show_stored_whole(combined: WholeOutcome, screen: Screen, page: str) -> None:
     """Print the failures of each part of a stored or merged run, then the overall result."""
-    for part, outcome in found.outcomes.items():
+    for part, outcome in combined.outcomes.items():
         screen.print_part(outcome, heading=part)
-    show_overall(found, screen, page)
+    show_overall(combined, screen, page)
 
 
-def show_overall(found: WholeOutcome, screen: Screen, page: str) -> None:
+def show_overall(combined: WholeOutcome, screen: Screen, page: str) -> None:
     """Print the overall result."""
     if screen.as_json:
-        document = build_document(found.overall)
-        for part, outcome in found.outcomes.items():
+        document = build_document(combined.overall)
+        for part, outcome in combined.outcomes.items():
             document["parts"][part]["causes"] = list(build_entries(outcome.run))
         print_document(document)
         return
     text = format_summary(
-        found.overall,
+        combined.overall,
         color=terminal.should_use_color(sys.stdout),
         quiet=screen.quiet,
         verbose=screen.verbose,
         unicode=can_show_signs(sys.stdout.encoding),
         page=page,
-        sandbox=next((one.run.sandbox for one in found.outcomes.values()), ""),
-        running=found.running,
+        sandbox=next((one.run.sandbox for one in combined.outcomes.values()), ""),
+        running=combined.running,
     )
     sys.stdout.write(text if screen.quiet else f"\n{text}")
 
 
-def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:
+def write_overall(combined: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:
     """Write the overall page and every requested report. Errors are printed."""
-    runs = {part: outcome.run for part, outcome in found.outcomes.items()}
-    home = found.whole.path
-    trouble = write_whole(found.overall, runs, home / "report.html", home=home) if report else ""
+    runs = {part: outcome.run for part, outcome in combined.outcomes.items()}
+    home = combined.whole.path
+    trouble = write_whole(combined.overall, runs, home / "report.html", home=home) if report else ""
     if trouble:
         print(f"warning: {trouble}", file=sys.stderr)
-    return [trouble for path in outputs if (trouble := write_whole(found.overall, runs, path, home=home))]
+    return [trouble for path in outputs if (trouble := write_whole(combined.overall, runs, path, home=home))]
 
 
-def report_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
+def report_whole_step(combined: WholeOutcome, *, annotations: bool) -> None:
     """Report the results of all parts to a GitHub Actions step: summary, annotations and outputs."""
     if os.environ.get("GITHUB_STEP_SUMMARY"):
-        runs = {part: outcome.run for part, outcome in found.outcomes.items()}
-        append_summary(render_markdown(found.overall, select_failed(found.overall, runs)))
-    views = [outcome.run for outcome in found.outcomes.values()]
-    report_step(views, found.overall, found.overall.run, annotations=annotations)
+        runs = {part: outcome.run for part, outcome in combined.outcomes.items()}
+        append_summary(render_markdown(combined.overall, select_failed(combined.overall, runs)))
+    views = [outcome.run for outcome in combined.outcomes.values()]
+    report_step(views, combined.overall, combined.overall.run, annotations=annotations)
 
 
 def run_ci(
@@ -126,18 +126,18 @@ def run_ci(
     options = shared.build_run_options(part="ci", **raw_options)
     plan = plan_whole(config, options, resume, force, warn=shared.check_options, baseline=baseline)
     screen, report = Screen(as_json=as_json, quiet=quiet, verbose=verbose), not no_report
-    with closing(run_and_show_parts(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
-        missing = write_overall(found, outputs, report=report)
-        report_whole_step(found, annotations=annotations)
-        show_overall(found, screen, found.page_path if report else "")
-    return print_missing(missing, found.overall.exit_code)
+    with closing(run_and_show_parts(plan, screen, report=report, cached=cached, outputs=outputs)) as combined:
+        missing = write_overall(combined, outputs, report=report)
+        report_whole_step(combined, annotations=annotations)
+        show_overall(combined, screen, combined.page_path if report else "")
+    return print_missing(missing, combined.overall.exit_code)
 
 
 def score_overall(*, config: Path | None, resume: str | None, force: bool, exit_zero: bool, **raw_options: Any) -> int:
     """Run every part, print only the overall score, and return the exit code."""
     options = shared.build_run_options(part="ci", **raw_options)
     plan = plan_whole(config, options, resume, force, warn=shared.check_options)
-    with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as found:
+    with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as combined:
         pass  # the number is all that is shown
-    last = found.overall
+    last = combined.overall
     return print_score(last.score, last.reasons, last.exit_code, exit_zero=exit_zero)

@@ -51,7 +51,7 @@ def command() -> int:
       holdfast demo
     """
     try:
-        surprises = [found for found in _run_acts() if found]
+        surprises = [line for line in _run_acts() if line]
     except _UserQuit:
         return 2
     for line in surprises:
@@ -112,17 +112,17 @@ def _run_scores() -> Iterable[str]:
 def _run_ci(version: Version) -> Overall:
     """Run all parts of one file as `ci` does, without output."""
     plan = plan_whole(Path(shorten_path(version.spec)), RunOptions(part="ci"), None, False)
-    with closing(run_and_show_parts(plan, Screen(silent=True), report=True)) as found:
-        write_overall(found, (), report=True)
-        if found.overall.exit_code == 2:
+    with closing(run_and_show_parts(plan, Screen(silent=True), report=True)) as combined:
+        write_overall(combined, (), report=True)
+        if combined.overall.exit_code == 2:
             raise _UserQuit
-        return found.overall
+        return combined.overall
 
 
-def _print_table(found: list[tuple[str, Overall]]) -> None:
+def _print_table(results: list[tuple[str, Overall]]) -> None:
     """Print one line per agent: its parts, the overall score, the verdict and the page."""
     lines = [" " * 12 + "".join(part.rjust(10) for part in (*SCORED, "overall"))]
-    for name, one in found:
+    for name, one in results:
         scores = {part.part: part.score for part in one.parts}
         numbers = "".join(
             format_number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score)

@@ -44,13 +44,13 @@ MAX_TRIALS = 300
 BUDGETS = ("max_trials", "max_cost", "max_time_s")
 
 
-def _set_max_trials(asked: RunOptions) -> RunOptions:
-    return asked if asked.max_trials else replace(asked, max_trials=MAX_TRIALS)
+def _set_max_trials(options: RunOptions) -> RunOptions:
+    return options if options.max_trials else replace(options, max_trials=MAX_TRIALS)
 
 
-def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOptions) -> PreparedJob:
+def _prepare_resumed(config: Path | None, resume: str, force: bool, options: RunOptions) -> PreparedJob:
     """Return the job of a stored hunt. Its budgets stay as they were, unless they are given again."""
-    prepared = prepare(config, asked, resume=resume, force=force)
+    prepared = prepare(config, options, resume=resume, force=force)
     run, job = prepared.rundir, prepared.job
     assert run is not None
     forget_hunt(run)
@@ -66,13 +66,13 @@ def _run_and_show(prepared: PreparedJob, write: Path | None, screen: Screen) -> 
     if write is not None:
         _read_causes(write)
     hunted = run_hunt(prepared, screen)
-    if prepared.job.options.hunt.confirm_live and hunted.found.causes:
-        live = prepare_confirmation(prepared.job, hunted.found)
+    if prepared.job.options.hunt.confirm_live and hunted.result.causes:
+        live = prepare_confirmation(prepared.job, hunted.result)
         hunted = add_live_counts(hunted, run_hunt(live, Screen(as_json=screen.as_json, silent=True)).planner)
     with closing(write_all_reports(hunted.outcome, prepared.job)) as outcome:
         show_hunt(hunted, prepared.job.spec.path, as_json=screen.as_json)
         if write is not None:
-            write_causes(write, hunted.found)
+            write_causes(write, hunted.result)
         return report_unwritten(outcome)
 
 
@@ -93,16 +93,16 @@ def run_hunt(prepared: PreparedJob, screen: Screen) -> EndedHunt:
 def show_hunt(hunted: EndedHunt, spec_path: str, *, as_json: bool) -> None:
     """Print the causes and the coverage, as text or JSON."""
     if as_json:
-        print_document({**to_builtins(hunted.found), "run": hunted.run.id, "exit_code": hunted.found.exit_code})
+        print_document({**to_builtins(hunted.result), "run": hunted.run.id, "exit_code": hunted.result.exit_code})
         return
-    shared.show_lines(format_hunt(hunted.found, spec_path, shorten_path(hunted.run.path)))
+    shared.show_lines(format_hunt(hunted.result, spec_path, shorten_path(hunted.run.path)))
 
 
-def write_causes(path: Path, found: HuntResult) -> None:
+def write_causes(path: Path, result: HuntResult) -> None:
     """Add the scenarios of the causes that the file does not have yet."""
     stored = _read_causes(path)
     names = {entry["name"] for entry in stored}
-    new = [cause.scenario for cause in found.causes if cause.id not in names]
+    new = [cause.scenario for cause in result.causes if cause.id not in names]
     if not new:
         return
     # The new scenarios are appended as text, so comments and layout of the file stay. The result counts only if it
@@ -152,11 +152,11 @@ def hunt(
 ) -> int:
     """Hunt in a file, or resume a stored hunt, and return the exit code."""
     goal = build_hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
-    asked = shared.build_run_options(part="hunt", hunt=goal, **raw_options)
+    options = shared.build_run_options(part="hunt", hunt=goal, **raw_options)
     if resume is not None:
-        prepared = _prepare_resumed(config, resume, force, asked)
+        prepared = _prepare_resumed(config, resume, force, options)
     else:
-        prepared = prepare_hunt(find_config(config), _set_max_trials(asked), cause=cause)
+        prepared = prepare_hunt(find_config(config), _set_max_trials(options), cause=cause)
     return _run_and_show(prepared, write, Screen(as_json=as_json, quiet=quiet))
 
 
@@ -172,11 +172,11 @@ def shrink(
     **raw_options: Any,
 ) -> int:
     """Reduce a failed trial to its cause, or resume that, and return the exit code."""
-    asked = shared.build_run_options(part="hunt", **raw_options)
+    options = shared.build_run_options(part="hunt", **raw_options)
     if resume is not None:
-        prepared = _prepare_resumed(config, resume, force, asked)
+        prepared = _prepare_resumed(config, resume, force, options)
     elif (place := find_trial(trial)) is not None:
-        prepared = prepare_shrink(*place, _set_max_trials(asked), config)
+        prepared = prepare_shrink(*place, _set_max_trials(options), config)
     else:
         problem = f"no stored trial begins with {trial}"
         raise UsageError(problem, hint="holdfast runs lists the runs", code="trial-unknown")
@@ -186,8 +186,8 @@ def shrink(
 def show_map(*, config: Path | None, as_json: bool, **raw_options: Any) -> int:
     """Ask every prompt once without faults, and show the calls and which faults were tried there."""
     raw_options = {"replicas": 1, **{name: value for name, value in raw_options.items() if value is not None}}
-    asked = shared.build_run_options(part="hunt", hunt=build_hunt_options(purpose="map"), **raw_options)
-    prepared = prepare_hunt(find_config(config), asked)
+    options = shared.build_run_options(part="hunt", hunt=build_hunt_options(purpose="map"), **raw_options)
+    prepared = prepare_hunt(find_config(config), options)
     screen = Screen(as_json=as_json, quiet=True)
     hunted = run_hunt(prepared, screen)
     spec = prepared.job.spec

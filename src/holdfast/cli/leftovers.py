@@ -78,14 +78,14 @@ def _print_note(text: str) -> None:
     print(f"holdfast: {to_one_line(text)}", file=sys.stderr, flush=True)
 
 
-def _find_kept_world(trial: str, kept: list[Path]) -> Path:
+def _find_kept_world(trial: str, worlds: list[Path]) -> Path:
     """Find a kept world by its trial or its folder; raise UsageError if none or several match."""
     if (Path(trial) / ABOUT).is_file():
         return Path(trial)
-    matches = [folder for folder in kept if folder.name == trial] or [f for f in kept if f.name.startswith(trial)]
+    matches = [folder for folder in worlds if folder.name == trial] or [f for f in worlds if f.name.startswith(trial)]
     if len(matches) == 1:
         return matches[0]
-    hint = f"available: {', '.join(folder.name for folder in kept[:20])}" if kept else "run with --keep first"
+    hint = f"available: {', '.join(folder.name for folder in worlds[:20])}" if worlds else "run with --keep first"
     raise UsageError(
         f"{'no' if not matches else 'more than one'} kept sandbox is called {trial}",
         hint=hint,

@@ -83,8 +83,8 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show every part of the run and the overall result, and return the exit code."""
-    with closing(conclude_merged(merged.run, merged.skipped_parts, write_reports)) as found:
-        missing = write_overall(found, outputs, report=True)
-        report_whole_step(found, annotations=False)
-        show_stored_whole(found, screen, found.page_path)
-    return print_missing(missing, found.overall.exit_code)
+    with closing(conclude_merged(merged.run, merged.skipped_parts, write_reports)) as combined:
+        missing = write_overall(combined, outputs, report=True)
+        report_whole_step(combined, annotations=False)
+        show_stored_whole(combined, screen, combined.page_path)
+    return print_missing(missing, combined.overall.exit_code)

@@ -96,7 +96,7 @@ class ShardOf(click.ParamType):  # type: ignore[type-arg]  # generic for the typ
         return Shard(int(number), int(of))
 
 
-_SHOWN = 50
+_RUNS_OFFERED = 50
 """Number of runs to offer, newest first."""
 _LARGEST = 100_000
 """Maximum size, in bytes, of a spec that is read for completion."""
@@ -119,7 +119,7 @@ def _list_runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
     with use_runs_folder(ctx.meta.get(OPTION)):  # the context that had set it is closed when words are completed
         folder = get_runs_folder(ctx.params.get("config"))
     names = [entry.name for entry in os.scandir(folder) if entry.name.isdigit()]
-    yield from sorted(names, key=int, reverse=True)[:_SHOWN]
+    yield from sorted(names, key=int, reverse=True)[:_RUNS_OFFERED]
 
 
 def _list_specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:

@@ -70,18 +70,18 @@ def command(trial: str, run: str | None, force: bool) -> int:
       holdfast promote 7f3a 0007
       holdfast promote hunt-6a569ef6
     """
-    found, trial = _find_run(trial, run)
-    session = replace(_find_session(found, trial), contract="")
-    refused = _replay_once(found, replace(session, failed_rules=()))
+    stored, trial = _find_run(trial, run)
+    session = replace(_find_session(stored, trial), contract="")
+    refused = _replay_once(stored, replace(session, failed_rules=()))
     if refused:
         raise UsageError(
             f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint, code="session-unusable"
         )
-    spec = found.read_manifest().original
+    spec = stored.read_manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
     print(f"{shorten_path(files.all_files[0])} replays trial {session.id}: replayed once, it failed again")
-    _add_session(spec, files.all_files[0], by_hand=bool(found.read_manifest().built))
+    _add_session(spec, files.all_files[0], by_hand=bool(stored.read_manifest().built))
     return 0
 
 
@@ -140,8 +140,8 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
 def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | None:
     """Replay the session once. Return why the recorded failure did not recur, or None if it did."""
     manifest = run.read_manifest()
-    asked = manifest.options
-    options = RunOptions(part="replay", replicas=1, replay=asked.replay, backend=asked.backend, preflight=False)
+    before = manifest.options
+    options = RunOptions(part="replay", replicas=1, replay=before.replay, backend=before.backend, preflight=False)
     built = BuiltText((run.path / "spec.yaml").read_text(), manifest.built) if manifest.built else None
     spec, _ = load_part(manifest.original, options, built)
     with TemporaryDirectory(prefix="holdfast-promote-") as scratch:
@@ -183,8 +183,8 @@ def _compare_failures(
             f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _build_hint(lost, on_state, session)
         )
     if other := _find_changed_finding(before, now, on_state):
-        was, found = other
-        why = f"replayed, {was.invariant} failed for another reason: {found.reason}; before: {was.reason}"
+        was, differs = other
+        why = f"replayed, {was.invariant} failed for another reason: {differs.reason}; before: {was.reason}"
         return PromotionRefusal(why, _build_hint([was.invariant], on_state, session))
     if unmet := _find_unmet_faults(before.seen, now.seen):
         return PromotionRefusal(f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
@@ -202,13 +202,13 @@ def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
     if before.concurrent or now.concurrent:
         return [mode for (index, mode) in hit[0] if (index, mode) not in hit[1]]
     pairs = ((fault, calls, hit[1].get(fault, [])) for fault, calls in hit[0].items())
-    return [mode for (_, mode), was, found in pairs if not found or was[: len(found)] != found[: len(was)]]
+    return [mode for (_, mode), was, now_hit in pairs if not now_hit or was[: len(now_hit)] != now_hit[: len(was)]]
 
 
-def _group_hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
+def _group_hits(observation: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
     """Group by fault the calls that it hit."""
     hits: dict[tuple[int, str], list[tuple[str, int]]] = {}
-    for one in seen.met:
+    for one in observation.met:
         hits.setdefault((one.index, one.mode), []).append((replace_generated(one.target), one.call))
     return hits
 

@@ -146,19 +146,23 @@ def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     return spec.replays.sources
 
 
-def write_and_report(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
+def write_and_report(imported: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
     """Write the sessions and print the result for each; raise UserError if none is left."""
-    for one in found.left_out:
+    for one in imported.left_out:
         print(f"left out: {to_one_line(one.name)}: {to_one_line(one.why)}", file=sys.stderr)
-    for note in found.notes:
+    for note in imported.notes:
         print(f"note: {to_one_line(note)}", file=sys.stderr)
-    if not found.sessions:
-        what = f"all {format_count(len(found.left_out), 'trace')} left out" if found.left_out else "no trace was found"
+    if not imported.sessions:
+        what = (
+            f"all {format_count(len(imported.left_out), 'trace')} left out"
+            if imported.left_out
+            else "no trace was found"
+        )
         raise UserError(f"{what}: no session was written", code="nothing-to-import")
-    files = write_sessions(found.sessions, folder, force=force)
+    files = write_sessions(imported.sessions, folder, force=force)
     if not quiet:
         same = f", {len(files.unchanged)} unchanged" if files.unchanged else ""
-        skipped = f", {format_count(len(found.left_out), 'trace')} left out" if found.left_out else ""
+        skipped = f", {format_count(len(imported.left_out), 'trace')} left out" if imported.left_out else ""
         print(f"{format_count(len(files.all_files), 'session')} in {folder}{same}{skipped}")
     return 0
 

@@ -96,11 +96,11 @@ def _show_whole(run: RunDir, outputs: Sequence[Path], screen: Screen) -> int:
     """Show a run of several parts, or write its reports, and return the exit code."""
     for path in outputs:
         check_output(path)
-    with closing(load_whole(run)) as found:
-        missing = write_overall(found, outputs, report=False)
+    with closing(load_whole(run)) as combined:
+        missing = write_overall(combined, outputs, report=False)
         if not outputs or screen.as_json:
-            page = found.page_path if (run.path / "report.html").is_file() else ""
-            show_stored_whole(found, screen, page)
+            page = combined.page_path if (run.path / "report.html").is_file() else ""
+            show_stored_whole(combined, screen, page)
     return print_missing(missing)
 
 

@@ -80,8 +80,8 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
     try:
         try:
             await viewer.open(port or 0)
-        except OSError as taken:
-            problem = f"port {port} of 127.0.0.1 cannot be used: {taken.strerror}"
+        except OSError as refused:
+            problem = f"port {port} of 127.0.0.1 cannot be used: {refused.strerror}"
             raise UsageError(
                 problem, hint="choose another with --port, or leave it out to use any free port", code="port-taken"
             ) from None

@@ -29,7 +29,7 @@ from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, DoctorFind
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, format_count
 from holdfast.runner.job import read_world_secrets
 
-ANSWER_KEPT = 200
+ANSWER_WIDTH = 200
 """Characters of the answer that are shown."""
 LINES_SHOWN = 5
 """Lines of output that are shown if the agent did not start."""
@@ -84,7 +84,7 @@ def describe_trial(
     return AskedAgent(
         prompt,
         "error" if observation.error else observation.ending,
-        shorten((last and last.text) or "", ANSWER_KEPT),
+        shorten((last and last.text) or "", ANSWER_WIDTH),
         sum(turn.latency_ms for turn in observation.turns),
         calls,
         findings,
@@ -107,7 +107,7 @@ def _check_answer(observation: Observation, verify: str) -> DoctorFinding:
         fix = "check the agent's output and agent.response_path; an empty answer proves no rule"
         why = f"it answered with an empty text ({latency_ms:.0f} ms)"
         return DoctorFinding("answer", "unproven", "answer-empty", why, fix)
-    return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_KEPT)} ({latency_ms:.0f} ms)")
+    return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_WIDTH)} ({latency_ms:.0f} ms)")
 
 
 def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from holdfast.doctor.probe_site import SAID, SERVED, Absent, ProbeSite, Unmet, read_output
+from holdfast.doctor.probe_site import MODEL_REPLY, SERVER_REPLY, Absent, ProbeSite, Unmet, read_output
 from holdfast.execute.context import LiveContext
 from holdfast.http1.client import Upstreams
 from holdfast.model.completion import Completion
@@ -65,7 +65,7 @@ async def try_http(probe_site: ProbeSite) -> str:
     context, out, err = await _send_requests(probe_site, "http", failing, [*_PYTHON, passing, failing])
     passed, _, refused = out.strip().partition("\n")
     _check(context, failing, refused, err, _NO_PROXY)
-    if passed != f"200 {SERVED}":
+    if passed != f"200 {SERVER_REPLY}":
         raise Unmet(f"an untouched request did not reach a local server: {passed or err.strip()[:300]}", _NO_PROXY)
     return "python's urllib: one call passed, one met its fault"
 
@@ -191,7 +191,7 @@ async def try_format(probe_site: ProbeSite, kind: ApiFormat) -> str:
 
 
 def _compare(how: str, whole: Completion, cut: Completion) -> None:
-    if whole.text != SAID:
+    if whole.text != MODEL_REPLY:
         raise Unmet(f"{how}: an untouched reply arrived as {whole.display_text!r}", FIX)
     if cut.text.strip() != _CUT or cut.finish != "length":
         raise Unmet(f"{how}: instead of the fault, {cut.display_text!r} arrived", FIX)

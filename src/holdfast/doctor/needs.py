@@ -100,8 +100,10 @@ def _check_port(agent: AgentSpec) -> DoctorFinding:
     try:
         host, port = parse_address(agent.endpoint)
         check_port_free(host, port)
-    except AgentUnavailable as taken:
-        return DoctorFinding("agent.endpoint", "not", taken.code, str(taken), taken.hint, 4 if taken.config else 3)
+    except AgentUnavailable as unusable:
+        return DoctorFinding(
+            "agent.endpoint", "not", unusable.code, str(unusable), unusable.hint, 4 if unusable.config else 3
+        )
     return DoctorFinding("agent.endpoint", "ok", "port-free", f"port {port} is free; one trial at a time")
 
 

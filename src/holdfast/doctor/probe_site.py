@@ -22,14 +22,14 @@ from holdfast.model.trial import Trial
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.processes import scratch
 
-SAID = "one two three four five six"
+MODEL_REPLY = "one two three four five six"
 """The scripted model's only reply."""
-SERVED = "from the server"
+SERVER_REPLY = "from the server"
 """The local server's only response."""
 LIMIT_S = 15.0
 """Time limit for one route, long enough that a busy machine does not look broken."""
 MCP_SERVER = Path(__file__).with_name("mcp_server.py")
-_SCRIPT = f'replies: [{{text: "{SAID}"}}]\n'
+_SCRIPT = f'replies: [{{text: "{MODEL_REPLY}"}}]\n'
 
 
 class Unmet(Exception):
@@ -105,7 +105,7 @@ def _build_settings(root: Path, environ: Mapping[str, str], urls: Sequence[str])
 
 
 async def _answer(exchange: Exchange) -> None:
-    await exchange.respond(200, (("content-type", "text/plain"),), SERVED.encode())
+    await exchange.respond(200, (("content-type", "text/plain"),), SERVER_REPLY.encode())
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ class Conditions:
 
     def __init__(self, before: Iterable[Isolation] = ()) -> None:
         self._known = {one.feature: one for one in before}
-        self._said: tuple[str, ...] | None = None
+        self._common_notes: tuple[str, ...] | None = None
         self._sessions: dict[str, None] = {}
         self._ended: str | None = None
         """How all trials so far ended, if they all ended badly in the same way; empty once one did not."""
@@ -49,7 +49,9 @@ class Conditions:
             elif known.enforced and known.why != one.why:
                 self._known[one.feature] = replace(known, why=DIFFERS)
         notes = dict.fromkeys(observation.notes)
-        self._said = tuple(notes) if self._said is None else tuple(note for note in self._said if note in notes)
+        self._common_notes = (
+            tuple(notes) if self._common_notes is None else tuple(note for note in self._common_notes if note in notes)
+        )
 
     def _compare_ending(self, observation: Observation) -> None:
         last = observation.turns[-1] if observation.turns and not observation.error else None
@@ -80,7 +82,7 @@ class Conditions:
     @property
     def background(self) -> tuple[str, ...]:
         """The notes that every trial has."""
-        return self._said or ()
+        return self._common_notes or ()
 
 
 class CalledTools:
@@ -120,15 +122,15 @@ class CalledTools:
             yield RunWarning("tool-never-called", text)
 
 
-SHOWN = 60
+TEXT_WIDTH = 60
 """Characters of a prompt and of an answer shown in the warning."""
 
 
 class _FirstAnswer(Struct, frozen=True):
     """The first answer to a prompt."""
 
-    mark: str
-    shown: str
+    digest: str
+    text: str
 
 
 class CalmAnswers:
@@ -148,14 +150,13 @@ class CalmAnswers:
         if not answers or None in answers:
             return
         question = digest(encode_canonical([trial.task, trial.params]))
-        mark = digest(encode_canonical(answers))
-        first = self._first.setdefault(question, _FirstAnswer(mark, shorten(answers[-1] or "", SHOWN)))
-        if first.mark != mark:
-            prompt = shorten(trial.task.prompt, SHOWN)
+        answer = digest(encode_canonical(answers))
+        first = self._first.setdefault(question, _FirstAnswer(answer, shorten(answers[-1] or "", TEXT_WIDTH)))
+        if first.digest != answer:
+            prompt, other = shorten(trial.task.prompt, TEXT_WIDTH), shorten(answers[-1] or "", TEXT_WIDTH)
             self.warning = (
-                f"answers differed between calm trials of one prompt: '{prompt}' got '{first.shown}' and "
-                f"'{shorten(answers[-1] or '', SHOWN)}'. Either the agent keeps state between trials or its answers "
-                "are not deterministic."
+                f"answers differed between calm trials of one prompt: '{prompt}' got '{first.text}' and '{other}'. "
+                "Either the agent keeps state between trials or its answers are not deterministic."
             )
 
 

@@ -24,7 +24,7 @@ _Folders = tuple[Path, ...]
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]+)"
     rb"|import[ \t]+(?P<modules>[^\n#;]+))"
-    rb"|\b(?:import_module|__import__)\(\s*[\"'](?P<given>[\w.]+)[\"']",
+    rb"|\b(?:import_module|__import__)\(\s*[\"'](?P<quoted>[\w.]+)[\"']",
     re.MULTILINE,
 )
 _NAME = re.compile(rb"\s*([.\w]+|\*)")
@@ -75,7 +75,7 @@ class ImportedFiles:
 
     def __init__(self) -> None:
         self.digests: dict[Path, str] = {}
-        self._seen: set[tuple[Path, _Folders]] = set()
+        self._added: set[tuple[Path, _Folders]] = set()
 
     def add_module(self, name: str, folders: _Folders, where: _Folders | None = None) -> None:
         """Add a module and its parent packages if `where` contains them; installed packages are left out.
@@ -92,9 +92,9 @@ class ImportedFiles:
 
     def add(self, file: Path, folders: _Folders) -> None:
         """Add a file and what it imports from these folders."""
-        if (file, folders) in self._seen:
+        if (file, folders) in self._added:
             return
-        self._seen.add((file, folders))
+        self._added.add((file, folders))
         if file not in self.digests:
             self.digests[file] = digest_file(file)
         if file.suffix == ".py":
@@ -108,11 +108,11 @@ def _find_imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders
         text = b"" if file.stat().st_size > LARGE else file.read_bytes()
     except OSError:
         return
-    for found in _IMPORT.finditer(text.replace(b"\\\n", b" ")):
-        package = (found["package"] or b"").decode("ascii", "replace")
+    for match in _IMPORT.finditer(text.replace(b"\\\n", b" ")):
+        package = (match["package"] or b"").decode("ascii", "replace")
         above = len(package) - len(package.lstrip("."))
         where = (file.parents[min(above, len(file.parents)) - 1],) if above else folders
-        listed = found["names"] or found["modules"] or found["given"] or b""
+        listed = match["names"] or match["modules"] or match["quoted"] or b""
         stem = f"{package.lstrip('.')}." if package.lstrip(".") else ""
         for one in listed.strip(b"()").split(b","):
             if name := _NAME.match(one):

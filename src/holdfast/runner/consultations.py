@@ -119,10 +119,10 @@ class Waiting:
 def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, str]) -> None:
     """Raise UserError if a judging model has no key, before the agent is asked."""
     asking = [rule for rule in rules if consults_model(rule)]
-    named = {
+    rules_by_model = {
         str(fill_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
     }
-    whose = {model: f"rule {rule.id}: the model {model} that judges" for model, rule in named.items()}
+    whose = {model: f"rule {rule.id}: the model {model} that judges" for model, rule in rules_by_model.items()}
     _check_keys(spec, environ, whose)
 
 

@@ -35,29 +35,29 @@ def _is_sealed(rundir: RunDir, name: str) -> bool:
     return True
 
 
-def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, found: HuntResult | None) -> Run:
+def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, result: HuntResult | None) -> Run:
     """Return the run with the verdict of its hunt, and its causes next to the calm cells."""
     if _is_sealed(rundir, MAP):
         run = replace(run, map=to_builtins(read_json(rundir.path / MAP, _map)))
     plain = replace(run.score, value=None, interval=None, best=None, calm=None, chaos=None, paired=None, pass_hat={})
-    if found is None:
+    if result is None:
         decided = plain.exit_code and _UNCONCLUDED.code not in plain.reason_codes
         score = plain if decided else _set_verdict(plain, _MAP_ONLY if run.map else _UNCONCLUDED)
         return replace(run, score=score)
-    rows = tuple(row for cause in found.causes for row in _build_rows(run, cause, cells))
+    rows = tuple(row for cause in result.causes for row in _build_rows(run, cause, cells))
     counts = {**plain.counts, "fail": plain.counts.get("fail", 0) + len(rows)}
     critical = tuple(f"{row.cell.invariant} in {row.cell.scenario}" for row in rows if row.cell.critical)
     score = replace(
-        _set_verdict(plain, *list_hunt_reasons(found)), trials=found.trials, counts=counts, critical_failed=critical
+        _set_verdict(plain, *list_hunt_reasons(result)), trials=result.trials, counts=counts, critical_failed=critical
     )
     scenarios = read_scenarios(rundir, run.scenarios)
-    hunted = tuple(scenarios[cause.id] for cause in found.causes if cause.id in scenarios)
+    hunted = tuple(scenarios[cause.id] for cause in result.causes if cause.id in scenarios)
     return replace(
         run,
         score=replace(score, total=score.total + len(rows), judged=score.judged + len(rows)),
         cells=(*cells, *rows),
         scenarios=(*run.scenarios, *hunted),
-        hunt=to_builtins(found),
+        hunt=to_builtins(result),
     )
 
 
@@ -76,30 +76,30 @@ def _set_verdict(score: Score, *reasons: Reason) -> Score:
     )
 
 
-def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
+def list_hunt_reasons(result: HuntResult) -> Iterator[Reason]:
     """Yield the reasons for the hunt's exit code, the deciding one first."""
-    if found.exit_code == INTERRUPTED:
+    if result.exit_code == INTERRUPTED:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
-    if found.refused:
-        yield Reason(found.exit_code, found.notes[-1], found.refused)
+    if result.refused:
+        yield Reason(result.exit_code, result.notes[-1], result.refused)
         return
     for is_known in (True, False):
-        if causes := [one for one in found.causes if one.known == is_known]:
+        if causes := [one for one in result.causes if one.known == is_known]:
             yield Reason(VIOLATED, _describe_causes(causes, "known cause" if is_known else "cause"), "hunt-cause")
-    if found.stopped == "broken":
+    if result.stopped == "broken":
         yield Reason(BROKEN, "Holdfast could not observe the agent's trials", "harness-errors")
-    if found.shard:
+    if result.shard:
         return
-    if found.orphaned:
+    if result.orphaned:
         problem = "has a prompt or a rule that is no longer in the spec; run holdfast hunt, or delete the cause"
-        yield Reason(UNPROVEN, f"{', '.join(found.orphaned)} {problem}", "cause-orphaned")
-    unproven = [one for one in found.unproven if one not in found.orphaned]
+        yield Reason(UNPROVEN, f"{', '.join(result.orphaned)} {problem}", "cause-orphaned")
+    unproven = [one for one in result.unproven if one not in result.orphaned]
     if unproven:
         yield Reason(UNPROVEN, f"known causes neither failed nor held: {', '.join(unproven)}", "hunt-unproven")
-    elif found.exit_code == UNPROVEN and not found.orphaned:
-        points = found.coverage.points
+    elif result.exit_code == UNPROVEN and not result.orphaned:
+        points = result.coverage.points
         problem = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
-        problem = "no known cause was met again" if found.only_known else problem
+        problem = "no known cause was met again" if result.only_known else problem
         yield Reason(UNPROVEN, problem, "hunt-open")
 
 

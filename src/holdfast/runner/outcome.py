@@ -102,11 +102,11 @@ def load_run(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     return conclude(run, spec, plan, tally, manifest.options, ended=ended, page=page if page.exists() else None)
 
 
-def apply_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = None) -> RunOutcome:
-    """Return the outcome of a hunt, by what it found; without that, by its stored result."""
+def apply_hunt(outcome: RunOutcome, rundir: RunDir, result: HuntResult | None = None) -> RunOutcome:
+    """Return the outcome of a hunt, by what it result; without that, by its stored result."""
     from holdfast.runner.hunt_view import add_hunt, read_hunt  # other runs do not need it
 
-    run = add_hunt(outcome.run, rundir, outcome.cells, found or read_hunt(rundir))
+    run = add_hunt(outcome.run, rundir, outcome.cells, result or read_hunt(rundir))
     return replace(outcome, run=run, score=run.score)
 
 

@@ -39,7 +39,7 @@ class Budget:
     ) -> None:
         """`done` trials count already: a resumed run continues with the trials and money it has used."""
         self._options = options
-        self._taken = done
+        self._started = done
         self._spent_usd = spent_usd
         self._clock = clock
         self._began = clock()
@@ -53,7 +53,7 @@ class Budget:
             trial = next(feed, None)
             if trial is None:
                 return
-            self._taken += 1
+            self._started += 1
             yield trial
         if next(feed, None) is None:
             self.ended_by = ""  # nothing was left out
@@ -61,7 +61,7 @@ class Budget:
     def is_used_up(self) -> bool:
         """Return whether the budget allows no further trial."""
         options = self._options
-        if options.max_trials is not None and self._taken >= options.max_trials:
+        if options.max_trials is not None and self._started >= options.max_trials:
             self.ended_by = f"--max-trials {options.max_trials}"
         elif options.max_cost is not None and self._spent_usd() >= options.max_cost:
             self.ended_by = f"--max-cost {options.max_cost:g}"

@@ -29,7 +29,7 @@ from holdfast.store.rundir import Manifest, RunDir, read_json, write_json
 from holdfast.store.seal_check import check
 from holdfast.version import __version__
 
-SHOWN = 5
+FILES_SHOWN = 5
 """Changed files that are listed by name."""
 
 
@@ -161,7 +161,7 @@ def _describe_inputs(run: RunDir, manifest: Manifest, spec: Spec) -> str:
     }
     if any(changed.values()):
         names = describe_changes(manifest.agent_files, files)
-        which = f" ({', '.join(names[:SHOWN])}{', …' if names[SHOWN:] else ''})" if names else ""
+        which = f" ({', '.join(names[:FILES_SHOWN])}{', …' if names[FILES_SHOWN:] else ''})" if names else ""
         what = " and the ".join(name for name, differs in changed.items() if differs)
         return f"the {what} changed since run {run.id}{which}"
     before, now = manifest.settled, spec.settled

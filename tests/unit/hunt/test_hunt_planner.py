@@ -95,7 +95,7 @@ def test_only_live_runs_that_happened_count(spec: Spec, monkeypatch: pytest.Monk
     for fails, live in ((lambda n: n < 3, (3, 4)), (lambda n: False, (0, 4))):
         tried, _ = hunted(spec, options, fails=fails)
         ended = EndedHunt(before, planner, None, None)  # type: ignore[arg-type]
-        after = add_live_counts(ended, tried).found
+        after = add_live_counts(ended, tried).result
         counts = {one.id: (one.live_failed, one.live_runs) for one in (*after.causes, *after.flaky)}
         assert counts == {"hunt-1": live, "hunt-2": (0, 0)}
         assert [one.id for one in after.flaky] == ([] if live[0] else ["hunt-1"])

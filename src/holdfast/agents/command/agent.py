@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.agents.command.answer import TEXT_KEPT, AnswerBytes, AnswerReader, OutputEnd, read_answer_file
+from holdfast.agents.command.answer import TEXT_LIMIT, AnswerBytes, AnswerReader, OutputEnd, read_answer_file
 from holdfast.agents.command.channels import (
     PromptChannel,
     PromptDelivery,
@@ -124,7 +124,7 @@ class CommandTurns:
             limit_ms = compute_turn_limit_ms(self._agent.timeout_ms, world)
             turn = await self._run_turn(prompt, delivery, turn_env, limit_ms, shared)
             if turn.cut:
-                notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
+                notes.append(f"the answer was cut at {TEXT_LIMIT // 1_000_000} MB")
             return turn
 
         turns = await converse(task, context, run_turn, notes, messages=self._channel.takes_messages)

@@ -16,7 +16,7 @@ from holdfast.processes.pipes import Sink
 from holdfast.protocols.world import AnswerContent
 from holdfast.reading.json_values import MISSING, Find, parse_json
 
-_KEPT = 2_000
+_END_LIMIT = 2_000
 """Bytes of the end of the output that are searched for a question."""
 _LINES = 4
 """Lines that are searched for a sign-in address."""
@@ -54,9 +54,9 @@ class OutputEnd:
 
     def add(self, data: bytes) -> None:
         self._then = self._called()
-        self._pending += data[-_KEPT:]
-        if len(self._pending) > 2 * _KEPT:
-            del self._pending[:-_KEPT]
+        self._pending += data[-_END_LIMIT:]
+        if len(self._pending) > 2 * _END_LIMIT:
+            del self._pending[:-_END_LIMIT]
 
     def find_question(self) -> str:
         """Return the line that waits for an answer; empty if none does, or if the agent made a call after it."""
@@ -64,7 +64,7 @@ class OutputEnd:
         now = self._called()
         if now != self._then:
             return ""
-        text = _CODES.sub("", self._pending[-_KEPT:].decode("utf-8", "replace"))
+        text = _CODES.sub("", self._pending[-_END_LIMIT:].decode("utf-8", "replace"))
         return find_question_line(text, anything=now == self._before)
 
 
@@ -100,9 +100,9 @@ def describe_wait(question: str) -> str:
     return f"it seems to wait for input: its last line was {last!r}; answer it with agent.dialogue, or a flag"
 
 
-TEXT_KEPT = 1_000_000
+TEXT_LIMIT = 1_000_000
 """Maximum number of bytes of an answer."""
-JSON_READ = 10_000_000
+JSON_LIMIT = 10_000_000
 """Maximum number of bytes of the output that a path is looked up in."""
 
 
@@ -142,7 +142,7 @@ class AnswerReader:
     @property
     def limit(self) -> int:
         """The number of bytes to read."""
-        return TEXT_KEPT if self.find is None else JSON_READ
+        return TEXT_LIMIT if self.find is None else JSON_LIMIT
 
     def read(self, output: AnswerBytes) -> ReadAnswer:
         """Return the answer; its ending is that of a command that ended normally."""
@@ -160,7 +160,7 @@ class AnswerReader:
     def _select(self, text: str, cut: bool, find: Find) -> ReadAnswer:
         whole = _cut(text)
         if cut:
-            return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
+            return whole._replace(ending="unreadable", detail=f"over {JSON_LIMIT // 1_000_000} MB, so it is not read")
         try:
             value: Any = find(parse_json(text))
         except ValueError:
@@ -176,9 +176,9 @@ class AnswerReader:
 
 def _cut(text: str) -> ReadAnswer:
     raw = text.encode("utf-8", "replace")
-    if len(raw) <= TEXT_KEPT:
+    if len(raw) <= TEXT_LIMIT:
         return ReadAnswer(text)
-    return ReadAnswer(raw[:TEXT_KEPT].decode("utf-8", "ignore"), cut=True)
+    return ReadAnswer(raw[:TEXT_LIMIT].decode("utf-8", "ignore"), cut=True)
 
 
 def _shorten_start(text: str) -> str:

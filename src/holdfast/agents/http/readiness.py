@@ -20,7 +20,7 @@ READY_S = 60.0
 """Maximum time for an agent to become ready: it may load models, but a run must not wait forever."""
 PROBE_S = 2.0
 """Timeout of one probe of a URL or port."""
-LINE_KEPT = 64_000
+LINE_LIMIT = 64_000
 """Maximum number of bytes of one line that are searched."""
 SEARCH_S = 0.5
 """Time limit of a pattern on one line."""
@@ -159,9 +159,9 @@ class _Lines:
         for line in [*whole, rest]:
             if self.matched.is_set():
                 return
-            if self._is_match(line[:LINE_KEPT].decode("utf-8", "replace")):
+            if self._is_match(line[:LINE_LIMIT].decode("utf-8", "replace")):
                 self.matched.set()
-        self._line = bytearray(rest[:LINE_KEPT])
+        self._line = bytearray(rest[:LINE_LIMIT])
 
     def _is_match(self, line: str) -> bool:
         if self._wanted in line:

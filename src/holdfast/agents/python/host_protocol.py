@@ -34,7 +34,7 @@ class TrialRequest(Struct, frozen=True, array_like=True):
     """The trial that a host must run. Turns after the first are sent when they are due."""
 
     trial: Trial
-    asked: str
+    prompt: str
     turns: int = 1
     """Maximum number of turns."""
     began: float = 0.0

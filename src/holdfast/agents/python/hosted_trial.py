@@ -27,7 +27,7 @@ from holdfast.protocols.trial import TrialContext
 
 MESSAGE_LIMIT = 80_000_000
 """Maximum size of a message, in bytes: a truncated answer fits, whatever its characters."""
-PARTIAL_KEPT = 1_000_000
+PARTIAL_LIMIT = 1_000_000
 """Maximum length of an unfinished answer, in characters."""
 
 _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protocol.Message)
@@ -185,7 +185,7 @@ class HostedTrial:
 
     def _add_piece(self, text: str) -> None:
         if not self.late:
-            if self._partial_size < PARTIAL_KEPT:
+            if self._partial_size < PARTIAL_LIMIT:
                 self._partial.append(text)
             self._partial_size += len(text)
 
@@ -212,10 +212,10 @@ class HostedTrial:
     def _end_open_turn(self, timeout_s: float) -> Turn:
         """Return the turn that never ended, with the parts of its answer."""
         prompt = self.prompts[len(self.turns)]
-        text = "".join(self._partial)[:PARTIAL_KEPT] or None
-        cut = self._partial_size > PARTIAL_KEPT
+        text = "".join(self._partial)[:PARTIAL_LIMIT] or None
+        cut = self._partial_size > PARTIAL_LIMIT
         if cut:
-            self.notes.append(f"its partial answer was cut to {PARTIAL_KEPT} characters")
+            self.notes.append(f"its partial answer was cut to {PARTIAL_LIMIT} characters")
         if self.late:
             return Turn(prompt, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
         took_ms = (perf_counter() - self._since) * 1000

@@ -174,7 +174,7 @@ async def _converse(
     reporter: _CallReporter,
 ) -> None:
     """Ask turn by turn, until all are asked or one ends badly."""
-    prompt: str | None = request.asked
+    prompt: str | None = request.prompt
     context, earlier = request.trial.task.context, request.earlier
     dialogue = make_dialogue(context, earlier, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:

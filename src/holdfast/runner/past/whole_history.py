@@ -17,7 +17,7 @@ from holdfast.store.past_run import Regression
 from holdfast.store.run_folders import NEWEST, list_stored_runs
 from holdfast.store.rundir import RunDir
 
-SHOWN = 5
+LISTED = 5
 """Regressions and rules listed one by one."""
 
 
@@ -81,11 +81,11 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
     notes += [
         f"{_format_rule(one)}: cannot tell whether it changed since run {baseline.id}: "
         f"{_format_change(one)}{_format_more(one)}"
-        for one in unsure[:SHOWN]
+        for one in unsure[:LISTED]
     ]
-    if len(unsure) > SHOWN:
+    if len(unsure) > LISTED:
         notes.append(
-            f"undecided rules not listed here: {len(unsure) - SHOWN}; see holdfast compare {baseline.id} {whole.id}"
+            f"undecided rules not listed here: {len(unsure) - LISTED}; see holdfast compare {baseline.id} {whole.id}"
         )
     left_out = [*comparison.left_out, *comparison.notes]
     if not reasons and not notes and not left_out:
@@ -103,8 +103,8 @@ def _format_rule(one: RuleComparison) -> str:
 
 def _format_change(one: RuleComparison) -> str:
     passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
-    more = f" and {len(one.obeyed) - SHOWN} more" if len(one.obeyed) > SHOWN else ""
-    obeyed = f"; obeyed now but not before: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
+    more = f" and {len(one.obeyed) - LISTED} more" if len(one.obeyed) > LISTED else ""
+    obeyed = f"; obeyed now but not before: {', '.join(one.obeyed[:LISTED])}{more}" if one.obeyed else ""
     chance = "exact" if one.p is None else f"p {one.p:.2g}, {one.p_holm:.2g} for all rules"
     return f"{passed} ({chance}){obeyed}"
 
@@ -130,10 +130,10 @@ def describe_regressions(runs: Path, ids: Sequence[str]) -> list[str]:
             good, worse = find_regressions(history, id)
             notes += [
                 f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _format_since(one)
-                for one in worse[:SHOWN]
+                for one in worse[:LISTED]
             ]
-            if len(worse) > SHOWN:
-                notes.append(f"{id}: {len(worse) - SHOWN} more rules that passed in run {good} fail now")
+            if len(worse) > LISTED:
+                notes.append(f"{id}: {len(worse) - LISTED} more rules that passed in run {good} fail now")
     except (HoldfastError, OSError) as refused:
         notes.append(f"the history could not be read: {refused}")
     return notes
