@@ -12,12 +12,12 @@ import pytest
 
 import holdfast
 from holdfast.model.codes import STATEFUL, load_codes
+from holdfast.plugins import list_plugins
 from holdfast.protocols.check import CodesTrait
-from holdfast.spec.catalogue.reference import iter_checks
 
 pytestmark = pytest.mark.slow  # each reads the whole source
 SRC = Path(holdfast.__file__).parent
-CHECK_CODES = {code for _, check in iter_checks() if isinstance(check, CodesTrait) for code in check.codes}
+CHECK_CODES = {code for _, check in list_plugins("checks") if isinstance(check, CodesTrait) for code in check.codes}
 CODES, WARNINGS, NOTES, ERROR_CODES, PROBLEM_CODES, DOCTOR_CODES = (
     load_codes()[name].codes for name in ("findings", "warnings", "notes", "errors", "problems", "doctor")
 )
@@ -55,7 +55,7 @@ def test_every_finding_of_ours_has_a_code_that_is_documented() -> None:
 
 
 def test_every_check_of_ours_lists_its_codes() -> None:
-    ours = [(name, check) for name, check in iter_checks() if check.__module__.startswith("holdfast.")]
+    ours = [(name, check) for name, check in list_plugins("checks") if check.__module__.startswith("holdfast.")]
     assert [name for name, check in ours if not isinstance(check, CodesTrait)] == []
 
 
