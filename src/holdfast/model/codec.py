@@ -69,9 +69,8 @@ def digest(data: bytes, size: int = 6) -> str:
     return blake2b(data, digest_size=size).hexdigest()
 
 
-def to_builtins(value: Any) -> Any:
-    """Return the value as plain dicts, lists and scalars."""
-    return msgspec.to_builtins(value)
+to_builtins = msgspec.to_builtins
+"""A value as plain dicts, lists and scalars."""
 
 
 HALVES = "halves of characters (lone surrogates) occurred, which no encoding supports: each was replaced with \ufffd"

@@ -137,7 +137,10 @@ class _Builder:
     def take(self, event: Any) -> None:
         kind = type(event).__name__
         if kind == "ScalarEvent":
-            self._add(self._set_anchor(event, self._build_scalar(event)))
+            node = self._build_scalar(event)
+            if event.anchor is not None:
+                self._anchors[event.anchor] = node
+            self._add(node)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._start(event, "map" if kind == "MappingStartEvent" else "list")
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
@@ -165,11 +168,6 @@ class _Builder:
         for (node, _), key in zip(self._open, self._keys, strict=True):
             path += f"[{len(node.items)}]" if node.kind == "list" else f".{key.text}" if key else ""
         return path
-
-    def _set_anchor(self, event: Any, node: Node) -> Node:
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        return node
 
     def _build_scalar(self, event: Any) -> Node:
         start, end = event.start_mark, event.end_mark

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import digest, make_encodable
+from holdfast.model.codec import digest, make_encodable, to_builtins
 from holdfast.model.observation import MASK
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
@@ -114,10 +115,10 @@ def _build_map(session: RecordedSession) -> dict[str, Any]:
         "source": session.source,
         "captured_at": session.captured_at,
         "input": turns[0] if len(turns) == 1 else list(turns),
-        "context": [{"role": message.role, "content": message.content} for message in session.context],
+        "context": to_builtins(session.context),
         "scenario": session.scenario and {"name": session.scenario.name, **write_faults(session.scenario.injections)},
         "seed": session.seed,
-        "fired": session.fired and [{"fault": call.fault, "call": call.call} for call in session.fired],
+        "fired": to_builtins(session.fired),
         "tool_responses": [_build_response(response) for response in session.responses],
         "expected_failure": session.expected_failure,
         "failed_rules": list(session.failed_rules),
@@ -128,18 +129,10 @@ def _build_map(session: RecordedSession) -> dict[str, Any]:
 
 
 def _build_response(response: RecordedResponse) -> dict[str, Any]:
-    keys: dict[str, Any] = {"tool": response.tool, "response": msgspec.json.decode(response.response)}
-    if response.python:
-        keys["python"] = True
-    if response.arguments:
-        keys["arguments"] = msgspec.json.decode(response.arguments)
-    if response.status != 200:
-        keys["status"] = response.status
-    if response.latency_ms:
-        keys["latency_ms"] = round(response.latency_ms, 3)
-    if response.raises:
-        keys["raises"] = response.raises
-    return keys
+    written = replace(response, latency_ms=round(response.latency_ms, 3))
+    packed = {"response": response.response, "arguments": response.arguments}
+    keys: dict[str, Any] = {"tool": "", "response": "", **to_builtins(written)}  # without defaults
+    return keys | {name: msgspec.json.decode(text) for name, text in packed.items() if text}
 
 
 def _mask(value: Any) -> Any:

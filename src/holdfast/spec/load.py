@@ -17,7 +17,7 @@ from holdfast.model.codec import digest
 from holdfast.model.codes import load_codes
 from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
-from holdfast.reading.node import Node, set_line
+from holdfast.reading.node import set_line
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.reading.words import suggest
@@ -89,7 +89,8 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         return CheckResult(None, tuple(problems), source)
     if built is not None:
         set_line(root, built.line)
-    if _is_session(root):
+    # A session, of Holdfast or Flakestorm, says what was asked and has no agent.
+    if root.has("input") and not root.has("agent") and not root.has("golden_prompts"):
         message = "this is a recorded session, not a spec"
         hint = f"holdfast replay run {path.name} -c SPEC runs it; list it in a spec under replays.sessions"
         return CheckResult(None, (Problem(message, "", root.line, root.column, hint=hint, code="not-a-spec"),), source)
@@ -108,11 +109,6 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         spec = replace(spec, scenarios=tuple(scenario for scenario in spec.scenarios if scenario.calm))
     spec = replace(spec, digest=digest(file.data, 16), built=built)
     return CheckResult(spec, tuple(problems), source, frozenset(root.pairs))
-
-
-def _is_session(root: Node) -> bool:
-    """Return whether the file holds a session, of Holdfast or Flakestorm: it says what was asked and has no agent."""
-    return root.kind == "map" and root.has("input") and not root.has("agent") and not root.has("golden_prompts")
 
 
 def _build_spec(

@@ -108,9 +108,9 @@ def build_contract_weather(reader: Reader, file: File, options: LoadOptions, roo
     owner = file.contract.at if inner and file.contract else file.at
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
     reader.report_duplicates(((entry.name, entry.at.get("name")) for entry in entries), "name")
-    added = _build_profile_entry(reader, file, entries, options.profile) or _build_calm_entry(
-        file, entries, options.part
-    )
+    added = _build_profile_entry(reader, file, entries, options.profile)
+    if not entries and not added and options.part in ("scenario", "run", "ci"):
+        added = (build_added_entry(file, CALM),)
     at = owner.get_key("chaos_matrix") if owner.has("chaos_matrix") else None
     return build_scenario_set(reader, file, root, (*entries, *added), at)
 
@@ -136,9 +136,7 @@ def _build_profile_entry(
     reader: Reader, file: File, entries: tuple[MatrixEntry, ...], profile: str | None
 ) -> tuple[MatrixEntry, ...]:
     """Return the scenario that `--profile` adds; with a calm one if the file has no matrix."""
-    if profile is None:
-        return ()
-    if not is_profile(reader, profile, "--profile"):
+    if profile is None or not is_profile(reader, profile, "--profile"):
         return ()
     same = next((entry for entry in entries if entry.name == profile), None)
     if same is not None:
@@ -167,13 +165,6 @@ def build_added_entry(file: File, name: str, option: str = "", profile: str | No
     at = replace(file.agent.at, path=option, pairs={})
     at.pairs["profile"] = (at, at)
     return MatrixEntry(at=at, name=name, profile=profile)
-
-
-def _build_calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
-    """Return the calm scenario of a file without a matrix."""
-    if entries or part not in ("scenario", "run", "ci"):
-        return ()
-    return (build_added_entry(file, CALM),)
 
 
 def find_unbuilt_rules(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:

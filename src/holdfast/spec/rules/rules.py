@@ -93,10 +93,10 @@ _KEY_SYNONYMS = {
 def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
     """Return the rules of a list or a map. In a contract a list's rules need ids."""
     if node.kind == "list":
-        run = not contract
-        rules = [
-            _read_entry(reader, item, _get_list_id(item, i, contract), run=run) for i, item in enumerate(node.items)
-        ]
+        rules = []
+        for number, item in enumerate(node.items, 1):  # only the rules of a contract must have ids
+            name = item.get("id").text if item.has("id") else None if contract else f"rule-{number}"
+            rules.append(_read_entry(reader, item, name, run=not contract))
     elif node.kind == "map" and node.has("type") and node.get("type").kind == "text":
         hint = "start each rule with a dash: - id: …"
         return reader.report(node, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
@@ -107,13 +107,6 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
     if not rules:
         return reader.report(node, "expected at least one rule, found none", code="empty")
     return tuple(r for r in rules if not isinstance(r, Bad))
-
-
-def _get_list_id(node: Node, index: int, contract: bool) -> str | None:
-    """Return the id of a list's entry; only rules of a contract must have one."""
-    if node.kind == "map" and node.has("id"):
-        return node.get("id").text
-    return None if contract else f"rule-{index + 1}"
 
 
 def _read_entry(
