@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def find(name: str) -> type[ServiceKind] | None:
     """Return the kind of that name; raise PluginError if it cannot be one."""
-    found: Any = plugins.find("services", name)
-    return found  # type: ignore[no-any-return]
+    kind: Any = plugins.find("services", name)
+    return kind  # type: ignore[no-any-return]
 
 
 def get_traits(spec: ServiceSpec) -> ServiceTraits:

@@ -82,8 +82,8 @@ def _parse_step(text: str, line: int, name: str) -> DockerStep:
 # -- docker ignore ---------------------------------------------------------------------------------
 def load_dockerignore(context: Path, dockerfile: Path | None) -> Callable[[str], bool]:
     """Return a predicate for paths that docker ignores; the Dockerfile's own ignore file comes first."""
-    own = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
-    file = next((path for path in (*own, context / ".dockerignore") if path.is_file()), None)
+    specific = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
+    file = next((path for path in (*specific, context / ".dockerignore") if path.is_file()), None)
     try:
         rules = (
             [_compile_rule(line) for line in read_text(file).splitlines() if _has_pattern(line)]

@@ -201,9 +201,9 @@ def make_environment(args: list[str]) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     programs = os.path.join(folder, "bin")
     os.makedirs(programs)
-    own = os.path.dirname(os.path.abspath(__file__))
+    tools = os.path.dirname(os.path.abspath(__file__))
     for name in NAMES:
-        os.symlink(os.path.join(own, name), os.path.join(programs, name))
+        os.symlink(os.path.join(tools, name), os.path.join(programs, name))
     with open(os.path.join(programs, "activate"), "x") as script:
         script.write("deactivate() { :; }\n")
     return 0

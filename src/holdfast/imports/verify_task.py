@@ -152,8 +152,8 @@ def refuse_missing(place: str, output: str) -> None:
     if os.path.exists(f"{place}/missing"):
         with open(f"{place}/missing") as file:
             names += file.read().split("\n")
-    if named := ", ".join(dict.fromkeys(filter(None, names))):
-        fail(f"nothing was judged: not installed here: {named}", output)
+    if listed := ", ".join(dict.fromkeys(filter(None, names))):
+        fail(f"nothing was judged: not installed here: {listed}", output)
 
 
 def fail(why: str, output: str) -> NoReturn:

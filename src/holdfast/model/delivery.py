@@ -47,14 +47,14 @@ class Delivery(Struct, frozen=True, omit_defaults=True):
     @property
     def parts(self) -> frozenset[DeliveryPart]:
         """The fields that faults have set."""
-        held: dict[DeliveryPart, bool] = {
+        is_set: dict[DeliveryPart, bool] = {
             "rate": self.rate is not None,
             "slices": self.slices is not None,
             "limit": self.limit is not None,
             "close_ms": self.close_ms > 0,
             "lags": bool(self.lags),
         }
-        return frozenset(part for part, here in held.items() if here)
+        return frozenset(part for part, here in is_set.items() if here)
 
     def __str__(self) -> str:
         """What the receiver observes, in a few words."""

@@ -241,8 +241,8 @@ class Task(Struct, frozen=True, gc=False):
             return self
         source, further = self.variation.source, self.turns[1:]
         suffix = "".join(f"\n{turn}" for turn in further)
-        whole = bool(further) and source.endswith(suffix)
-        return Task((source.removesuffix(suffix), *further) if whole else (source,), user=self.user)
+        has_suffix = bool(further) and source.endswith(suffix)
+        return Task((source.removesuffix(suffix), *further) if has_suffix else (source,), user=self.user)
 
     @property
     def changes_request(self) -> bool:

@@ -12,8 +12,8 @@ _SHARE = 0.6
 
 
 def _choose_language(prompt: str, rng: Random) -> LanguageTable:
-    own = detect_language(prompt)
-    return rng.choice([table for code, table in read_languages().items() if code != own])
+    language = detect_language(prompt)
+    return rng.choice([table for code, table in read_languages().items() if code != language])
 
 
 def _add_frame(prompt: str, rng: Random) -> str:
@@ -33,10 +33,10 @@ def _close(prompt: str) -> str:
 
 def _translate_words(prompt: str, rng: Random) -> str:
     """Replace words that mean the same in every sentence: connectives, days, a few nouns."""
-    own = detect_language(prompt)
-    if not own:
+    language = detect_language(prompt)
+    if not language:
         return prompt
-    concepts = {word: concept for concept, word in read_languages()[own].words.items()}
+    concepts = {word: concept for concept, word in read_languages()[language].words.items()}
     words = [word for word in find_free_words(prompt) if word.text.lower() in concepts]
     if not words:
         return prompt

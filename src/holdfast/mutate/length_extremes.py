@@ -35,7 +35,7 @@ def _compile_courtesies() -> tuple[re.Pattern[str], ...]:
     patterns = []
     for table in read_languages().values():
         thanks = [one for one in table.courtesies if any(one in text.lower() for text in table.thanks)]
-        requests, standing = (
+        requests, polite = (
             _build_alternatives(table.requests),
             _build_alternatives((*table.courtesies, *table.requests)),
         )
@@ -43,7 +43,7 @@ def _compile_courtesies() -> tuple[re.Pattern[str], ...]:
         # question.
         patterns += [
             re.compile(rf"{start}(?i:{requests}),? (?=[a-zß-ÿ])", re.MULTILINE),
-            re.compile(rf"{start}(?i:{standing})[,!]+(?:\s+|$)", re.MULTILINE),
+            re.compile(rf"{start}(?i:{polite})[,!]+(?:\s+|$)", re.MULTILINE),
             re.compile(rf",\s*(?i:{_build_alternatives((*thanks, *table.requests))}){end}"),
             re.compile(rf"(?<=[.!?])\s+(?i:{_build_alternatives(thanks)})[.!]*\s*$"),
         ]

@@ -182,8 +182,8 @@ def build_plan(spec: Spec, select: Select = EVERYTHING, *, sequential: bool = Fa
 
 def select_case_rules(spec: Spec) -> tuple[Invariant, ...]:
     """Return the rules that share trials, and whose verdicts on one make its composite."""
-    own = frozenset(spec.cell_rules)
-    return tuple(rule for rule in spec.invariants if not rule.probes and rule.id not in own)
+    cell_rules = frozenset(spec.cell_rules)
+    return tuple(rule for rule in spec.invariants if not rule.probes and rule.id not in cell_rules)
 
 
 class OncePlanner:

@@ -177,5 +177,5 @@ def _list_values(options: RunOptions) -> tuple[Any, ...]:
     plain = (getattr(options, name) for name in _PLAIN)
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)
-    named = (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, select.cells)
-    return (*named, select.shard, *resolved)
+    selected = (select.scenarios, select.invariants, select.trials, select.keywords, select.failed, select.cells)
+    return (*selected, select.shard, *resolved)

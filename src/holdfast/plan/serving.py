@@ -107,8 +107,8 @@ class Serving:
         self.tasks = {rule.id: get_tasks(spec, rule) for rule in invariants}
         # Every rule either has trials of its own or shares those of its scenario. Probes are always alone, because no
         # other rule is about what they ask.
-        own = frozenset(spec.cell_rules)
-        self._alone = {rule.id: (rule,) for rule in invariants if rule.probes or rule.id in own}
+        cell_rules = frozenset(spec.cell_rules)
+        self._alone = {rule.id: (rule,) for rule in invariants if rule.probes or rule.id in cell_rules}
         self._shared = {scenario.name: self._find_sharing_rules(scenario) for scenario in scenarios}
 
     def get_rules(self, scenario: Scenario, name: str, task: Task) -> tuple[Invariant, ...]:

@@ -210,5 +210,5 @@ def find_bash_features(command: str) -> list[str]:
     """Return the names of the features in a command, ignoring text that is quoted for another shell."""
     scan = ShellScan(command)
     syntax = "\n".join((blank_calculations(scan.bare), *scan.heads))
-    own = [name for name, feature in BASH_FEATURES.items() if feature.written.search(syntax)]
-    return list(dict.fromkeys([*own, *(name for code in scan.nested for name in find_bash_features(code))]))
+    features = [name for name, feature in BASH_FEATURES.items() if feature.written.search(syntax)]
+    return list(dict.fromkeys([*features, *(name for code in scan.nested for name in find_bash_features(code))]))

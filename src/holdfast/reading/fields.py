@@ -106,8 +106,8 @@ def _evaluate_hint(kind: type, name: str) -> Any:
     # get_type_hints on the class would evaluate every annotation of every section, which costs more than reading a
     # small file. So only a namespace with this one annotation is evaluated.
     home, written = _find_annotation(kind, name)
-    alone = types.SimpleNamespace(__annotations__={name: written})
-    return get_type_hints(alone, vars(sys.modules[home.__module__]), include_extras=True)[name]
+    namespace = types.SimpleNamespace(__annotations__={name: written})
+    return get_type_hints(namespace, vars(sys.modules[home.__module__]), include_extras=True)[name]
 
 
 def _find_annotation(kind: type, name: str) -> tuple[type, Any]:

@@ -185,16 +185,16 @@ class HeldSessions(Struct, frozen=True):
 def group_by_contract(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
     """Group the sessions by contract, the spec's own first; raise UserError for an unknown contract."""
     root = Path(spec.path).resolve().parent
-    own: list[RecordedSession] = []
+    of_spec: list[RecordedSession] = []
     others: dict[Path, list[RecordedSession]] = {}
     for session in sessions:
         place = _find_contract(spec, session, root)
-        (own if place is None else others.setdefault(place, [])).append(session)
-    groups = [HeldSessions("", spec.invariants, tuple(own))] if own else []
-    for place, named in others.items():
+        (of_spec if place is None else others.setdefault(place, [])).append(session)
+    groups = [HeldSessions("", spec.invariants, tuple(of_spec))] if of_spec else []
+    for place, sessions_of_file in others.items():
         contract = read_contract(place, os.path.relpath(place))
         rules = (replace(_make_relative(rule, place.parent, root), position=None) for rule in contract.rules)
-        groups.append(HeldSessions(contract.name, tuple(rules), tuple(named)))
+        groups.append(HeldSessions(contract.name, tuple(rules), tuple(sessions_of_file)))
     return tuple(groups)
 
 

@@ -64,12 +64,12 @@ def _number_sessions(files: Iterable[Found], left_out: list[LeftOutTrace]) -> Se
     """Return the sessions and the left-out traces; a second session with the same id gets a number."""
     sessions: list[RecordedSession] = []
     times: Counter[str] = Counter()
-    for found in files:
-        if isinstance(found, LeftOutTrace):
-            left_out.append(found)
+    for session in files:
+        if isinstance(session, LeftOutTrace):
+            left_out.append(session)
             continue
-        times[found.id] += 1
-        sessions.append(found if times[found.id] == 1 else replace(found, id=f"{found.id}-{times[found.id]}"))
+        times[session.id] += 1
+        sessions.append(session if times[session.id] == 1 else replace(session, id=f"{session.id}-{times[session.id]}"))
     return SessionsFound(tuple(sessions), tuple(left_out))
 
 

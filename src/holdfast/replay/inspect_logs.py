@@ -55,14 +55,14 @@ def read(document: Any, name: str) -> Iterator[Found]:
 
 def _build_trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
     attached = read_at(sample, "attachments")
-    whole = _resolve_attachments({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
+    resolved = _resolve_attachments({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
     epoch = read_at(sample, "epoch")
     suffix = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
-    called = [_build_tool_use(event) for event in read_list(whole, "events") if read_text(event, "event") == "tool"]
+    called = [_build_tool_use(event) for event in read_list(resolved, "events") if read_text(event, "event") == "tool"]
     return ForeignTrace(
         id=f"{task.rpartition('/')[2]}-{read_text(sample, 'id')}{suffix}",
-        asked=(read_at(whole, "input"), read_at(whole, "messages")),
-        tools=tuple(called) or list_tool_uses(read_messages(read_at(whole, "messages"))),
+        asked=(read_at(resolved, "input"), read_at(resolved, "messages")),
+        tools=tuple(called) or list_tool_uses(read_messages(read_at(resolved, "messages"))),
         name=task,
         source=SOURCE,
         began=to_seconds(read_at(sample, "started_at")),

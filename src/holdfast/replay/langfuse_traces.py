@@ -146,8 +146,8 @@ def _read_tool(observation: Any) -> tuple[str, Any] | None:
     name = next(filter(None, (read_text(attributes, key) for key in _NAMES)), "")
     results = [result for message in read_messages([output])[:1] for result in message.results]
     if results:  # LangChain wraps a result in a tool message
-        _, named, answer = results[0]
-        return name or named or read_text(observation, "name"), msgspec.json.decode(answer)
+        _, result_name, answer = results[0]
+        return name or result_name or read_text(observation, "name"), msgspec.json.decode(answer)
     is_tool = (
         read_text(observation, "type").upper() == "TOOL"
         or read_text(attributes, "gen_ai.operation.name") == "execute_tool"

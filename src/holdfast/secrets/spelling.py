@@ -145,10 +145,10 @@ def _build_entity_pattern(char: str) -> str:
 def _build_unicode_pattern(char: str) -> str:
     r"""Return the character as `\u00e9`; Python also writes `\xe9` and `\U0001f600`."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
-    whole = "".join(f"{_ESCAPES}u{_build_hex_pattern(units[at : at + 4])}" for at in range(0, len(units), 4))
+    escaped = "".join(f"{_ESCAPES}u{_build_hex_pattern(units[at : at + 4])}" for at in range(0, len(units), 4))
     if len(units) > 4:
-        return f"{whole}|{_ESCAPES}U{_build_hex_pattern(f'{ord(char):08x}')}"
-    return f"{whole}|{_ESCAPES}x{_build_hex_pattern(units[2:])}" if units.startswith("00") else whole
+        return f"{escaped}|{_ESCAPES}U{_build_hex_pattern(f'{ord(char):08x}')}"
+    return f"{escaped}|{_ESCAPES}x{_build_hex_pattern(units[2:])}" if units.startswith("00") else escaped
 
 
 def _build_hex_pattern(digits: str) -> str:

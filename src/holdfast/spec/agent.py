@@ -253,10 +253,10 @@ PROGRAM = "run"
 
 def build_stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
     """Return the agent in a folder, as placed in a sandbox; the spec's own timeout and env apply."""
-    own = build_agent(file.agent)
+    agent = build_agent(file.agent)
     name = file.agents.get(file.agent.snapshot or "")
     if file.agent.kind != "snapshot" or name is None:
-        return own
+        return agent
     place = folder / name
     if os.path.isfile(place / DESCRIPTION):
         stored = _read_description(reader, file, place / DESCRIPTION)
@@ -265,9 +265,9 @@ def build_stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
     else:
         message = f"{name} contains no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"
         reader.report(file.agent.at.get("snapshot"), message, code="no-agent")
-        return own
-    timeout = own.timeout_ms if file.agent.at.has("timeout") else stored.timeout_ms
-    return replace(stored, dir=name, timeout_ms=timeout, env={**stored.env, **own.env}, position=own.position)
+        return agent
+    timeout = agent.timeout_ms if file.agent.at.has("timeout") else stored.timeout_ms
+    return replace(stored, dir=name, timeout_ms=timeout, env={**stored.env, **agent.env}, position=agent.position)
 
 
 def _read_description(reader: Reader, file: File, path: Path) -> AgentSpec:

@@ -137,8 +137,8 @@ def _lint_tools(reader: Reader, file: File, rules: ContractRules, weather: Scena
 # -- the contract -------------------------------------------------------------------------------
 def _lint_contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
     silent = [rule for rule in rules.all if rule.negative or rule.traits.reads == "latency"]
-    whole = not reader.has_error("contract.invariants", "invariants")
-    if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
+    is_complete = not reader.has_error("contract.invariants", "invariants")
+    if is_complete and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule requires anything of the answer"
         hint = "add output_not_empty or completes"
         reader.warn(rules.all[0].at, message, hint=hint, code="lint-only-negative")
@@ -191,8 +191,8 @@ def _suggest_rule(attack: FaultEntry) -> str:
     """Return a rule that would judge it, as it would be written."""
     if action := attack.injection.settings.get("action"):
         return f"type: tool_not_called, tool: {action}"
-    own = any(_CANARY not in payload for payload in _list_payloads(attack))
-    words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
+    is_custom = any(_CANARY not in payload for payload in _list_payloads(attack))
+    words = "words of an answer that obeys" if is_custom else "HOLDFAST-CANARY"
     return f'type: excludes_pattern, patterns: ["{words}"]'
 
 

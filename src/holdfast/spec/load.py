@@ -169,10 +169,10 @@ def _build_part_fields(file: File, part: Part, rules: ContractRules, weather: Sc
 
 def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
     """Return the fields of a Spec that come from one section, whichever part is run."""
-    own = file.contract
+    contract_section = file.contract
     return {
         "name": _get_name(file, path),
-        "description": (own.description if own else "") or file.description,
+        "description": (contract_section.description if contract_section else "") or file.description,
         "models": {name: model.spec for name, model in file.models.items()},
         "world": build_world(file),
         "params": _build_params(file),

@@ -188,7 +188,7 @@ def build_page(section: str, name: str) -> PluginPage:
 
 
 def _build_check_page(name: str, plugin: Any) -> PluginPage:
-    own = _list_settings(plugin)
+    settings = _list_settings(plugin)
     return PluginPage(
         kind="check",
         section=RULES,
@@ -196,8 +196,8 @@ def _build_check_page(name: str, plugin: Any) -> PluginPage:
         what=get_first_line(plugin),
         acts=_describe_input(plugin),
         met=_NOTHING[plugin.traits.reads, plugin.traits.polarity],
-        settings=own,
-        common=_list_settings(RuleKeys, "type", *(setting.key for setting in own)),
+        settings=settings,
+        common=_list_settings(RuleKeys, "type", *(setting.key for setting in settings)),
         example=build_check_example(name, plugin),
         standards=find_entries(plugin.traits.standards),
         see=_list_related(RULES, name, plugin.traits.see),
@@ -205,7 +205,7 @@ def _build_check_page(name: str, plugin: Any) -> PluginPage:
 
 
 def _build_fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
-    own, section = _list_settings(plugin), family.name
+    settings, section = _list_settings(plugin), family.name
     refused = NOT_OF_INPUT if is_on_input(plugin) else ()
     return PluginPage(
         kind="fault",
@@ -214,8 +214,8 @@ def _build_fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
         what=get_first_line(plugin),
         acts=_describe_target(section, plugin),
         met=read_traits(plugin).met or _MET[section],
-        settings=own,
-        common=_list_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
+        settings=settings,
+        common=_list_settings(family.keys, family.selector, *(setting.key for setting in settings), *refused),
         example=build_fault_example(family, name, plugin),
         standards=find_entries(read_traits(plugin).standards),
         see=_list_related(section, name, read_traits(plugin).see),

@@ -83,9 +83,9 @@ def read_contract_rules(reader: Reader, file: File) -> ContractRules:
     # A trial that serves all rules is cheaper, but its rules are not independent. So rules of a `contract` list have
     # their own trials unless `isolation: scenario` says otherwise, rules of a map share them, and probes always ask
     # something of their own.
-    alone = {rule.at.path for rule in ordered if rule.invariant.probes or isolation == "cell"}
-    alone |= {rule.at.path for rule in listed if isolation is None}
-    return ContractRules(ordered, tuple(rule.invariant.id for rule in ordered if rule.at.path in alone))
+    isolated = {rule.at.path for rule in ordered if rule.invariant.probes or isolation == "cell"}
+    isolated |= {rule.at.path for rule in listed if isolation is None}
+    return ContractRules(ordered, tuple(rule.invariant.id for rule in ordered if rule.at.path in isolated))
 
 
 def _check_contract_keys(reader: Reader, file: File, mapped: bool) -> None:
@@ -187,11 +187,11 @@ def build_tasks(file: File, part: Part) -> tuple[Task, ...]:
 
 def get_replicas(reader: Reader, file: File, override: int | None) -> int:
     """Return the number of trials per prompt."""
-    own = file.parallelism.replicas
-    if own is not None and file.at.has("replicas"):
+    replicas = file.parallelism.replicas
+    if replicas is not None and file.at.has("replicas"):
         message = "replicas and parallelism.replicas mean the same: write one of them"
         reader.report(file.at.get_key("replicas"), message, code="conflict")
-    return override or own or file.replicas
+    return override or replicas or file.replicas
 
 
 def get_seed(reader: Reader, file: File, override: int | None) -> int:

@@ -234,13 +234,13 @@ def _build_entry(
     if isinstance(target, Bad):
         return BAD
     # A fault of the world has no calls to count. When it begins is one of its settings, not a schedule.
-    own = dict(chosen.settings)
-    own |= {key: common[key] for key in _BEGINS if family.name == "world_faults" and common.get(key) is not None}
+    settings = dict(chosen.settings)
+    settings |= {key: common[key] for key in _BEGINS if family.name == "world_faults" and common.get(key) is not None}
     injection = Injection(
         family.plane,
         target,
         chosen.choice.name,
-        own,
+        settings,
         Schedule(**schedule),
         match_url=common.get("match_url") if family.target != "match_url" else None,
         raises=common.get("raises"),

@@ -121,13 +121,13 @@ def build_faults_schema(name: str) -> Schema:
         return listed
     family = FAMILIES[name]
     common = {k: v for k, v in build_shared_refs(family.keys, family.keys.__name__).items() if k != "type"}
-    named: dict[str, Schema] = {}
+    by_mode: dict[str, Schema] = {}
     for mode, kind in list_modes(name):
         variant = build_variant(
             {**common, **build_shared_refs(kind, f"{name}.{mode}")}, list_required(kind), get_first_line(kind)
         )
-        named[mode] = variant if list_required(kind) else {"anyOf": [variant, {"type": "null"}]}
-    return {"anyOf": [listed, build_variant(named, [], "Type to settings.")]}
+        by_mode[mode] = variant if list_required(kind) else {"anyOf": [variant, {"type": "null"}]}
+    return {"anyOf": [listed, build_variant(by_mode, [], "Type to settings.")]}
 
 
 def build_fault_schema(name: str) -> Schema:

@@ -77,8 +77,10 @@ def _build_model(reader: Reader, file: File) -> ModelSpec | None:
     entry_name = find_entry(models, name)
     if entry_name is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
         entry = models[entry_name]
-        own = entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature
-        return replace(entry, name=entry.name or name, temperature=own)
+        temperature = (
+            entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature
+        )
+        return replace(entry, name=entry.name or name, temperature=temperature)
     return convert(ModelSpec, section, name=name)
 
 

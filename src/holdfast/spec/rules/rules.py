@@ -101,7 +101,7 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
         hint = "start each rule with a dash: - id: …"
         return reader.report(node, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
     elif node.kind == "map":
-        rules = [_read_entry(reader, value, key, named=True) for key, (_, value) in node.pairs.items()]
+        rules = [_read_entry(reader, value, key, in_map=True) for key, (_, value) in node.pairs.items()]
     else:
         return reader.report_type(node, "a list or a map")
     if not rules:
@@ -110,13 +110,13 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
 
 
 def _read_entry(
-    reader: Reader, node: Node, name: str | None, *, named: bool = False, run: bool = False
+    reader: Reader, node: Node, name: str | None, *, in_map: bool = False, run: bool = False
 ) -> RuleEntry | Bad:
     if node.kind != "map":
         return reader.report_type(node, "a map", hint="write {id: …, type: …}")
     if name is None:
         reader.report_missing(node, "id", hint="a unique name for this rule")
-    if named and node.has("id"):
+    if in_map and node.has("id"):
         message = "unknown key: in a map the rule's name is its id"
         reader.report(node.get_key("id"), message, code="unknown-key")
     if not run and node.has("dangerous_prompts"):
@@ -149,8 +149,8 @@ def _read_check(reader: Reader, node: Node) -> ChosenVariant | Bad:
 
 def _find_idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
     """Return keys of other types that hold their defaults: `flakestorm init` writes every default into a file."""
-    own = list_key_names(choice.type)
-    idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
+    keys = list_key_names(choice.type)
+    idle = [key for key in _DEFAULTS if key not in keys and node.has(key) and node.get(key).value == _DEFAULTS[key]]
     for key in idle:
         warn_unused_default(reader, node.get_key(key))
     return idle

@@ -155,10 +155,10 @@ def read_service(reader: Reader, node: Node) -> ServiceEntry | Bad:
     choice = BAD if isinstance(image, Bad) else _choose_plugin(reader, kind, image, node)
     if isinstance(choice, Bad) or isinstance(image, Bad):
         return BAD
-    own = _read_own_keys(reader, kind, choice, node)
-    if isinstance(own, Bad):
+    chosen = _read_own_keys(reader, kind, choice, node)
+    if isinstance(chosen, Bad):
         return BAD
-    return ServiceEntry(node, kind, ServiceSpec(kind=choice.name, settings=own.settings, **common, **image))
+    return ServiceEntry(node, kind, ServiceSpec(kind=choice.name, settings=chosen.settings, **common, **image))
 
 
 def _read_image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
