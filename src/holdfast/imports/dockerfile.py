@@ -109,6 +109,8 @@ def _has_pattern(line: str) -> bool:
 
 def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:
     """Return a pattern that matches a path and everything below it, and whether it excludes or re-includes."""
+    # Docker matches a pattern against the whole path and everything below it, and lets the last matching line decide.
+    # `**` stands for any number of folders, so it becomes a group that may be empty.
     text = line.strip()
     excludes = not text.startswith("!")
     steps = PurePosixPath(text.removeprefix("!").strip().lstrip("/")).parts

@@ -216,6 +216,8 @@ class _StepReader:
 
     def _find_need(self, part: str) -> str | None:
         """Return what the command needs and no sandbox has."""
+        # A command that cannot work in a sandbox would fail every trial in its setup. So it is listed for the user, and
+        # what it would have prepared is missing visibly.
         program = posixpath.basename(_get_program(part))
         if program in _FETCHES or part.split()[:2] == ["git", "clone"]:
             return "the network"

@@ -85,6 +85,8 @@ def find_question(value: Any) -> AskedQuestion | None:
             if len(arguments) == 1 and not value["kwargs"]
             else find_question(value["kwargs"])
         )
+    # Applications name their input as they like. The usual keys come first, then a conversation, whose last messages
+    # are the question, and at last whatever a map with a single key holds.
     history = read_messages(read_first(value, "messages", "chat_history", "history") or [])
     nested = find_question(read_first(value, *ASKED))
     if nested is not None:

@@ -139,6 +139,8 @@ def _find_unmarked_tools(observations: list[Any]) -> dict[int, tuple[str, Any]]:
 
 def _read_tool(observation: Any) -> tuple[str, Any] | None:
     """Return the tool that an observation calls, and its output; None if it is not a tool call."""
+    # Langfuse has a type for tools, but most traces reach it from other instrumentation, which marks a tool in its own
+    # attributes, or only by the shape of its result.
     attributes = _merge_attributes(observation)
     output = unpack_json(read_first(observation, "output"))
     if output in (None, "", {}, []):

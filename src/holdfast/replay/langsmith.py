@@ -45,7 +45,8 @@ def read(document: Any) -> Iterator[Found]:
 
 
 def _set_traces(steps: Iterable[TraceStep]) -> Iterator[TraceStep]:
-    """Yield the steps with the trace of their root, whose own parent is missing: an export may be part of a trace."""
+    """Yield the steps, each with the id of its root as its trace."""
+    # An export may hold only some runs of a trace. Each run whose parent is not among them is a session of its own.
     by_id = {step.id: step for step in steps}
     for step in by_id.values():
         root, visited = step, {step.id}

@@ -30,6 +30,8 @@ from holdfast.runner.start import load_stored_spec
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.overall import combine_with_cases, combine_with_forbidden
 from holdfast.score.resilience import Reason, score_contract
+from holdfast.secrets.masker import Masker
+from holdfast.secrets.values import list_static_values
 from holdfast.store.git_commit import get_repository_path
 from holdfast.store.replay import replay_verdicts
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
@@ -178,6 +180,7 @@ def _build_view(
     stopped, backend = describe_stop(ended, score.trials, auto=manifest.options.auto), manifest.options.backend
     background = (*note_isolation(spec, backend), *ended.background, *note_missing_isolation(ended))
     stop_note = (RunNote("stopped", stopped),) if stopped else ()
+    masker = Masker(list_static_values(spec.world.secrets if spec.world else ()))  # a rule may repeat one
     return Run(
         id=rundir.id,
         path=shorten_path(rundir.path),
@@ -185,7 +188,7 @@ def _build_view(
         spec_path=spec.path,
         seed=spec.seed,
         score=score,
-        invariants=tuple(plan.invariants),
+        invariants=tuple(map(masker.mask_struct, plan.invariants)),
         scenarios=tuple(plan.scenarios),
         cells=cells,
         complete=ended.complete and not ended.unrun and not ended.unasked,

@@ -23,6 +23,15 @@ class SecretUnavailable(UserError):
     default_code = "secret-unavailable"
 
 
+_STATIC = "static://"
+
+
+def list_static_values(secrets: Iterable[Secret]) -> tuple[str, ...]:
+    """Return the values that are written in the spec itself, if they are long enough to be masked."""
+    values = (one.source.removeprefix(_STATIC) for one in secrets if one.source.startswith(_STATIC))
+    return tuple(value for value in values if len(value) >= SHORTEST_SECRET)
+
+
 def resolve_secrets(
     secrets: Iterable[Secret], environ: Mapping[str, str], root: Path, seed: int, *, commands: bool
 ) -> dict[str, str]:
@@ -42,8 +51,8 @@ def _resolve_value(secret: Secret, environ: Mapping[str, str], root: Path, seed:
     kind, _, rest = secret.source.partition(":")
     if secret.source == "generated":
         return "hf-" + digest(encode_canonical([seed, "secret", secret.name]), 16)
-    if secret.source.startswith("static://"):
-        return secret.source.removeprefix("static://")
+    if secret.source.startswith(_STATIC):
+        return secret.source.removeprefix(_STATIC)
     if kind == "file":
         return _read_file(secret.name, root / rest)
     if kind == "command":
