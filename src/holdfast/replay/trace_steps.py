@@ -66,8 +66,8 @@ def _build_trace(id: str, steps: list[TraceStep], source: str, prompts: Sequence
 
 def _list_outer_tools(steps: Sequence[TraceStep]) -> Iterator[TraceStep]:
     """Yield the tools that the agent called. A tool in a tool, such as its MCP request, is part of the same call."""
-    # In a replay the recorded response answers the outer call, so the tool does not run and calls nothing. Broken traces
-    # may have steps that are each other's parents: a step is visited once.
+    # In a replay the recorded response answers the outer call, so the tool does not run and calls nothing. In a broken
+    # trace steps may be each other's parents, so each is visited once.
     by_id = {step.id: step for step in steps}
     for step in steps:
         above, visited = by_id.get(step.parent), {step.id}
