@@ -85,11 +85,8 @@ def load_dockerignore(context: Path, dockerfile: Path | None) -> Callable[[str],
     specific = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
     file = next((path for path in (*specific, context / ".dockerignore") if path.is_file()), None)
     try:
-        rules = (
-            [_compile_rule(line) for line in read_text(file).splitlines() if _has_pattern(line)]
-            if file is not None
-            else []
-        )
+        lines = read_text(file).splitlines() if file is not None else []
+        rules = [_compile_rule(line) for line in lines if line.strip("!/ \t") and not line.startswith("#")]
     except re.error as broken:
         raise InvalidTask(f"{file}: a pattern cannot be read: {broken}") from broken
 
@@ -101,10 +98,6 @@ def load_dockerignore(context: Path, dockerfile: Path | None) -> Callable[[str],
         return is_ignored
 
     return is_left_out
-
-
-def _has_pattern(line: str) -> bool:
-    return bool(line.strip("!/ \t")) and not line.startswith("#")
 
 
 def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:

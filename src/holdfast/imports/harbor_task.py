@@ -22,6 +22,7 @@ from holdfast.imports.foreign_task import (
 
 MARK = "task.toml"
 ORIGIN = "Harbor"
+_COMPOSE = frozenset({"docker-compose.yaml", "docker-compose.yml"})
 _SCHEMA = 1
 """The latest known major version: Harbor 0.25.0 writes 1.4."""
 _AGENT_S = 600.0
@@ -49,7 +50,9 @@ def read_harbor_task(folder: Path) -> ForeignTask:
     env, env_left_out = _split_literals(_get_table(environment, "env"), "environment.env.")
     test_env, test_env_left_out = _split_literals(_get_table(verifier, "env"), "verifier.env.")
     dockerfile = folder / "environment" / "Dockerfile"
-    left_out += [*env_left_out, *test_env_left_out, *_list_compose_files(folder / "environment")]
+    compose = [name for name in sorted(_COMPOSE) if (folder / "environment" / name).is_file()]
+    left_out += [*env_left_out, *test_env_left_out]
+    left_out += [f"environment/{name}: describe its services under services:" for name in compose]
     return ForeignTask(
         name=str(package.get("name") or folder.resolve().name).rpartition("/")[2],
         origin=f"{ORIGIN}, schema {settings.get('schema_version', settings.get('version', '1'))}",
@@ -58,7 +61,7 @@ def read_harbor_task(folder: Path) -> ForeignTask:
         tests=_read_tests(folder, verifier, test_env),
         dockerfile=dockerfile if dockerfile.is_file() else None,
         context=folder / "environment",
-        hidden=frozenset({"Dockerfile", "docker-compose.yaml", "docker-compose.yml"}),
+        hidden=frozenset({"Dockerfile", *_COMPOSE}),
         image=environment.get("docker_image"),
         workdir=str(environment["workdir"]) if environment.get("workdir") else None,
         agent_timeout_s=read_seconds(agent, "timeout_sec", _AGENT_S, folder / MARK),
@@ -94,10 +97,7 @@ def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Map
 
 def _list_left_out(settings: Mapping[str, Any]) -> list[str]:
     """Return every key that a spec cannot express, by name."""
-    tables = {
-        "": settings,
-        **{f"{name}.": _get_table(settings, name) for name in ("agent", "verifier", "environment", "solution")},
-    }
+    tables = {"": settings} | {name: _get_table(settings, name.strip(".")) for name in _CARRIED if name}
     return [f"{place}{key}" for place, table in tables.items() for key in sorted(set(table) - _CARRIED[place])]
 
 
@@ -106,11 +106,6 @@ def _split_literals(env: Mapping[str, Any], place: str) -> tuple[dict[str, str],
     values = {str(name): str(value) for name, value in env.items()}
     plain = {name: value for name, value in values.items() if "${" not in value}
     return plain, [f"{place}{name}: it is read from the environment" for name in values if name not in plain]
-
-
-def _list_compose_files(folder: Path) -> list[str]:
-    files = [name for name in ("docker-compose.yaml", "docker-compose.yml") if (folder / name).is_file()]
-    return [f"environment/{name}: describe its services under services:" for name in files]
 
 
 def _read_tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:

@@ -7,6 +7,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
@@ -104,11 +105,10 @@ class _StepReader:
         self._ignored = load_dockerignore(task.context, task.dockerfile)
 
     def apply(self, step: DockerStep) -> None:
-        place = self._place
         if step.name == "FROM":
             image = next((word for word in step.words if not word.startswith("--")), "")
             if "$" in image:
-                self._place.left_out.append(f"FROM {step.text}: name the image as base:")
+                self._leave_out(step, "name the image as base:")
             else:
                 self._place.image = self._place.image or image
         elif step.name == "WORKDIR":
@@ -116,26 +116,31 @@ class _StepReader:
         elif step.name == "ENV":
             for name, value in _parse_variables(step):
                 if "$" in value or name == "PATH":
-                    self._place.left_out.append(f"ENV {name}={value}: it depends on variables of the image")
+                    self._leave_out(step, "it depends on variables of the image", f"{name}={value}")
                 else:
                     self._place.env[name] = value
         elif step.name in ("COPY", "ADD"):
             self._copy(step)
         elif step.name == "RUN":
             self._add_command(step)
+        elif step.name in _QUIET:
+            self._place.aside.append(f"{step.name} {step.text}")
         else:
-            (place.aside if step.name in _QUIET else place.left_out).append(f"{step.name} {step.text}")
+            self._leave_out(step)
+
+    def _leave_out(self, step: DockerStep, why: str = "", text: str | None = None) -> None:
+        self._place.left_out.append(f"{step.name} {step.text if text is None else text}" + (f": {why}" if why else ""))
 
     def _copy(self, step: DockerStep) -> None:
         words = [word for word in step.words if not word.startswith("--")]
         remote = any("://" in word or word.startswith("git@") for word in words[:-1])
         if len(words) < 2 or "--from=" in step.text or remote:
-            self._place.left_out.append(f"{step.name} {step.text}")
+            self._leave_out(step)
             return
         *sources, target = words
         inside = self._find_inside(target)
         if inside is None:
-            self._place.left_out.append(f"{step.name} {step.text}: {target} is outside {self._place.workdir}")
+            self._leave_out(step, f"{target} is outside {self._place.workdir}")
             self._outside += self._list_targets(sources, target)
             return
         for source in sources:
@@ -171,8 +176,7 @@ class _StepReader:
                     self._place_file(file, posixpath.join(inside, file.relative_to(path).as_posix()))
             else:
                 if step.name == "ADD" and _PACKED.search(path.name):
-                    packed = f"{path.name} is copied without being unpacked"
-                    self._place.left_out.append(f"ADD {step.text}: {packed}")
+                    self._leave_out(step, f"{path.name} is copied without being unpacked")
                 into = many or len(sources) > 1 or inside == ""
                 self._place_file(path, posixpath.join(inside, path.name) if into else inside)
 
@@ -200,15 +204,14 @@ class _StepReader:
     def _add_command(self, step: DockerStep) -> None:
         command = shlex.join(step.words) if step.text.startswith("[") else step.text
         # A sandbox has no network and no root: installations are listed for the user, and the rest of the line is kept.
-        installed = list(_list_packages(command))
-        if installed:
+        parts = _split_commands(command)
+        if installed := [name for part in parts for name in _list_packages(part)]:
             self._place.packages += [name for name in installed if name not in self._place.packages]
-            self._place.left_out.append(f"RUN {command}: install on this machine: {', '.join(installed)}")
-        if any(_is_installing(part) for part in _split_commands(command)):
-            command = " && ".join(part for part in _split_commands(command) if not _is_installing(part))
-        needed = next(filter(None, map(self._find_need, _split_commands(command))), None)
-        if needed:
-            self._place.left_out.append(f"RUN {command}: it needs {needed}")
+            self._leave_out(step, f"install on this machine: {', '.join(installed)}", command)
+        remaining = [part for part in parts if not _is_installing(part)]
+        command = command if remaining == parts else " && ".join(remaining)
+        if needed := next(filter(None, map(self._find_need, remaining)), None):
+            self._leave_out(step, f"it needs {needed}", command)
         elif command:
             moved = self._here if self._find_inside(self._here) not in ("", None) else ""
             command = _MAKES_FOLDER.sub(r"\1\2mkdir -p", command)  # the copied files are there already
@@ -260,15 +263,15 @@ def _get_program(part: str) -> str:
     return next((word for word in part.split() if "=" not in word and word != "sudo"), "")
 
 
-def _list_packages(command: str) -> Iterator[str]:
-    for part in _split_commands(command):
-        words = part.split()
-        wanted = _INSTALLS.get(_get_program(part))
-        if wanted in words:
-            start = words.index(wanted) + 1
-            for before, word in zip(words[start - 1 :], words[start:], strict=False):
-                if before not in _OPTIONS_WITH_ADDRESS and not word.startswith(("-", ">", "2>")):
-                    yield word
+def _list_packages(part: str) -> list[str]:
+    """Return the packages that a command installs."""
+    words, install = part.split(), _INSTALLS.get(_get_program(part))
+    after = words[words.index(install) :] if install in words else []
+    return [
+        word
+        for before, word in pairwise(after)
+        if before not in _OPTIONS_WITH_ADDRESS and not word.startswith(("-", ">", "2>"))
+    ]
 
 
 def _is_installing(part: str) -> bool:

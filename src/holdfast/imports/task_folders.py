@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.imports import harbor_task as harbor
 from holdfast.imports import terminal_bench_task as terminal_bench
-from holdfast.imports.foreign_task import ForeignTask, InvalidTask
+from holdfast.imports.foreign_task import InvalidTask
 from holdfast.imports.task_environment import build_environment
 from holdfast.imports.task_files import SPEC, TaskFiles, build_task_files
 from holdfast.spec import check
@@ -43,15 +43,9 @@ def find_tasks(path: Path) -> Iterator[Path]:
     yield from tasks
 
 
-def read_task(folder: Path) -> ForeignTask:
-    """Return the task of a folder."""
-    mark = next(mark for mark in _READERS if (folder / mark).is_file())
-    return _READERS[mark](folder)
-
-
 def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
     """Return the converted task; UserError says what is wrong with it."""
-    task = read_task(folder)
+    task = next(read(folder) for mark, read in _READERS.items() if (folder / mark).is_file())
     if not task.id:
         raise InvalidTask(f"{folder}: {task.name!r} has no letters or digits for an id", hint="rename the task")
     if solution and not task.solution:
