@@ -235,18 +235,13 @@ class LiveContext:
         findings = None if self.findings is None else sink.make_storable(self.findings)
         answer = sink.make_storable(answer)
         weather = None if injector is None else injector.weather
-        notes = [*answer.notes, *sink.list_notes()]
-        if self.trial.task.recording is not UNSET:
-            from holdfast.planes.recorded_tools import write_replay_notes
-
-            notes += write_replay_notes(self.trial.task, self.injector.uses)
         took_s = perf_counter() - sink.began
         observation = Observation(
             trial=self.trial.id,
             turns=answer.turns,
             ledger=() if injector is None else tuple(injector.ledger),
             output=answer.output,
-            notes=tuple(notes),
+            notes=(*answer.notes, *sink.list_notes(), *self._list_replay_notes()),
             calls=self.count_calls(answer),
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
@@ -266,6 +261,13 @@ class LiveContext:
             calls_made=self.calls_made,
         )
         return self._add_exchanges(observation) if sink.exchanges else observation
+
+    def _list_replay_notes(self) -> Sequence[str]:
+        if self.trial.task.recording is UNSET:
+            return ()
+        from holdfast.planes.recorded_tools import write_replay_notes
+
+        return write_replay_notes(self.trial.task, self.injector.uses)
 
     def _add_exchanges(self, observation: Observation) -> Observation:
         # Only the calm trials of hunts have exchanges; loading the codec of services would slow down every other run.

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from execute_sites import trial_of
-from holdfast.execute.providers import find_silent_providers
-from holdfast.execute.trace_sink import PROVIDERS_KEPT, LiveSink
+from holdfast.execute.trace_sink import PROVIDERS_KEPT, LiveSink, find_silent_providers
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.trace import TraceEvent
 

@@ -20,8 +20,7 @@ from holdfast.processes.leftovers import list_family
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.limits import ControlGroup
-from holdfast.world.sandbox.live_limits import LiveLimits
+from holdfast.world.sandbox.limits import ControlGroup, LiveLimits
 from holdfast.world.sandbox.workspace import OpenSandbox, resolve
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import SupervisedPrograms, await_connected

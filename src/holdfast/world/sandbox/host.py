@@ -1,6 +1,6 @@
 """The small program that makes sandboxes for Holdfast: single-threaded, standard library only.
 
-`host_process.py` starts it with a control socket. Started as root, it first becomes an unprivileged user. Each order
+`bubblewrap.py` starts it with a control socket. Started as root, it first becomes an unprivileged user. Each order
 goes to a supervisor: a fork of this process that holds one sandbox until its own line to Holdfast closes. When the
 control socket closes, Holdfast is gone, and this program ends everything.
 """

@@ -16,8 +16,7 @@ from holdfast.processes.launcher import Launcher
 from holdfast.processes.leftovers import list_family
 from holdfast.processes.program import BeginProgram, Program, await_all
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
-from holdfast.world.sandbox.limits import ControlGroup
-from holdfast.world.sandbox.live_limits import LiveLimits
+from holdfast.world.sandbox.limits import ControlGroup, LiveLimits
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, open_sandbox, remove
 
 ISOLATION = (

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from asyncio.subprocess import Process
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from glob import glob
@@ -51,10 +52,6 @@ async def run_program(
 
     `visible` is the folder of the programs; `skip` is the number of bytes of the input file that are not read.
     """
-    confinement, _ = find_confinement(user)
-    words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
-    if confinement is not None:
-        words = confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(visible): visible})
     name = Path(argv[0]).name
     # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits for
     # the program.
@@ -66,7 +63,7 @@ async def run_program(
         reads.seek(skip)
         try:
             process = await asyncio.create_subprocess_exec(
-                *words,
+                *_confine(argv, user, visible, socket_folder),
                 stdin=reads,
                 stdout=writes,
                 stderr=messages,
@@ -77,17 +74,33 @@ async def run_program(
             )
         except OSError as refused:
             raise ServiceFailed(f"{name} cannot be started: {refused}") from refused
-        try:
-            async with asyncio.timeout(LIMIT_S):
-                code = await process.wait()
-        except TimeoutError:
-            raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
-        finally:
-            if process.returncode is None:
-                kill_group(process.pid, signal.SIGKILL)
-                await process.wait()
+        code = await _await_end(process, name)
         if code != 0:
             raise ServiceFailed(f"{name} failed: {_find_last_message(messages) or f'exit code {code}'}")
+
+
+def _confine(argv: Sequence[str], user: User | None, visible: Path, socket_folder: Path) -> list[str]:
+    """Return the command with a limit on the files that it writes, confined like the server if that is possible."""
+    confinement, _ = find_confinement(user)
+    words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
+    return (
+        words
+        if confinement is None
+        else confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(visible): visible})
+    )
+
+
+async def _await_end(process: Process, name: str) -> int:
+    """Return the exit code of a program; one that does not end in time is killed."""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            return await process.wait()
+    except TimeoutError:
+        raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            kill_group(process.pid, signal.SIGKILL)
+            await process.wait()
 
 
 def refuse_unconfined(user: User | None) -> None:

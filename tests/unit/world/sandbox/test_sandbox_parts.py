@@ -15,7 +15,7 @@ from holdfast.processes.program import split_status
 from holdfast.protocols.sandbox import FileChange
 from holdfast.world.sandbox import bubblewrap, isolation, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _decode_changes
-from holdfast.world.sandbox.live_limits import LiveLimits, format_size
+from holdfast.world.sandbox.limits import LiveLimits, format_size
 from holdfast.world.sandbox.mounts import WritableLayer
 from holdfast.world.sandbox.sandboxed_program import ProgramLookup, build_options
 from holdfast.world.supervisors import messages as wire

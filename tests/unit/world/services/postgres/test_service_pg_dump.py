@@ -1,6 +1,6 @@
 """The script of a PostgreSQL server: our own account is left out, and the part about roles ends where it should."""
 
-from holdfast.world.services.postgres.dump import find_globals_end, remove_own_account
+from holdfast.world.services.postgres.server import find_globals_end, remove_own_account
 from holdfast.world.services.settings import OWN_ACCOUNT
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
+from holdfast.execute.revisit import ReopenedService, reopen
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, Mock
 from holdfast.world.kept_world import KeptWorld, get_dump_path
-from holdfast.world.reopened_world import ReopenedService, reopen
 from world_kit import TRIAL, FakeDatabase, FakeMock, rows
 
 
