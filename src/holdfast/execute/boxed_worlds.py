@@ -256,12 +256,13 @@ def _find_forbidden(
     leaks = "\n".join(secrets[name] for name in sorted(world.leaks.names))
     printed = {"its answer": answers, "its output": f"{observation.output}\n{leaks}"}
     results = find_forbidden(rules, observation.audit, printed, secrets, world.audit_gaps)
-    side_calls = world.context.sink.side_calls
-    return tuple([_add_side_calls(result, side_calls) for result in results]) if side_calls else results
-
-
-def _add_side_calls(result: ForbiddenResult, side_calls: str) -> ForbiddenResult:
-    """Add blocked side calls to the result: they reached nobody, and are not a violation."""
-    if result.rule != "http_except" or result.error:
-        return result
-    return replace(result, details=(*result.details, f"{side_calls}: not counted"))
+    # Blocked side calls are shown, too: they reached nobody, and are not a violation.
+    shown = (f"{world.context.sink.side_calls}: not counted",) if world.context.sink.side_calls else ()
+    return tuple(
+        [
+            replace(result, details=(*result.details, *shown))
+            if result.rule == "http_except" and not result.error
+            else result
+            for result in results
+        ]
+    )

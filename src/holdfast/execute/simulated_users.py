@@ -108,19 +108,18 @@ class ModelUser:
     async def _ask_model(self, task: Task, turns: Sequence[Turn]) -> str:
         conversation = format_transcript(task, (*task.turns, *self._messages), turns)
         system, prompt = _SYSTEM.format(goal=self._user.goal), self._mask(conversation)
+        failed = f"the simulated user could not continue after turn {len(turns)}"
+
+        def has_text(text: str) -> bool:
+            return bool(text.strip())
+
         try:
-            advice = await self._ask(self._user.model, system, prompt, temperature=None, vote=0, fits=_has_text)
-        except HarnessError as failed:
-            raise HarnessError(
-                f"the simulated user could not continue after turn {len(turns)}: {failed}", code="user-failed"
-            ) from failed
-        text = advice.text.strip()
-        if not text:
-            raise HarnessError(
-                f"the simulated user could not continue after turn {len(turns)}: its model returned an empty reply",
-                code="user-failed",
-            )
-        return text
+            advice = await self._ask(self._user.model, system, prompt, temperature=None, vote=0, fits=has_text)
+        except HarnessError as why:
+            raise HarnessError(f"{failed}: {why}", code="user-failed") from why
+        if not has_text(advice.text):
+            raise HarnessError(f"{failed}: its model returned an empty reply", code="user-failed")
+        return advice.text.strip()
 
 
 def format_transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
@@ -136,10 +135,6 @@ def format_transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn
 
 def _shorten(text: str) -> str:
     return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]} … ({len(text) - TEXT_SHOWN} more characters)"
-
-
-def _has_text(text: str) -> bool:
-    return bool(text.strip())
 
 
 def _is_stop(user: SimulatedUser, text: str) -> bool:

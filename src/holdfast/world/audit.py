@@ -130,19 +130,13 @@ def _describe_call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) ->
         details["times"] = event.times
     if event.unsent:  # a fault answered it, or held it back
         return details | {"received": False}
-    whole = _pop_request(recorded.get(parts.hostname or "", []), method, parts.path or "/")
-    if whole is not None:
-        details |= {"request_body": whole.body[:BODY_KEPT], "response_body": whole.response[:BODY_KEPT]}
-        details |= {"received": True, "answered": whole.status}
-    return details
-
-
-def _pop_request(requests: list[Recorded], method: str, path: str) -> Recorded | None:
-    """Remove and return the first request of a mock's record that matches this call."""
+    requests = recorded.get(parts.hostname or "", [])
     for n, request in enumerate(requests):
-        if (request.method, request.path) == (method, path):
-            return requests.pop(n)
-    return None
+        if (request.method, request.path) == (method, parts.path or "/"):
+            del requests[n]  # the next equal call is the next equal request
+            details |= {"request_body": request.body[:BODY_KEPT], "response_body": request.response[:BODY_KEPT]}
+            return details | {"received": True, "answered": request.status}
+    return details
 
 
 _PROGRAMS = frozenset(("bwrap", "unshare", "firejail", "nsjail"))

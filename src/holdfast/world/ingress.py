@@ -42,14 +42,14 @@ class IngressPorts:
         self._network = network
         self._shared = shared
         self._forwards: list[PortForward] = []
-        self._isolation: list[str] = []
+        self._forwarded: list[str] = []
         self._missing: list[Isolation] = []
         self.notes: list[str] = []
         """Notes about forwarded ports that differ from the spec."""
 
     async def open(self, sandbox: Sandbox, ours: Collection[int]) -> None:
         """Forward every port that the spec names; `ours` are Holdfast's own ports inside."""
-        for port in () if self._shared else list_requested_ports(self._network):
+        for port in _list_forwarded_ports(self._network, shared=self._shared):
             if port in ours:
                 self._missing.append(build_missing("ingress-own-port", port=port))
                 continue
@@ -60,18 +60,18 @@ class IngressPorts:
                 continue
             forward = await PortForward(sandbox, port).listen(at)
             self._forwards.append(forward)
-            self._isolation.append(f"{_HOST}:{forward.port} reaches port {port} of the agent")
+            self._forwarded.append(f"{_HOST}:{forward.port} reaches port {port} of the agent")
             if forward.port != port:
-                self.notes.append(f"port {port} of this machine was taken: {self._isolation[-1]}")
+                self.notes.append(f"port {port} of this machine was taken: {self._forwarded[-1]}")
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What is forwarded and what is not supported, in one line; empty if the spec asks for nothing."""
-        if not is_requested(self._network):
+        if self._network.ingress.default != "allow" and not self._network.ingress.allow:
             return ()
         missing = (*self._missing, *_list_impossible(self._network, shared=self._shared))
         shared = ["the agent's ports are this machine's own: all are reachable"] if self._shared and not missing else []
-        return (_join(missing, self._isolation or shared),)
+        return (_join(missing, self._forwarded or shared),)
 
     async def close(self) -> None:
         """Stop forwarding."""
@@ -85,7 +85,7 @@ def list_unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isol
     `shared` means that the agent shares this machine's ports.
     """
     missing = [*_list_impossible(network, shared=shared)]
-    for port in () if shared else list_requested_ports(network):
+    for port in _list_forwarded_ports(network, shared=shared):
         try:
             open_listener(port).close()
         except OSError as refused:
@@ -94,13 +94,9 @@ def list_unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isol
         yield _join(missing)
 
 
-def is_requested(network: Network) -> bool:
-    return network.ingress.default == "allow" or bool(network.ingress.allow)
-
-
-def list_requested_ports(network: Network) -> tuple[int, ...]:
-    """Return the ports that may be reached, without duplicates."""
-    return tuple(dict.fromkeys(opened.to_port for opened in network.ingress.allow))
+def _list_forwarded_ports(network: Network, *, shared: bool) -> list[int]:
+    """Return the ports to forward, without duplicates; none if the agent shares this machine's ports."""
+    return [] if shared else list(dict.fromkeys(opened.to_port for opened in network.ingress.allow))
 
 
 def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
@@ -114,7 +110,8 @@ def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
     if not shared and network.ingress.default == "allow":
         yield build_missing("ingress-unnamed")
     if shared and network.ingress.default == "deny" and network.ingress.allow:
-        yield build_missing("ingress-shared", ports=", ".join(map(str, list_requested_ports(network))))
+        ports = dict.fromkeys(str(opened.to_port) for opened in network.ingress.allow)
+        yield build_missing("ingress-shared", ports=", ".join(ports))
 
 
 def open_listener(port: int) -> socket.socket:

@@ -13,6 +13,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,11 @@ def remove_secrets(environ: Mapping[str, str], secrets: Mapping[str, str]) -> di
 def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
     """Copy the workspace or the home, without secrets; return notes about it."""
     try:
-        size = sum(_measure(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
+        size = 0
+        for at, _, names in os.walk(view):
+            for name in names:
+                with suppress(OSError):
+                    size += os.lstat(os.path.join(at, name)).st_size
         if size > MOST_BYTES:
             return [f"the {target.name} is not kept: it has {size:,} bytes, but the maximum is {MOST_BYTES:,}"]
         notes = []
@@ -183,13 +188,6 @@ def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
     except OSError as refused:
         remove(target)
         return [f"the {target.name} could not be copied: {refused}"]
-
-
-def _measure(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0
 
 
 async def _read_content(service: Service) -> tuple[Any, str]:

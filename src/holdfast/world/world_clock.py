@@ -158,6 +158,32 @@ _AT_ONCE = _CHANGE.size * 8192
 _LIBRARY, _CONTROL = "clock.so", "clock"
 
 
+class ClockReadings:
+    """The reading end of a pipe on which programs report which changes of their clock they have seen.
+
+    Each program reports every change once, when it next reads the clock. A named pipe is writable even in a folder that
+    is otherwise read-only to them. Close it after use; the caller owns the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raise OSError if the pipe cannot be created."""
+        self._reported: set[int] = set()
+        os.mkfifo(path)
+        path.chmod(0o666)  # for the agent's user, whatever the umask
+        self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def read_reported(self) -> frozenset[int]:
+        """Return the numbers of the changes that were observed so far."""
+        with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
+            while data := os.read(self._fd, _AT_ONCE):
+                complete = data[: len(data) // _CHANGE.size * _CHANGE.size]
+                self._reported.update(change for (change,) in _CHANGE.iter_unpack(complete))
+        return frozenset(self._reported)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
 class WorldClock:
     """Sets the agent's clock, if possible. Close it after use."""
 
@@ -190,7 +216,11 @@ class WorldClock:
             self._readings = ClockReadings(self._folder / f"{_CONTROL}{SUFFIX}")
         # The shift is in the environment as well as in the file: programs that cannot map the file still start at the
         # right time.
-        moment = datetime.now(UTC) if starts is None else _parse_moment(starts)
+        try:
+            moment = datetime.now(UTC) if starts is None else datetime.fromisoformat(starts)
+        except ValueError:
+            why = f"determinism.clock is not a time: {starts!r}; write it as 2026-01-01T00:00:00Z"
+            raise HarnessError(why, code="spec-invalid") from None
         clock_variables = build_clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
         if starts is not None:
             clock.set(int(clock_variables[OFFSET]))
@@ -233,36 +263,3 @@ class WorldClock:
         if self._clock is None or not self.support.enforced:
             raise HarnessError(f"the agent's clock cannot be set here: {self.support.why}", code="clock-unavailable")
         return self._clock
-
-
-def _parse_moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise HarnessError(
-            f"determinism.clock is not a time: {text!r}; write it as 2026-01-01T00:00:00Z", code="spec-invalid"
-        ) from None
-
-
-# Which changes of a clock its programs have seen: each program reports every change once, when it next reads the clock.
-# They report through a named pipe, which is writable even in a folder that is otherwise read-only to them.
-class ClockReadings:
-    """The reading end of the pipe. Close it after use; the caller owns the file."""
-
-    def __init__(self, path: Path) -> None:
-        """Raise OSError if the pipe cannot be created."""
-        self._reported: set[int] = set()
-        os.mkfifo(path)
-        path.chmod(0o666)  # for the agent's user, whatever the umask
-        self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def read_reported(self) -> frozenset[int]:
-        """Return the numbers of the changes that were observed so far."""
-        with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
-            while data := os.read(self._fd, _AT_ONCE):
-                whole = data[: len(data) // _CHANGE.size * _CHANGE.size]
-                self._reported.update(change for (change,) in _CHANGE.iter_unpack(whole))
-        return frozenset(self._reported)
-
-    def close(self) -> None:
-        os.close(self._fd)
