@@ -20,7 +20,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, MultiPortService
 from holdfast.world.services import open_keeper
-from holdfast.world.services.container import ports as container_ports
+from holdfast.world.services.container import keeper as container_keeper
 from holdfast.world.services.container.keeper import KEEPER
 from holdfast.world.supervisors import container_owner as owner
 
@@ -125,7 +125,7 @@ def test_one_that_ends_tells_its_log(image, tmp_path):
 
 
 def test_one_that_never_listens_is_told(image, tmp_path, monkeypatch):
-    monkeypatch.setattr(container_ports, "LIMIT_S", 2.0)
+    monkeypatch.setattr(container_keeper, "LIMIT_S", 2.0)
     with pytest.raises(HarnessError, match=" port 81 "):
         asyncio.run(_serve(ServiceSpec("one", "container", image, {}, (81,)), tmp_path))
 

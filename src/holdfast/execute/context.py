@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from holdfast.planes.injection.weather import Weather, normalize_target
 
 if TYPE_CHECKING:
     from holdfast.execute.simulated_users import ModelUser, ScriptedUser
-    from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
+    from holdfast.protocols.fault import Call, Forward, Reply, Sleep
     from holdfast.protocols.trial import WorldFindings
 
 OnFault = Callable[[Trial, FaultMet], None]
@@ -124,32 +124,11 @@ class LiveInjector:
             return True
         return self.has_faults and bool(self.weather.find_applicable(plane, target))
 
-    async def inject(
-        self,
-        call: Call,
-        forward: Forward,
-        sleep: Sleep,
-        *,
-        untouched: Forward | None = None,
-        retry: int = 0,
-        fits: Fits | None = None,
-        receives: Receives | None = None,
-        names: Sequence[str] | None = None,
-    ) -> Reply:
+    async def inject(self, call: Call, forward: Forward, sleep: Sleep, **options: Any) -> Reply:
         # Until a fault passes the call on, the other side has not received it, and the trace must say so.
         held = (call.plane, normalize_target(call.target), call.n)
         self._sink.hold(held)
-        return await self.weather.inject(
-            call,
-            forward,
-            sleep,
-            untouched=untouched,
-            retry=retry,
-            sent=partial(self._sink.release, held),
-            fits=fits,
-            receives=receives,
-            names=names,
-        )
+        return await self.weather.inject(call, forward, sleep, sent=partial(self._sink.release, held), **options)
 
 
 def _is_unread(met: FaultMet, read: str) -> bool:

@@ -25,14 +25,7 @@ from holdfast.world.sandbox.mounts import SOURCES
 from holdfast.world.sandbox.workspace import make_unavailable_error, open_sandbox
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import SupervisorConnection
-from holdfast.world.supervisors.messages import (
-    WORKSPACE,
-    SandboxLayout,
-    SupervisorMessage,
-    change_tree_owner,
-    find_bwrap,
-    find_sandbox_user,
-)
+from holdfast.world.supervisors.messages import WORKSPACE, SandboxLayout, find_sandbox_user
 
 _SETTINGS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
@@ -76,7 +69,7 @@ class Bubblewrap:
 
         It has no images: a sandbox shows this machine's own system.
         """
-        bwrap = find_bwrap()
+        bwrap = wire.find_bwrap()
         if bwrap is None:
             raise make_unavailable_error("bubblewrap-missing")
         backend = cls(folder, bwrap)
@@ -232,7 +225,7 @@ class HostProcess:
         self,
         layout: SandboxLayout,
         fds: Sequence[int],
-        notice: Callable[[SupervisorMessage], None],
+        notice: Callable[[wire.SupervisorMessage], None],
         lost: Callable[[], None],
     ) -> SupervisorConnection:
         """Hand a layout to the next supervisor; raise HarnessError if the host is gone."""
@@ -313,5 +306,5 @@ class Sources:
         copy = self._folder / f"source-{os.urandom(6).hex()}"
         self.copies.append(copy)
         shutil.copytree(path, copy, symlinks=True)
-        change_tree_owner(copy, *self._owner)
+        wire.change_tree_owner(copy, *self._owner)
         return copy

@@ -13,7 +13,8 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from holdfast.processes.leftovers import end_orphans, reap_children
 from holdfast.world.sandbox import kernel
@@ -117,7 +118,7 @@ class Supervisor:
         _limit(layout)
         home = self._mounts.open_home_view()
         fds = [view, home, *(listener.fileno() for listener in listeners)]
-        own = b" ".join(b"%d" % pid for pid in self._spared)
+        own = " ".join(map(str, self._spared))
         self._report(wire.DONE, 0, os.getpid(), text=own, fds=fds)
         os.close(view)
         os.close(home)
@@ -255,21 +256,10 @@ class Supervisor:
         finally:
             os._exit(0)
 
-    def _report(
-        self,
-        what: int,
-        ticket: int,
-        value: int = 0,
-        took_ns: int = 0,
-        *,
-        text: str | bytes = b"",
-        fds: list[int] | None = None,
-    ) -> None:
-        try:
-            data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-            wire.send(self._line, what, ticket, value, took_ns, text=data, fds=fds or ())
-        except OSError:
-            return  # nobody reads any more: the closed line ends this process
+    def _report(self, *head: int, text: str = "", fds: Sequence[int] = ()) -> None:
+        """Send a message: its type, ticket, value and nanoseconds."""
+        with suppress(OSError):  # nobody reads any more: the closed line ends this process
+            wire.send(self._line, *head, text=text.encode("utf-8", "replace"), fds=fds)
 
 
 def _limit(layout: SandboxLayout) -> None:

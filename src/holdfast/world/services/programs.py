@@ -1,7 +1,4 @@
-"""The programs of servers: where they are, `wait_for`, and dump programs.
-
-Dump programs read what an agent left in a database, which is not trusted, so they are confined like the server.
-"""
+"""The programs of servers: where they are, and `wait_for`."""
 
 from __future__ import annotations
 
@@ -9,98 +6,20 @@ import asyncio
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-from asyncio.subprocess import Process
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
 
 from msgspec import Struct
 
 from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.processes.leftovers import kill_group
-from holdfast.world.services.confinement import SOCKETS, User, build_user_options, find_confinement, is_readable
-
-MOST_BYTES = 1 << 30
-"""Maximum number of bytes that a program may write."""
-LIMIT_S = 120.0
-_READ = 2_000
-_SHOWN = 300
-_BLOCK = 512
-_SCRIPT = 'ulimit -f "$1" && shift && exec "$@"'
-
-
-async def run_program(
-    argv: Sequence[str],
-    user: User | None,
-    visible: Path,
-    socket_folder: Path,
-    env: Mapping[str, str],
-    *,
-    source: Path | None = None,
-    skip: int = 0,
-    to: Path | None = None,
-) -> None:
-    """Run a program next to a server, as its user; raise HarnessError with its last message if it fails.
-
-    `visible` is the folder of the programs; `skip` is the number of bytes of the input file that are not read.
-    """
-    name = Path(argv[0]).name
-    # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits for
-    # the program.
-    with (
-        tempfile.TemporaryFile() as messages,
-        (source or Path(os.devnull)).open("rb", buffering=0) as reads,
-        (to or Path(os.devnull)).open("ab") as writes,
-    ):
-        reads.seek(skip)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *_confine(argv, user, visible, socket_folder),
-                stdin=reads,
-                stdout=writes,
-                stderr=messages,
-                env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env},
-                cwd="/",
-                start_new_session=True,
-                **build_user_options(user),
-            )
-        except OSError as refused:
-            raise ServiceFailed(f"{name} cannot be started: {refused}") from refused
-        code = await _await_end(process, name)
-        if code != 0:
-            raise ServiceFailed(f"{name} failed: {_find_last_message(messages) or f'exit code {code}'}")
-
-
-def _confine(argv: Sequence[str], user: User | None, visible: Path, socket_folder: Path) -> list[str]:
-    """Return the command with a limit on the files that it writes, confined like the server if that is possible."""
-    confinement, _ = find_confinement(user)
-    words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
-    return (
-        words
-        if confinement is None
-        else confinement.wrap_command(words, {SOCKETS: socket_folder}, {str(visible): visible})
-    )
-
-
-async def _await_end(process: Process, name: str) -> int:
-    """Return the exit code of a program; one that does not end in time is killed."""
-    try:
-        async with asyncio.timeout(LIMIT_S):
-            return await process.wait()
-    except TimeoutError:
-        raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            kill_group(process.pid, signal.SIGKILL)
-            await process.wait()
+from holdfast.world.services.confinement import User, build_user_options, find_confinement, is_readable
 
 
 def refuse_unconfined(user: User | None) -> None:
@@ -111,14 +30,6 @@ def refuse_unconfined(user: User | None) -> None:
             f"an agent's data is only loaded into a confined server, but nothing confines one here: {why}",
             code="service-unconfined",
         )
-
-
-def _find_last_message(messages: IO[bytes]) -> str:
-    """Return the last line that mentions an error, else the complete end of the output."""
-    messages.seek(max(0, os.fstat(messages.fileno()).st_size - _READ))
-    lines = [line.strip() for line in messages.read().decode("utf-8", "replace").split("\n") if line.strip()]
-    errors = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
-    return errors[-1] if errors else " ".join(lines)[-_SHOWN:]
 
 
 def find_sibling(program: Path, *names: str) -> Path:

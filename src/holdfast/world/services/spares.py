@@ -1,22 +1,38 @@
-"""Keeps fresh servers ready: every trial gets an unused one."""
+"""Keeps fresh servers ready: every trial gets an unused one, and programs next to it dump and restore it.
+
+Those programs read what an agent left in a database, which is not trusted, so they are confined like the server.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import tempfile
+from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import IO, Generic, TypeVar
 
+from holdfast.errors import ServiceFailed
 from holdfast.model.trial import Trial
+from holdfast.processes.leftovers import kill_group
 from holdfast.protocols.service import WarmService
-from holdfast.world.services.confinement import SOCKETS, find_confinement
-from holdfast.world.services.programs import find_sibling, run_program
+from holdfast.world.services.confinement import SOCKETS, build_user_options, find_confinement
+from holdfast.world.services.programs import find_sibling
 from holdfast.world.services.server import Server, ServerSetup
 
 SPARE_LIMIT = 2
 """Maximum number of waiting servers: more would only use memory, because starting one is faster than a trial."""
 
+MOST_BYTES = 1 << 30
+"""Maximum number of bytes that a program may write."""
+LIMIT_S = 120.0
+_READ = 2_000
+_SHOWN = 300
+_BLOCK = 512
+_SCRIPT = 'ulimit -f "$1" && shift && exec "$@"'
 
 S = TypeVar("S", bound=WarmService)
 
@@ -56,10 +72,64 @@ class ServerOfTrial:
         skip: int = 0,
         to: Path | None = None,
     ) -> None:
-        """Run the first program of these names that is next to the server; see `run_program`."""
-        program, folder = self._setup.program, self._server.socket_folder
-        argv = [str(find_sibling(program.program, *names)), *options]
-        await run_program(argv, self._setup.user, program.prefix, folder, env, source=source, skip=skip, to=to)
+        """Run the first program of these names that is next to the server, as its user and confined like it.
+
+        `source` and `to` are its input and output; `skip` is the number of bytes of the input that are not read. Raises
+        HarnessError with the program's last message if it fails.
+        """
+        program = find_sibling(self._setup.program.program, *names)
+        # Files instead of pipes: a program that prints more than a pipe holds would wait for a reader, and this waits
+        # for the program.
+        with (
+            tempfile.TemporaryFile() as messages,
+            (source or Path(os.devnull)).open("rb", buffering=0) as reads,
+            (to or Path(os.devnull)).open("ab") as writes,
+        ):
+            reads.seek(skip)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._confine([str(program), *options]),
+                    stdin=reads,
+                    stdout=writes,
+                    stderr=messages,
+                    env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env},
+                    cwd="/",
+                    start_new_session=True,
+                    **build_user_options(self._setup.user),
+                )
+            except OSError as refused:
+                raise ServiceFailed(f"{program.name} cannot be started: {refused}") from refused
+            code = await _await_end(process, program.name)
+            if code != 0:
+                raise ServiceFailed(f"{program.name} failed: {_find_last_message(messages) or f'exit code {code}'}")
+
+    def _confine(self, argv: list[str]) -> list[str]:
+        """Return the command with a limit on what it writes, confined like the server if that is possible."""
+        words = ["/bin/sh", "-c", _SCRIPT, "sh", str(MOST_BYTES // _BLOCK), *argv]
+        confinement, _ = find_confinement(self._setup.user)
+        binds, prefix = {SOCKETS: self._server.socket_folder}, self._setup.program.prefix
+        return words if confinement is None else confinement.wrap_command(words, binds, {str(prefix): prefix})
+
+
+async def _await_end(process: Process, name: str) -> int:
+    """Return the exit code of a program; one that does not end in time is killed."""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            return await process.wait()
+    except TimeoutError:
+        raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            kill_group(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+def _find_last_message(messages: IO[bytes]) -> str:
+    """Return the last line that mentions an error, else the complete end of the output."""
+    messages.seek(max(0, os.fstat(messages.fileno()).st_size - _READ))
+    lines = [line.strip() for line in messages.read().decode("utf-8", "replace").split("\n") if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
+    return errors[-1] if errors else " ".join(lines)[-_SHOWN:]
 
 
 class SpareKeeper(Generic[S]):

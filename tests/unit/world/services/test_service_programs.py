@@ -2,25 +2,31 @@
 
 import asyncio
 import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from holdfast.errors import HarnessError
-from holdfast.world.services import programs
-from holdfast.world.services.confinement import SOCKETS, find_confinement, find_server_user
-from holdfast.world.services.programs import find_sibling, refuse_unconfined, run_program
-from holdfast.world.services.server import SocketFolder
+from holdfast.model.world import ServiceSpec
+from holdfast.world.services import programs, spares
+from holdfast.world.services.confinement import find_server_user
+from holdfast.world.services.programs import ServerProgram, find_sibling, refuse_unconfined
+from holdfast.world.services.server import ServerSetup, SocketFolder
+from holdfast.world.services.spares import ServerOfTrial
 from refused import refused
 
 
 def run(tmp_path, script, **files):
     user = find_server_user()
     home = SocketFolder(user)
-    socket_folder = home.make_socket_folder()
-    (socket_folder / "here").write_text("socket")
-    argv = ["/bin/sh", "-c", script, "sh", SOCKETS if find_confinement(user)[0] else str(socket_folder)]
+    server = SimpleNamespace(socket_folder=home.make_socket_folder())
+    (server.socket_folder / "here").write_text("socket")
+    shell = ServerProgram(Path("/bin/sh"), "sh 1")
+    setup = ServerSetup(ServiceSpec("db", "postgres"), shell, user, home, lambda sockets, data: [], b"")
+    service = ServerOfTrial(setup, server, "s", "")
     try:
-        asyncio.run(run_program(argv, user, socket_folder, socket_folder, {"WORD": "said"}, **files))
+        asyncio.run(service._run_program(["sh"], ["-c", script, "sh", service._sockets], {"WORD": "said"}, **files))
     finally:
         home.close()
 
@@ -50,14 +56,14 @@ def test_one_that_fails_silently_is_reported_with_its_code(tmp_path):
 
 
 def test_one_that_writes_too_much_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(programs, "MOST_BYTES", 8192)
+    monkeypatch.setattr(spares, "MOST_BYTES", 8192)
     with pytest.raises(HarnessError, match="sh failed"):
         run(tmp_path, "exec head -c 100000 /dev/zero", to=tmp_path / "to")
     assert (tmp_path / "to").stat().st_size == 8192
 
 
 def test_one_that_does_not_end_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(programs, "LIMIT_S", 0.5)
+    monkeypatch.setattr(spares, "LIMIT_S", 0.5)
     with pytest.raises(HarnessError, match="took longer"):
         run(tmp_path, "exec sleep 600")
 

@@ -8,14 +8,17 @@ Holdfast.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 from holdfast import service_kinds
@@ -25,8 +28,8 @@ from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.protocols.service import ContainedKind, ServiceContainer, WarmService
 from holdfast.service_kinds import get_port
+from holdfast.streams.connection_listener import Forwarder
 from holdfast.world.services.confinement import compute_data_limit
-from holdfast.world.services.container.ports import ContainerPorts, await_ready, describe_end, read_log_tail
 from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.supervisors.container import (
@@ -37,9 +40,111 @@ from holdfast.world.supervisors.container import (
     make_folders,
     remove_container,
     run_container,
+    run_docker,
 )
 from holdfast.world.supervisors.container_owner import LABEL, identify_owner, sweep
 from holdfast.world.supervisors.messages import find_sandbox_user, format_hosts_file, make_memory_file
+
+Connect = Callable[[int], Awaitable[socket]]
+
+
+class ContainerPorts:
+    """Listens on sockets in a folder and forwards connections to the container's ports. Close it after use."""
+
+    def __init__(self, folder: Path, connect: Connect) -> None:
+        self._folder = folder
+        self._connect = connect
+        self._forwarders: list[Forwarder] = []
+
+    async def open(self, ports: Iterable[int]) -> None:
+        for port in ports:
+            forwarder = Forwarder(partial(self._connect, port))
+            self._forwarders.append(await forwarder.listen(self.get_socket_path(port)))
+
+    def get_socket_path(self, port: int) -> str:
+        """Return the socket of a port, named as PostgreSQL clients expect it."""
+        return str(self._folder / f".s.PGSQL.{port}")
+
+    async def close(self) -> None:
+        """Close all connections, tasks and sockets."""
+        for forwarder in self._forwarders:
+            await forwarder.close()
+
+
+LIMIT_S = 60.0
+"""Seconds to wait: more than for servers of this machine, because many images first prepare their data."""
+PAUSE_S = 0.02
+_ALIVE_S = 0.5
+"""Seconds between two checks that the container still runs."""
+_LOG_LINES = 20
+
+
+async def await_ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
+    """Wait until it is ready; raise HarnessError with the end of its log if it ends first or is too slow."""
+    late = f"does not accept connections on port {get_port(spec)}"
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            await _await_connection(get_port(spec), name, connect)
+            if spec.wait_for is not None:
+                late = f"is not ready according to its wait_for ({spec.wait_for})"
+                await _await_success(spec.wait_for, name)
+        return
+    except TimeoutError:
+        why = f"{late} after {LIMIT_S:.0f} s"
+    except HarnessError as failed:
+        why = str(failed)
+    raise ServiceFailed(f"service {spec.name}: {spec.image} {why}{await read_log_tail(name)}")
+
+
+async def describe_end(name: str) -> str:
+    """Return how the container ended; empty while it runs."""
+    form = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}}"
+    running, hungry, code = (await run_docker("inspect", "--format", form, name)).split()
+    if running == "true":
+        return ""
+    return "was killed for exceeding its memory" if hungry == "true" else f"ended with code {code} while it started"
+
+
+async def read_log_tail(name: str) -> str:
+    """Return the end of its log, formatted to follow a message."""
+    try:
+        text = await run_docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
+    except HarnessError as refused:
+        return f". Its log is not available: {refused}"
+    return f". Its log says:\n{text.strip()[-2000:] or 'nothing'}"
+
+
+async def _await_connection(port: int, name: str, connect: Connect) -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    while True:
+        with contextlib.suppress(OSError):
+            (await connect(port)).close()
+            return
+        if loop.time() > started + _ALIVE_S:
+            await _check_alive(name)
+            started = loop.time()
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _await_success(command: str, name: str) -> None:
+    while True:
+        try:
+            await run_docker("exec", name, "sh", "-c", command, merged=True)
+        except HarnessError as refused:
+            await _check_alive(name)
+            if "OCI runtime exec failed" in str(refused):
+                raise ServiceFailed(f"cannot run its wait_for, which needs sh in the image: {refused}") from refused
+        else:
+            return
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _check_alive(name: str) -> None:
+    ended = await describe_end(name)
+    if ended:
+        raise ServiceFailed(ended)
+
 
 KEEPER = "holdfast.keeper"
 """The label of the containers that one lifeline holds."""

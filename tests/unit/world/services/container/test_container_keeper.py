@@ -17,12 +17,12 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper
 from holdfast.world.services.container.keeper import (
+    ContainerPorts,
     build_options,
     format_note,
     select_client_env,
     write_env_file,
 )
-from holdfast.world.services.container.ports import ContainerPorts
 from holdfast.world.services.drivers import select_login_variables
 from holdfast.world.supervisors import container as supervised
 from refused import refused
