@@ -119,7 +119,7 @@ async def open_worlds(
         environ={**build_environ(programs.folders), **programs.variables},
         agent_environ=agent.env,
         keeping=options.keep,
-        tell=options.on_message,
+        on_message=options.on_message,
     )
     visible = (*settings.visible, *settings.links)
     async with AsyncExitStack() as opened:
@@ -257,10 +257,10 @@ def _find_forbidden(
     printed = {"its answer": answers, "its output": f"{observation.output}\n{leaks}"}
     results = find_forbidden(rules, observation.audit, printed, secrets, world.audit_gaps)
     # Blocked side calls are shown, too: they reached nobody, and are not a violation.
-    shown = (f"{world.context.sink.side_calls}: not counted",) if world.context.sink.side_calls else ()
+    side_calls = (f"{world.context.sink.side_calls}: not counted",) if world.context.sink.side_calls else ()
     return tuple(
         [
-            replace(result, details=(*result.details, *shown))
+            replace(result, details=(*result.details, *side_calls))
             if result.rule == "http_except" and not result.error
             else result
             for result in results

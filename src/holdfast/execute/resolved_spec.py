@@ -46,7 +46,7 @@ class WorldOptions(Struct, frozen=True):
     """Reject a backend that lacks a feature."""
     keep: WorldKeeper | None = None
     """Where the worlds of failed trials are kept for inspection."""
-    on_message: Callable[[Trial, str], None] = lambda trial, what: None
+    on_message: Callable[[Trial, str], None] = lambda trial, text: None
     """Receives messages that matter only while a trial runs."""
 
 

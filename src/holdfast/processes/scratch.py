@@ -71,14 +71,14 @@ def _list_entries() -> list[os.DirEntry[str]]:
     tempfile = sys.modules.get("tempfile")
     by_environ = filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP")))
     places = {tempfile.gettempdir()} if tempfile else {*by_environ, "/tmp"}  # noqa: S108
-    found_entries = []
+    listed = []
     for place in {*places, _MEMORY}:
         try:
             with os.scandir(place) as entries:
-                found_entries += [entry for entry in entries if entry.name.startswith("holdfast-")]
+                listed += [entry for entry in entries if entry.name.startswith("holdfast-")]
         except OSError:
             continue
-    return found_entries
+    return listed
 
 
 def _remove_tree(path: Path) -> None:

@@ -37,9 +37,9 @@ ReadTexts = Callable[[FileChange], FileTexts | None]
 class AuditLog:
     """Collects events as they happen and writes them as JSONL after the agent has ended."""
 
-    def __init__(self, path: Path, wanted: AuditSettings) -> None:
+    def __init__(self, path: Path, settings: AuditSettings) -> None:
         self.path = path
-        self._settings = wanted
+        self._settings = settings
         self._events: list[AuditEvent] = []
         self._counts: Counter[AuditType] = Counter()
         self.cut: set[AuditType] = set()

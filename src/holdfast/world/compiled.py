@@ -54,8 +54,8 @@ def get_cache_folder(kind: str) -> Path:
 
 def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
     """Return the file name of the result; it changes with the source, the options and the machine."""
-    made_of = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
-    return f"{source.stem}-{blake2b(made_of, digest_size=12).hexdigest()}"
+    content = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
+    return f"{source.stem}-{blake2b(content, digest_size=12).hexdigest()}"
 
 
 def _compile(words: Sequence[str], path: str) -> None:

@@ -42,7 +42,7 @@ class _PlacedFault:
     injection: Injection
     fault: Any
     ctx: FaultContext
-    begun: bool = False
+    has_begun: bool = False
     unproven: FaultMet | None = None
     """The ledger entry, while it is unknown whether the agent hit the fault."""
 
@@ -86,7 +86,7 @@ class Disturbances:
             for index, one in enumerate(context.trial.scenario.injections)
             if one.plane == "world"
         ]
-        self._begun: list[_PlacedFault] = []
+        self._started: list[_PlacedFault] = []
         self._acting: set[asyncio.Task[None] | None] = set()
         """Faults that act right now: their changes are not recorded yet."""
         self._world: World | None = None
@@ -121,8 +121,8 @@ class Disturbances:
         self._writes += write
         for slot in self._placed:
             due = slot.on_event == event or (write and slot.after_write == self._writes)
-            if due and not slot.begun and self._world is not None:
-                slot.begun = True
+            if due and not slot.has_begun and self._world is not None:
+                slot.has_begun = True
                 task = self._start_task(self._begin(slot))
                 self._due.add(task)
                 task.add_done_callback(self._due.discard)
@@ -189,7 +189,7 @@ class Disturbances:
     def _list_fault_changes(self) -> dict[str, list[TouchedPath]]:
         """Return the changes made by faults, by path, in the order in which the faults started."""
         by_path: defaultdict[str, list[TouchedPath]] = defaultdict(list)
-        for slot in self._begun:
+        for slot in self._started:
             for path, touched in slot.ctx.memory.get(TOUCHED, {}).items():
                 by_path[path].append(touched)
         return by_path
@@ -197,11 +197,11 @@ class Disturbances:
     async def _begin(self, slot: _PlacedFault, after_ms: int = 0) -> None:
         if after_ms:
             await _sleep(after_ms)
-        slot.begun = True
+        slot.has_begun = True
         world, mode = self._world, slot.injection.mode
         if world is None:
             return
-        self._begun.append(slot)
+        self._started.append(slot)
         self._acting.add(asyncio.current_task())
         try:
             done = await slot.fault.disturb(world, slot.ctx)
@@ -247,7 +247,7 @@ class Disturbances:
                 )
 
     async def _heal(self, slot: _PlacedFault, world: World) -> None:
-        if not slot.begun or not isinstance(slot.fault, HealingFault):
+        if not slot.has_begun or not isinstance(slot.fault, HealingFault):
             return
         try:
             async with asyncio.timeout(HEAL_S):

@@ -69,7 +69,7 @@ class WorldKeeper:
         folder: Path,
         mask: Callable[[str], str],
         run: Path | None = None,
-        wants: Callable[[Trial, Observation], bool] = lambda trial, seen: True,
+        wants: Callable[[Trial, Observation], bool] = lambda trial, observation: True,
         values: Collection[str] = (),
     ) -> None:
         """`wants` decides about a trial that has ended, while its world still exists.

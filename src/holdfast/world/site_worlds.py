@@ -53,7 +53,7 @@ class WorldSettings(Struct, frozen=True):
     agent_environ: Mapping[str, str] = {}
     keeping: WorldKeeper | None = None
     """Where worlds are kept for inspection."""
-    tell: Callable[[Trial, str], None] = lambda trial, what: None
+    on_message: Callable[[Trial, str], None] = lambda trial, text: None
     """Receives messages that are useful only while a trial runs."""
 
 

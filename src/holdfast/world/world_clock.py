@@ -199,11 +199,11 @@ class WorldClock:
         """Number of changes since the clock was set up."""
 
     async def start(
-        self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
+        self, starts: str | None, sandbox: Sandbox, folder_inside: str, environ: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the variables for the agent; empty if the clock is unavailable: `support` says why.
 
-        `starts` is a time as written in the spec, None the real time; `seen_at` is the folder as programs see it.
+        `starts` is a time as written in the spec, None the real time; `folder_inside` is the folder as programs see it.
         """
         library = await find_clock_library()
         if isinstance(library, Isolation):
@@ -221,7 +221,9 @@ class WorldClock:
         except ValueError:
             why = f"determinism.clock is not a time: {starts!r}; write it as 2026-01-01T00:00:00Z"
             raise HarnessError(why, code="spec-invalid") from None
-        clock_variables = build_clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
+        clock_variables = build_clock_environ(
+            f"{folder_inside}/{_LIBRARY}", moment, time.time(), f"{folder_inside}/{_CONTROL}"
+        )
         if starts is not None:
             clock.set(int(clock_variables[OFFSET]))
         self.support = self._known or await probe_clock(sandbox, {**environ, **clock_variables}, clock)

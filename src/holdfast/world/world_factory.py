@@ -100,7 +100,7 @@ class _WorldOpening:
         await world.ingress.open(world.sandbox, {world.sandbox.listener(*GATEWAY).getsockname()[1]})
         for note in world.ingress.notes:
             world.context.sink.note(note)
-            self._settings.tell(world.trial, note)
+            self._settings.on_message(world.trial, note)
 
     def _make_folders(self) -> tuple[Path, Path]:
         """Return the folders that form the initial workspace and home."""
@@ -219,17 +219,17 @@ class _WorldOpening:
 
     def _build_node_options(self) -> dict[str, str]:
         """Return NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
-        wanted = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
+        options = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
         if self._site.site_planes.authority is None:
-            return {"NODE_OPTIONS": wanted} if wanted else {}
+            return {"NODE_OPTIONS": options} if options else {}
         lent = self._world.lend(NODE_PRELOAD.name, NODE_PRELOAD.read_bytes())
-        return {"NODE_OPTIONS": add_node_preload(wanted, lent)}
+        return {"NODE_OPTIONS": add_node_preload(options, lent)}
 
     async def _set_clock(self) -> None:
         """Set the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
-        seen_at = world.sandbox.inside(LENT_FOLDER)
-        environ = await world.clock.start(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
+        folder_inside = world.sandbox.inside(LENT_FOLDER)
+        environ = await world.clock.start(self._spec.determinism.clock, world.sandbox, folder_inside, world.environ)
         self._site.clock = world.clock.support
         if "LD_PRELOAD" in world.environ and environ:
             environ["LD_PRELOAD"] += f" {world.environ['LD_PRELOAD']}"

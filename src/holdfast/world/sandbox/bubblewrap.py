@@ -119,14 +119,14 @@ class Bubblewrap:
         # An empty group first: if a later step fails, the same cleanup applies whether or not groups were made.
         group = limits.ControlGroup({})
         try:
-            wanted = limits.build_settings(sandbox_spec.resources)
+            settings = limits.build_settings(sandbox_spec.resources)
             counted = limits.find_parents() if sandbox_spec.limits else ()
-            group = limits.ControlGroup({**{name: {} for name in counted}, **wanted})
+            group = limits.ControlGroup({**{name: {} for name in counted}, **settings})
             enforced = isolation.list_sandbox_isolation(
                 self.isolation, sandbox_spec.resources, PROCESS_LIMIT, disk=DISK_LIMIT, nested=sandbox_spec.nested
             )
             sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
-            layout = self._build_layout(sandbox_spec, sources, in_group="memory" in wanted)
+            layout = self._build_layout(sandbox_spec, sources, in_group="memory" in settings)
             sandbox.programs.line = self._send_layout(layout, sources, group, sandbox)
         except BaseException:
             await group.close()

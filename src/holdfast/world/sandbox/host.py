@@ -75,7 +75,7 @@ def make_owner_namespace(uid: int, gid: int) -> int:
     # A user namespace lives only while a process or a descriptor holds it, and only root outside may write arbitrary
     # maps into it. So a child makes one and waits, this process writes the maps and opens it, and then the child is not
     # needed any more.
-    pipe, tell = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         pid = os.fork()
     except OSError:
@@ -83,13 +83,13 @@ def make_owner_namespace(uid: int, gid: int) -> int:
     if pid == 0:
         try:
             kernel.unshare(kernel.NEWUSER)
-            os.write(tell, b"x")
+            os.write(write_end, b"x")
             signal.pause()
         finally:
             os._exit(0)
-    os.close(tell)
+    os.close(write_end)
     try:
-        os.read(pipe, 1)
+        os.read(read_end, 1)
         for name, outside in (("uid_map", uid), ("gid_map", gid)):
             with open(f"/proc/{pid}/{name}", "w") as file:
                 file.write(f"0 {outside} 1")
@@ -97,7 +97,7 @@ def make_owner_namespace(uid: int, gid: int) -> int:
     except OSError:
         return -1
     finally:
-        os.close(pipe)
+        os.close(read_end)
         kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 

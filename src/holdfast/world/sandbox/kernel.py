@@ -154,7 +154,7 @@ def _filter(program: bytes, flags: int) -> int:
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _THIRD_AT = 0, 4, 16, 32
-_ALLOW, _REFUSE, _TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
+_ALLOW, _REFUSE, _NOTIFY = 0x7FFF0000, 0x00050000, 0x7FC00000
 _X32 = 0x40000000
 """Numbers from here on belong to the x32 table of x86_64."""
 
@@ -243,7 +243,7 @@ def build_report_filter(machine: str = "", more: Collection[int] = ()) -> bytes:
             # call.
             *(_encode_step(_EQUAL, number, yes=len(numbers) - n, no=0) for n, number in enumerate(numbers)),
             _encode_step(_RETURN, _ALLOW),
-            _encode_step(_RETURN, _TELL),
+            _encode_step(_RETURN, _NOTIFY),
         ]
     )
 

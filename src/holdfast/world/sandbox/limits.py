@@ -27,13 +27,13 @@ _OWN = Path("/proc/self/cgroup")
 class ControlGroup:
     """The control groups of one sandbox, one per controller. Close it once the sandbox is empty."""
 
-    def __init__(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
-        """`wanted` holds the values to write, by controller and file."""
+    def __init__(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """`settings` holds the values to write, by controller and file."""
         self._folders: dict[str, Path] = {}
         self._name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
         try:
-            for controller, settings in wanted.items():
-                self._write(self._make(controller), settings)
+            for controller, values in settings.items():
+                self._write(self._make(controller), values)
         except (OSError, KeyError) as broken:
             self._remove()
             raise HarnessError(

@@ -48,7 +48,7 @@ class WritableLayer:
     home: str
     tmp: str
     shm: str
-    shown: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
     """Paths below /tmp, /dev/shm or the home that stay visible, such as a Python installed there."""
 
 

@@ -152,13 +152,13 @@ def start(
     nested: bool = False,
 ) -> tuple[int, int]:
     """Start a program in these groups; return bubblewrap's pid and the pipe on which it reports."""
-    status_fd, tell = os.pipe()
+    status_fd, report_fd = os.pipe()
     options = make_memory_file(
         b"".join(os.fsencode(word) + b"\0" for word in build_options(order, layer, nested=nested))
     )
     # The descriptors are first moved above all target numbers: dup2 to 0, 1, 2 … could otherwise overwrite one that is
     # still needed.
-    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
+    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, report_fd, options)]
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
     try:
         argv = [*words, "--", *order.argv]
@@ -167,7 +167,7 @@ def start(
         os.close(status_fd)
         raise
     finally:
-        for fd in (tell, options, *fds):
+        for fd in (report_fd, options, *fds):
             os.close(fd)
     os.set_blocking(status_fd, False)
     return pid, status_fd
@@ -211,12 +211,12 @@ def build_options(order: StartOrder, layer: WritableLayer | None, *, nested: boo
     """
     # The tree was mounted once by the supervisor and is bound as it is. Only a throwaway layer replaces the writable
     # folders in it, and the paths below them that stay visible are bound again on top.
-    alone = [] if nested else ["--disable-userns"]
+    userns = [] if nested else ["--disable-userns"]
     binds = [word for inside, source in list_replaced_mounts(layer).items() for word in ("--bind", source, inside)]
-    for path in layer.shown if layer is not None else ():
+    for path in layer.visible if layer is not None else ():
         binds += ["--ro-bind", f"{ROOT}{path}", path]
     variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
-    return [*ALWAYS, *alone, *binds, *variables, "--chdir", order.cwd]
+    return [*ALWAYS, *userns, *binds, *variables, "--chdir", order.cwd]
 
 
 def list_replaced_mounts(layer: WritableLayer | None) -> dict[str, str]:

@@ -93,8 +93,8 @@ def _read_auxiliary(pid: int) -> bytes:
 
 def _read_random(memory: int, auxiliary: bytes) -> bytes:
     # The kernel hands each program a list of pairs. One of them points to 16 random bytes that are new for every exec.
-    whole = auxiliary[: len(auxiliary) // _AUXILIARY.size * _AUXILIARY.size]
-    at = next((value for key, value in _AUXILIARY.iter_unpack(whole) if key == _AT_RANDOM), 0)
+    complete = auxiliary[: len(auxiliary) // _AUXILIARY.size * _AUXILIARY.size]
+    at = next((value for key, value in _AUXILIARY.iter_unpack(complete) if key == _AT_RANDOM), 0)
     return os.pread(memory, _RANDOM_BYTES, at) if at else b""
 
 

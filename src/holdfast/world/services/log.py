@@ -30,12 +30,12 @@ class LogLines:
     def add(self, data: bytes) -> None:
         # A line may arrive in many pieces, and may be longer than memory allows. Its beginning is kept, which names the
         # statement and the table.
-        *whole, rest = data.split(b"\n")
-        for part in whole:
+        *complete, unfinished = data.split(b"\n")
+        for part in complete:
             self._keep(part)
             self._take(bytes(self._pending))
             self._pending.clear()
-        self._keep(rest)
+        self._keep(unfinished)
 
     def _keep(self, part: bytes) -> None:
         self._pending += part[: LINE_LIMIT - len(self._pending)]

@@ -41,12 +41,10 @@ class PreparedData(Struct, frozen=True):
     password: str
 
 
-def prepare_data(
-    kind: str, made_of: Sequence[object], user: User | None, visible: Path, make: FillData
-) -> PreparedData:
+def prepare_data(kind: str, inputs: Sequence[object], user: User | None, visible: Path, make: FillData) -> PreparedData:
     """Return the data of that kind and settings, and make it if needed; `visible` is its programs' folder."""
     folder = get_cache_folder("services")
-    archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *made_of]))}.tar"
+    archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *inputs]))}.tar"
     key = archive.with_suffix(".key")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -174,8 +174,8 @@ def _count_rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntr
     if counters.by_operation and op in _COUNTED:
         return changed.get(op, 0)
     total = sum(changed.values())
-    alone = sum(entry.counted for (name, _), entry in logged.items() if name == table) == 1
-    return total if alone or not total else None
+    is_only_one = sum(entry.counted for (name, _), entry in logged.items() if name == table) == 1
+    return total if is_only_one or not total else None
 
 
 def _is_explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:

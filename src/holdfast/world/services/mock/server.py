@@ -172,20 +172,20 @@ def _unpack(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[byte
     for name in reversed(names):
         if name not in _BITS:
             raise _Unreadable(f"its content encoding {name[:20]} is not supported")
-        data, longer = _inflate(name, data, limit, whole=not (cut or longer))
+        data, longer = _inflate(name, data, limit, complete=not (cut or longer))
     return data, longer
 
 
-def _inflate(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
+def _inflate(name: str, data: bytes, limit: int, *, complete: bool) -> tuple[bytes, bool]:
     for bits in _BITS[name]:
         try:
-            return _inflate_members(bits, data, limit, whole=whole)
+            return _inflate_members(bits, data, limit, complete=complete)
         except zlib.error:
             continue
     raise _FalselyLabelled(f"it is not {name}, although its Content-Encoding says so")
 
 
-def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
+def _inflate_members(bits: int, data: bytes, limit: int, *, complete: bool) -> tuple[bytes, bool]:
     """Decompress every member: gzip may have several in sequence. Never produces more than the limit."""
     output = b""
     while data:
@@ -193,7 +193,7 @@ def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tupl
         output += member.decompress(data, limit + 1 - len(output))
         if len(output) > limit:
             return output[:limit], True
-        if not member.eof and whole:
+        if not member.eof and complete:
             raise zlib.error("it has no end")
         data = member.unused_data
     return output, False

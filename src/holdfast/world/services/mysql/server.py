@@ -187,9 +187,9 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
     user = find_server_user("mysql")
     program = _find_server(spec.image, user)
     mariadb = _is_mariadb(program)
-    made_of = [program.version, _SHARED, _INSTALL[mariadb]]
+    inputs = [program.version, _SHARED, _INSTALL[mariadb]]
     data = await asyncio.to_thread(
-        prepare_data, "mysql", made_of, user, program.prefix, partial(fill_data, program.program, mariadb)
+        prepare_data, "mysql", inputs, user, program.prefix, partial(fill_data, program.program, mariadb)
     )
 
     def build_argv(sockets: str, files: str) -> list[str]:

@@ -117,9 +117,9 @@ class PgLog(StatementLog):
                     session.temporary.add(write.table)
                 elif write.table not in session.temporary:
                     table = write.table.removeprefix(f"{self.default}.")
-                    named = Write(write.op, table, counted=write.counted)
-                    session.last.append(named)
-                    self.tally.add(named, ts)
+                    short = Write(write.op, table, counted=write.counted)
+                    session.last.append(short)
+                    self.tally.add(short, ts)
 
 
 class PgCounters:

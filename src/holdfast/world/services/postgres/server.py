@@ -155,9 +155,9 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     settings = read_postgres_settings(spec)
     user = find_server_user("postgres")
     program = _find_server(spec.image, user)
-    made_of = [program.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
+    inputs = [program.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
     data = await asyncio.to_thread(
-        prepare_data, "postgres", made_of, user, program.prefix, partial(fill_data, program.program, settings)
+        prepare_data, "postgres", inputs, user, program.prefix, partial(fill_data, program.program, settings)
     )
 
     def build_argv(sockets: str, files: str) -> list[str]:
