@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Container
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,8 +14,6 @@ from holdfast.streams.socket_stream import SocketStream
 from holdfast.streams.sockets import has_left
 
 if TYPE_CHECKING:
-    import ssl
-
     from holdfast.http1.request_loop import RequestLoop
 
 CLOSING_S = 5.0

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import socket
 from functools import partial
-from typing import TYPE_CHECKING
+from ssl import SSLContext
 
 from holdfast.http1.exchange import Exchange, Tunnel
 from holdfast.http1.heads import BadRequest, RequestHead
 from holdfast.http1.listener import ClientConnection, Listener
 from holdfast.http1.request_loop import RequestLoop, Serve
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 
 __all__ = [
     "BadRequest", "ClientConnection", "Exchange", "Listener", "RequestHead", "Serve", "Tunnel", "serve", "serve_plain",

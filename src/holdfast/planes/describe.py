@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.model.canary import find_echoes
 from holdfast.model.codec import digest, encode, encode_canonical, make_encodable
 from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
@@ -29,11 +30,7 @@ def shorten_target(target: str) -> str:
 
 def find_cut_canaries(text: str) -> tuple[str, ...]:
     """Return the canaries in a text that is too long for an event, which keeps only the text's ends."""
-    if len(text) <= TEXT_KEPT:
-        return ()
-    from holdfast.model.canary import find_echoes
-
-    return find_echoes(text)
+    return () if len(text) <= TEXT_KEPT else find_echoes(text)
 
 
 def describe(value: Any) -> str:

@@ -42,7 +42,7 @@ class NotPermitted(Exception):
     def __init__(self, why: str, *, loopback: bool = False) -> None:
         super().__init__(why)
         self.loopback = loopback
-        """The target is a loopback address that the spec does not name."""
+        """Whether the target is a loopback address that the spec does not name."""
 
 
 class Policy:

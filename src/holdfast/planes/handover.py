@@ -15,7 +15,7 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
 
 import msgspec
 from msgspec import Struct
@@ -23,11 +23,17 @@ from msgspec import Struct
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.folders import format_path
 from holdfast.http1.server import Listener, serve
+from holdfast.planes.egress_policy import Policy
+from holdfast.planes.http import trust
+from holdfast.planes.http.authority import Authority
+from holdfast.planes.site_planes import (
+    PlaneSettings,
+    build_mcp_variables,
+    build_model_variables,
+    build_placeholder_keys,
+)
 from holdfast.planes.trial_address import reject_no_trial
 from holdfast.streams.sockets import open_socket_path
-
-if TYPE_CHECKING:
-    from holdfast.planes.site_planes import PlaneSettings
 
 MESSAGE_LIMIT = 64_000
 LOOPBACK = "127.0.0.1"
@@ -78,10 +84,6 @@ def build_variables(
     `settings` come from the agent's spec. A loopback URL goes through the proxy only if a fault names it. The MCP
     configuration is written to the path in its variable.
     """
-    from holdfast.planes.egress_policy import Policy
-    from holdfast.planes.http import trust
-    from holdfast.planes.site_planes import build_mcp_variables, build_model_variables, build_placeholder_keys
-
     url = f"http://{address.host}:{address.port}/{address.token}"
     proxy = f"http://holdfast:{address.token}@{address.host}:{address.port}"
     own = folder / "gateway"
@@ -110,8 +112,6 @@ class Standby:
     """
 
     def __init__(self, folder: Path, address: GatewayAddress, log: Callable[[str], None] = lambda _: None) -> None:
-        from holdfast.planes.http.authority import Authority
-
         self._log = log
         self._socket = _bind_socket(address.host, address.port)
         folder.chmod(0o700)
@@ -247,7 +247,7 @@ def _bind_socket(host: str, port: int) -> socket.socket:
 def _read_peer(connection: socket.socket) -> tuple[int, int]:
     """Return the process and the user at the other end of a Unix socket.
 
-    If the system cannot log, the process is 0 and the user is the own one: then the file mode is the only guard.
+    If the system cannot tell, they are 0 and this process's own user: then the file mode is the only guard.
     """
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
@@ -267,6 +267,4 @@ def _describe_process(pid: int) -> str:
 
 def format_exports(variables: Mapping[str, str]) -> str:
     """Format variables as shell `export` lines."""
-    from shlex import quote
-
     return "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())

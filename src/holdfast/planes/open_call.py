@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from holdfast.errors import HarnessError, InjectedConnectionError, InjectedError
 from holdfast.planes.injection.weather import Weather
+from holdfast.planes.recorded_value import load_class
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Dropped, Failed, TimedOut
 
@@ -89,8 +90,6 @@ def build_exception(failure: Failed) -> BaseException:
 @cache
 def load_exception(path: str) -> type[BaseException]:
     """Return the exception class at `module:Class`; raise HarnessError if it cannot be used."""
-    from holdfast.planes.recorded_value import load_class
-
     try:
         loaded = load_class(path)
     except Exception as broken:

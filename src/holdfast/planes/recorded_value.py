@@ -59,7 +59,7 @@ class _Unkept(Exception):
 
 
 def write_reply(value: Any) -> str:
-    """Return the value as JSON; `lost_reply` says what could not be kept."""
+    """Return the value as JSON; `read_lost` says why it could not be kept."""
     try:
         written = _write(value)
         text = encode(written).decode()

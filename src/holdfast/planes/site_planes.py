@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -41,8 +42,6 @@ from holdfast.processes import scratch
 from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from holdfast.planes.http.authority import Authority
     from holdfast.planes.http.proxy import Proxy
 

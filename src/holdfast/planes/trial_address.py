@@ -12,10 +12,12 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from ssl import SSLContext
+from typing import Protocol
 from urllib.parse import unquote
 from weakref import WeakSet
 
+from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import drop_hop_by_hop
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import format_exception
@@ -23,11 +25,8 @@ from holdfast.processes.peers import ProcessTree
 from holdfast.processes.program import await_all
 from holdfast.protocols.trial import TrialContext
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
 MCP_HOST = "holdfast.mcp:"
-"""The upgrade protocol that an MCP relay requests; the name of its server follows."""
+"""The host that an MCP relay sends its CONNECT for; the name of its server follows."""
 
 PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
 """The path segments after the token: MCP servers, and the providers with a supported API."""
@@ -262,8 +261,6 @@ async def reject_no_trial(exchange: Exchange) -> None:
 
 async def _forward_to_host(exchange: Exchange, upstream: tuple[str, int]) -> None:
     """Forward the request to the real host, on a connection of its own."""
-    from holdfast.http1.client import UpstreamFailed, Upstreams
-
     head, upstreams = exchange.head, Upstreams()
     exchange.keep_alive = False
     try:

@@ -22,6 +22,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -31,7 +32,6 @@ from holdfast.model.world import Isolation, Resources
 from holdfast.model.world import SandboxTraits as SandboxTraits
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from socket import socket
 
 

@@ -15,17 +15,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+from urllib.parse import SplitResult
 
 from msgspec import Struct
 
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.model.world import ServiceTraits as ServiceTraits
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from urllib.parse import SplitResult
 
 
 class Rows(Struct, frozen=True):

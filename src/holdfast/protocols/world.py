@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -13,10 +15,6 @@ from holdfast.model.world import AuditEvent
 from holdfast.protocols.sandbox import FileChange, Sandbox, Started, Stdio
 from holdfast.protocols.service import Service
 from holdfast.protocols.trial import TrialContext
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 
 class AnswerContent(Struct, frozen=True):

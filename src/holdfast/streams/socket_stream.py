@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import ssl
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from holdfast.streams.sockets import build_connect_error, connect_by_name
-
-if TYPE_CHECKING:
-    import ssl
 
 BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 """Reasons to pause reading: an unread body, waiting requests, an unanswered CONNECT, a full other end."""

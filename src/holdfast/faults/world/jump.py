@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+from zoneinfo import ZoneInfo
 
 from msgspec import Meta
 
@@ -13,9 +14,6 @@ from holdfast.errors import HarnessError
 from holdfast.faults.world.clock import explain_unread_clock, format_time, require_clock, set_clock
 from holdfast.protocols.fault import MET_CLOCK, FaultContext, FaultTraits
 from holdfast.protocols.world import World
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
 
 _HOUR = timedelta(hours=1)
 _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,8 +61,6 @@ class Jump:
 
 
 def _find_zone(name: str) -> ZoneInfo | None:
-    from zoneinfo import ZoneInfo
-
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # an unknown or invalid name

@@ -25,7 +25,7 @@ _IMMEDIATELY_S = 1.0
 
 
 class ConnectRequest(ProxyCall, kw_only=True):
-    """One CONNECT."""
+    """A CONNECT through the proxy."""
 
     answer: Request
     _requests: int = 0

@@ -105,7 +105,7 @@ class ProxyCall(Struct, eq=False):
 
 
 class ProxiedRequest(ProxyCall, kw_only=True):
-    """One request."""
+    """An ordinary request through the proxy."""
 
     among_others: bool
     """Whether other requests of the trial are in progress."""
@@ -118,7 +118,7 @@ class ProxiedRequest(ProxyCall, kw_only=True):
 
     @property
     def is_over(self) -> bool:
-        """The client received its complete reply, or left: its next request comes after this one."""
+        """Whether the client received its complete reply, or left: its next request comes after this one."""
         return self._exchange.connection.is_gone or self._exchange.is_delivered
 
     def end_trial(self) -> None:

@@ -9,20 +9,18 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.planes.egress_policy import NotPermitted, Policy
+from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.planes.urls import is_declared, matches_host
 from holdfast.protocols.trial import TrialContext
 from holdfast.streams.socket_stream import SocketStream
-
-if TYPE_CHECKING:
-    from holdfast.planes.http.authority import Authority
 
 CACHED_S = 10.0
 """How long a resolved name is cached, in seconds: a client that connects a hundred times causes one lookup."""

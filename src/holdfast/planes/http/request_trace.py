@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from holdfast.http1.heads import RequestHead
 from holdfast.model.canary import CanaryReader, find_echoes
@@ -13,14 +12,11 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.call_report import CallReport
 from holdfast.planes.describe import describe
-from holdfast.planes.http.proxy_rules import find_side_kind
+from holdfast.planes.egress_policy import NotPermitted
+from holdfast.planes.http.proxy_rules import ProxyRules, find_side_kind
 from holdfast.planes.http.request import RequestTarget, decode_body, decompress
 from holdfast.planes.recorded_value import REPLY_KEPT, write_lost, write_reply
 from holdfast.protocols.trial import TrialContext
-
-if TYPE_CHECKING:
-    from holdfast.planes.egress_policy import NotPermitted
-    from holdfast.planes.http.proxy_rules import ProxyRules
 
 INPUT_LIMIT = 16_384
 """Bytes of a request's body that are examined for the trace."""

@@ -138,7 +138,7 @@ class Firing:
         return ctx
 
     def _record(self, reply: Reply, original: Reply | None, idle: str) -> None:
-        """Record in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
+        """Record in the ledger whether the reply differs from the `original`; `idle` says why it may not."""
         resent = reply.delivery != (AS_IT_IS if original is None else original.delivery)
         unchanged = not resent and self._is_unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)

@@ -139,7 +139,7 @@ class ResultPosition(Struct, frozen=True):
     before: bytes
     """Digest of everything before the model requested the call. It excludes results, because agents cut them."""
     is_pending: bool
-    """Whether the model has not last_answer since."""
+    """Whether the model has not answered since."""
     last: bool
     """Whether neither the model nor the user has written anything since."""
     lacks_call: bool
@@ -149,7 +149,7 @@ class ResultPosition(Struct, frozen=True):
     position: int
     """Number of messages before it."""
     text_marks: Mapping[bytes, int]
-    """The texts sent to the model, by `mark_of` the text: the number of messages before the first occurrence."""
+    """By `mark_text` of each text sent to the model: the number of messages before its first occurrence."""
 
     @property
     def id(self) -> str:
@@ -269,7 +269,7 @@ class OpenToolCall(Struct, frozen=True):
         arguments. If the result has none, one that waits for the model matches by its arguments in any
         conversation."""
         # Frameworks rename ids, and examples in a prompt look like calls. Without a common id a result is accepted only
-        # if something else ties it to this conversation: the text that was last_answer, or that it waits for the model
+        # if something else ties it to this conversation: the text that was answered, or that it waits for the model
         # now.
         ids_differ = bool(self.call.id and position.id)
         waits = position.last and not ids_differ
@@ -295,7 +295,7 @@ def match_results(
 ) -> dict[int, OpenToolCall]:
     """Return the call that each result answers, by the result's index: best matching pairs first.
 
-    A known result answers another call only if it looks the same in another conversation. A result that last_answer no
+    A known result answers another call only if it looks the same in another conversation. A result that answered no
     call still answers none, unless the model has now requested it at that position. In a retry
     every known result stays as it is.
     """

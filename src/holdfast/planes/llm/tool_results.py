@@ -95,7 +95,8 @@ class ToolResults:
     ) -> dict[str, KnownResult]:
         """Return the results that differ from the tools' own, by key. `is_retry`: the request repeats a failed one.
 
-        `record_late_calls` does that for replies still in progress, if a result has no call otherwise.
+        `record_late_calls` records the calls of replies that are still being sent; it is called if the call of a result
+        is not known.
         """
         changed: dict[str, KnownResult] = {}
         positions = locate_results(request.messages)

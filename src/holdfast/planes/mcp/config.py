@@ -14,6 +14,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.planes.mcp import relay as relay_program
 from holdfast.reading.file import read_file
 
 _SECTIONS = ("mcpServers", "servers")
@@ -75,9 +76,7 @@ def build_relay_command() -> list[str]:
     """Return the command that starts the relay: as a file, because that is fastest and no file of the agent can shadow
     it.
     """
-    from holdfast.planes.mcp import relay
-
-    return [sys.executable, "-I", "-S", relay.__file__]
+    return [sys.executable, "-I", "-S", relay_program.__file__]
 
 
 def rewrite_config(

@@ -30,7 +30,7 @@ _LATE_ANSWERS_S = 0.5
 _LATEST_LIMIT = 100
 """Replies that may be in transit when a client leaves: more than any client waits for."""
 _DIGITS = 20
-"""Limits what a relay may send: it is a program of the agent and untrusted."""
+"""Maximum length of a number from a relay, which is a program of the agent and not trusted."""
 _KILL, _TERMINATE = b"9", b"15"
 _STOPPED_FROM_OUTSIDE = (-1, -2, -9, -15)
 """Exit codes of a server that was stopped from outside, as happens when the agent's process tree is stopped."""

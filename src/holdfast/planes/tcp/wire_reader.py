@@ -211,7 +211,7 @@ class Answers:
 
 
 class WireReader(ABC):
-    """One connection, client to server (`up`) and back (`down`)."""
+    """Carries one connection: the requests of the client, and the replies of the server."""
 
     HEAD: ClassVar[int]
     """Bytes before each message, with its size in them."""

@@ -71,7 +71,7 @@ _UNREAD = tuple(
     )
 )
 _LEAD = re.compile(r"^(.*/)?(openai(/deployments/[^/]+)?|v\d+(?=/)|api(?=/(chat|generate)$))/")
-"""Path prefixes before the decisive part: a version, the mount of a compatible provider, Azure's deployment."""
+"""Path prefixes before the decisive part: a version, the mount point of a compatible provider, Azure's deployment."""
 _FETCHED = re.compile(r"responses/[^/]+")
 _GENERATE = re.compile(r"models/[^/]+:(stream)?[gG]enerateContent$")
 

@@ -174,7 +174,7 @@ def _write_candidates(candidates: list[Any], before: Completion, after: Completi
 
 
 def _copy_candidates(candidates: list[Any], copies: int) -> list[Any]:
-    """Return the number of candidates of a reply written by Holdfast; all are equal."""
+    """Return each candidate as often as the request asks for one; only for replies written by Holdfast."""
     return [{**candidate, "index": n} for candidate in candidates for n in range(copies)]
 
 

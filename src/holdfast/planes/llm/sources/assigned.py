@@ -12,6 +12,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.gemini_request import lower_types
 from holdfast.planes.llm.codecs.loose import dump_json, parse_json
+from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclaration
 from holdfast.planes.llm.sources.provider import send_request
 from holdfast.planes.llm.sources.provider_hosts import (
@@ -113,15 +114,10 @@ class AssignedServer:
     async def _translate(self, query: Query) -> SourceReply:
         if query.request is None or query.codec is None or self._spec.provider not in COMPATIBLE:
             raise WrongFormat(self._describe_mismatch(query))
-        from holdfast.planes.llm.codecs.formats import find_route
-
         body = dump_json(to_openai_chat(query.request, self._spec.name or query.request.model))
         url = join_url(self._spec.provider, self._base, _PATHS["openai_chat"])
         passed = await send_request(self._upstreams, "POST", url, _JSON.to_upstream(self._key), body)
-        wire, route = passed.wire, find_route("POST", _PATHS["openai_chat"])
-        assert route is not None
-        assert route.codec is not None
-        chat = route.codec
+        wire, chat = passed.wire, OPENAI_CHAT
         if wire.status != 200:
             return _write_error_reply(query, passed, await wire.read())
         if "event-stream" not in (wire.get("content-type") or ""):

@@ -176,7 +176,7 @@ _numbers = msgspec.json.Decoder(FormatNumber)
 
 
 def describe_prompt(query: Query) -> str:
-    """Return a short text by request_key a person recognises the request."""
+    """Return a short text by which a person recognises the request."""
     return make_encodable(shorten(query.request.prompt)) if query.request is not None else ""
 
 
@@ -205,7 +205,7 @@ def _normalize_body(query: Query, mask: Mask) -> bytes:
         return query.body
     try:
         # Ids that a client library invents differ in every run, but where they recur does not. They are numbered in the
-        # order in request_key they appear, so two runs of one conversation have one key.
+        # order in which they appear, so two runs of one conversation have one key.
         steady = _normalize_ids({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
         return mask(encode_canonical(make_storable(steady)).decode()).encode()
     except RecursionError:
@@ -213,7 +213,7 @@ def _normalize_body(query: Query, mask: Mask) -> bytes:
 
 
 def _normalize_ids(value: Any, ids: dict[str, str], name: str = "") -> Any:
-    """Return the value, request_key is in the field of that name, with its ids numbered."""
+    """Return the value, which is in the field of that name, with its ids numbered."""
     if name in _IDS and isinstance(value, str):
         return ids.setdefault(value, f"#{len(ids)}")
     if isinstance(value, list):

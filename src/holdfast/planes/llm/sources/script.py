@@ -37,7 +37,7 @@ from holdfast.protocols.fault import Failed
 from holdfast.reading.json_values import build_validator
 
 _MS = Meta(ge=0, lt=1_000_000_000)
-"""Far longer than any trial, and short enough for every clock."""
+"""The limit is far longer than any trial, and short enough for every clock."""
 _NOT_JSON = object()
 _WORDS = re.compile(r"\s*\S+\s*|\s+")
 _TOKENS = re.compile(r"\w+|[^\w\s]")
@@ -92,7 +92,7 @@ class ScriptedCall(Struct, frozen=True):
 
 
 class StatedUsage(Struct, frozen=True):
-    """The usage that a rule states; None is counted."""
+    """The usage that a rule states; a missing number is counted from the texts."""
 
     input_tokens: Annotated[int | None, Meta(ge=0)] = None
     output_tokens: Annotated[int | None, Meta(ge=0)] = None
