@@ -80,18 +80,13 @@ class Policy:
 
     def ensure_permitted(self, host: str, port: int) -> None:
         """Raise NotPermitted if the egress rules deny the request. Called for every request."""
-        if self.is_declared(host, port):
-            return
-        if self._default == "deny" and not any(_matches_glob(glob, host, port) for glob in self._allow):
+        if not self.is_permitted(host, port):
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
     def is_permitted(self, host: str, port: int) -> bool:
         """Return whether the egress rules allow the request."""
-        try:
-            self.ensure_permitted(host, port)
-        except NotPermitted:
-            return False
-        return True
+        is_allowed = self._default != "deny" or any(_matches_glob(glob, host, port) for glob in self._allow)
+        return is_allowed or self.is_declared(host, port)
 
     async def resolve_addresses(self, host: str, port: int) -> list[str]:
         """Return the checked addresses to connect to.

@@ -30,7 +30,6 @@ from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY
 from holdfast.planes.mcp.config import (
     Target,
     build_relay_command,
-    create_filler,
     read_config,
     rewrite_config,
     write_config,
@@ -113,8 +112,7 @@ class SitePlanes:
         self._config = _read_mcp_config(agent, settings.root)
         servers: Mapping[str, Target] = {}
         if self._config:  # HTTP servers, which Holdfast itself connects to, with the agent's environment filled in
-            fill = create_filler(self.environ)
-            _, servers = rewrite_config(self._config, relay=(), environ={}, base_url="", fill=fill)
+            _, servers = rewrite_config(self._config, relay=(), environ={}, base_url="", fill_from=self.environ)
         self.mcp = McpPlane(servers, self.upstreams)
         self.router = Router(
             settings.models,

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,10 +23,6 @@ _URLS = ("url", "httpUrl", "serverUrl")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-Fill = Callable[[str, str], str]
-"""Resolves the references in a text of the named server."""
-
-
 class McpConfigInvalid(UserError):
     """The agent's MCP configuration cannot be used."""
 
@@ -40,25 +36,17 @@ class Target(Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-def create_filler(environ: Mapping[str, str]) -> Fill:
+def fill_references(text: str, server: str, environ: Mapping[str, str] | None) -> str:
     """Resolve `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
-    def fill_text(text: str, server: str) -> str:
-        def resolve_match(match: re.Match[str]) -> str:
-            name, default = match[1], match[2]
-            resolved = environ.get(name, default)
-            if resolved is None:
-                raise McpConfigInvalid(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
-            return resolved
+    def resolve(match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
+        resolved = (environ or {}).get(name, default)
+        if resolved is None:
+            raise McpConfigInvalid(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
+        return resolved
 
-        return _REFERENCE.sub(resolve_match, text)
-
-    return fill_text
-
-
-def keep_text(text: str, server: str) -> str:
-    """Resolve nothing: a missing variable matters only in a run, and a check only reads."""
-    return text
+    return text if environ is None else _REFERENCE.sub(resolve, text)
 
 
 def list_variables(config: Mapping[str, Any]) -> list[str]:
@@ -85,13 +73,14 @@ def rewrite_config(
     relay: Sequence[str],
     environ: Mapping[str, str],
     base_url: str,
-    fill: Fill = keep_text,
+    fill_from: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
     """Return the configuration with each server replaced by the relay or Holdfast's address, and the servers that
     Holdfast calls instead.
 
     `environ` are the variables that route a relay to Holdfast. Clients start servers with a small environment, so each
-    entry contains them. `fill` resolves the values that Holdfast keeps: addresses and headers.
+    entry contains them. `fill_from` are the variables for the values that Holdfast keeps, addresses and headers.
+    Without them nothing is resolved: a check only reads, and a missing variable matters only in a run.
     """
     changed = dict(config)
     servers: dict[str, Target] = {}
@@ -108,7 +97,7 @@ def rewrite_config(
             if "command" in entry:
                 rewritten[name] = _rewrite_stdio(name, entry, relay, environ)
                 continue
-            key, servers[name] = _read_target(name, entry, fill)
+            key, servers[name] = _read_target(name, entry, fill_from)
             rest = {name: value for name, value in entry.items() if name != "headers"}
             rewritten[name] = {**rest, key: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
     if not used:
@@ -137,7 +126,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise McpConfigInvalid(f"agent.mcp_config: {path.name} cannot be read: {wrong}") from wrong
 
 
-def _read_target(name: str, entry: dict[str, Any], fill: Fill) -> tuple[str, Target]:
+def _read_target(name: str, entry: dict[str, Any], environ: Mapping[str, str] | None) -> tuple[str, Target]:
     """Return the key that holds the address of an HTTP server, and the server."""
     key = next((key for key in _URLS if key in entry), None)
     if key is None:
@@ -151,7 +140,8 @@ def _read_target(name: str, entry: dict[str, Any], fill: Fill) -> tuple[str, Tar
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise McpConfigInvalid(f"mcp_config: the url of server {name!r} is not an http address")
     headers = _require_map(entry.get("headers", {}), f"{name}.headers")
-    return key, Target(fill(url, name), {header: fill(str(value), name) for header, value in headers.items()})
+    filled = {header: fill_references(str(value), name, environ) for header, value in headers.items()}
+    return key, Target(fill_references(url, name, environ), filled)
 
 
 def _rewrite_stdio(

@@ -7,7 +7,6 @@ from holdfast.errors import UserError
 from holdfast.planes.mcp.config import (
     Target,
     build_relay_command,
-    create_filler,
     read_config,
     rewrite_config,
     write_config,
@@ -40,7 +39,7 @@ def test_a_url_becomes_ours_and_its_headers_stay_on_our_side(key):
 
 
 def test_references_are_filled_in_for_what_stays_on_our_side():
-    place = {**PLACE, "fill": create_filler({"A_KEY": "k"})}
+    place = {**PLACE, "fill_from": {"A_KEY": "k"}}
     entry = {"url": "http://h:${A_PORT:-80}/", "headers": {"a": "Bearer ${A_KEY}", "b": "${env:A_KEY}"}}
     config, servers = rewrite_config({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **place)
     assert servers["s"] == Target("http://h:80/", {"a": "Bearer k", "b": "k"})
