@@ -17,6 +17,8 @@ RawFields: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header fields as received: with order, case and repetitions."""
 Fields: TypeAlias = Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 """Header fields to send."""
+JSON_TYPE = (("content-type", "application/json"),)
+"""The header of a JSON body."""
 
 HOP_BY_HOP = frozenset(
     (

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from weakref import WeakSet
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
-from holdfast.http1.heads import drop_hop_by_hop
+from holdfast.http1.heads import JSON_TYPE, drop_hop_by_hop
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import format_exception
 from holdfast.processes.peers import ProcessTree
@@ -202,7 +202,7 @@ class TrialAddress(LoopbackAddress):
         if self._served is not None:
             self._served.note(FOREIGN_PROCESS)
         exchange.keep_alive = False
-        await exchange.respond(403, body=b"this address is another process's\n")
+        await exchange.respond(403, body=b"this address belongs to another process\n")
         return True
 
     def _find_trial(self, connection: ClientConnection) -> TrialServer | None:
@@ -256,7 +256,7 @@ async def reject_no_trial(exchange: Exchange) -> None:
     # A call outside a trial, such as a late one from the previous trial, must not count for the next trial. Closing
     # makes a client that retries, or calls in the next trial, open a new connection.
     exchange.keep_alive = False
-    await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
+    await exchange.respond(503, JSON_TYPE, NO_TRIAL)
 
 
 async def _forward_to_host(exchange: Exchange, upstream: tuple[str, int]) -> None:

@@ -183,6 +183,11 @@ async def open_socket(
         raise build_connect_error(error, host, port, seconds, tls=trust is not None) from error
 
 
+TLS_HANDSHAKE = 0x16
+"""The first byte of a connection that begins with TLS."""
+TLS_FAILURE = bytes((0x15, 3, 3, 0, 2, 2, 40))
+"""A fatal alert: handshake_failure."""
+
 LONGEST = 100
 """Bytes of a path that every system accepts as a socket's address: Linux takes 107, macOS 103."""
 

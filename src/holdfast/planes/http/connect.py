@@ -14,12 +14,11 @@ from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
+from holdfast.streams.sockets import TLS_FAILURE, TLS_HANDSHAKE
 
 Request: TypeAlias = Callable[[Exchange, TrialContext, Origin], Awaitable[None]]
 """Answers a request inside a connection to an origin."""
 
-_TLS = 0x16
-_ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _IMMEDIATELY_S = 1.0
 """A client that leaves this soon after the handshake without a request probably rejected Holdfast's certificate."""
 
@@ -83,7 +82,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
         first = await tunnel.peek()
         if not first:
             return
-        if first[0] != _TLS:
+        if first[0] != TLS_HANDSHAKE:
             self._target = RequestTarget("CONNECT", Origin("http", self._origin.host, self._origin.port), "")
             await serve_plain(tunnel, self._answer_request).wait_closed()
             return
@@ -140,7 +139,7 @@ class ConnectRequest(ProxyCall, kw_only=True):
             tunnel = await self._exchange.take_over()
             if not await tunnel.read():  # its TLS hello
                 raise ConnectionResetError("the client had disconnected")
-            await tunnel.write(_ALERT)
+            await tunnel.write(TLS_FAILURE)
             tunnel.close()
         except ConnectionError:
             self._trace.mark_undelivered()

@@ -10,7 +10,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from holdfast.http1.heads import RawFields
+from holdfast.http1.heads import JSON_TYPE, RawFields
 from holdfast.http1.server import Exchange
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, ErrorChunk, Pause
@@ -35,7 +35,6 @@ _TEXT_FIELD = re.compile(rb'"(content|response)":"(?:[^"\\]|\\.)+"')
 """The content of an Ollama line."""
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")
 """A continuation byte inside a UTF-8 character."""
-_JSON = (("content-type", "application/json"),)
 
 
 async def send_completion(
@@ -85,9 +84,9 @@ async def _send_unstreamed(
             await send_failure(exchange, record, codec, Failed(delta.message, kind=delta.kind))
             return
     if not any(isinstance(delta, Cut) for delta in completion.deltas):
-        await exchange.respond(200, _JSON, body)
+        await exchange.respond(200, JSON_TYPE, body)
         return
-    await exchange.start(200, _JSON, length=len(body))
+    await exchange.start(200, JSON_TYPE, length=len(body))
     await exchange.write(body[: len(body) // 2])
     exchange.break_connection()
     record.error_type = "connection_lost"
@@ -113,7 +112,7 @@ async def send_error(exchange: Exchange, record: CallReport, codec: Codec | None
     if codec is not None:
         refusal = codec.write_error_reply(Failed(why, status=status))
     else:
-        refusal = ErrorReply(status, _JSON, dump_json({"error": {"message": why, "type": "holdfast"}}))
+        refusal = ErrorReply(status, JSON_TYPE, dump_json({"error": {"message": why, "type": "holdfast"}}))
     with suppress(ConnectionError):
         await exchange.respond(refusal.status, refusal.headers, refusal.body)
 

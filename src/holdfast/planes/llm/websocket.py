@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
-from holdfast.http1.heads import RequestHead
+from holdfast.http1.heads import JSON_TYPE, RequestHead
 from holdfast.http1.outgoing_request import parse_endpoint
 from holdfast.http1.relay import ConnectionUpgraded, forward_upgrade
 from holdfast.http1.server import Exchange
@@ -19,7 +19,6 @@ from holdfast.planes.llm.sources.source import ModelSource, Query, UpstreamDown
 from holdfast.protocols.trial import TrialContext
 from holdfast.streams.socket_stream import SocketStream
 
-_JSON = (("content-type", "application/json"),)
 _SWITCHING = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
 _NO_WEBSOCKET = 426
 """Upgrade Required: the only status after which clients that support both are known to switch to HTTP immediately."""
@@ -32,7 +31,7 @@ async def refuse_websocket(context: TrialContext, exchange: Exchange, path: str)
         "faults act on the HTTP API instead"
     )
     error = {"error": {"message": "websockets are not supported: use HTTP", "type": "holdfast"}}
-    await exchange.respond(_NO_WEBSOCKET, _JSON, msgspec.json.encode(error))
+    await exchange.respond(_NO_WEBSOCKET, JSON_TYPE, msgspec.json.encode(error))
 
 
 class Websocket:

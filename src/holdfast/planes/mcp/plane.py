@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from holdfast.http1.client import Upstreams
+from holdfast.http1.heads import JSON_TYPE
 from holdfast.http1.server import Exchange, Tunnel
 from holdfast.model.shorten import shorten
 from holdfast.planes.describe import format_exception
@@ -248,7 +249,7 @@ class McpPlane:
         target = self._servers.get(server)
         if target is None:
             line = rpc.write_error(None, rpc.INTERNAL_ERROR, f"there is no MCP server {server!r} here")
-            await exchange.respond(404, (("content-type", "application/json"),), line)
+            await exchange.respond(404, JSON_TYPE, line)
         elif exchange.head.method not in ("GET", "POST", "DELETE"):
             await exchange.respond(405, (("allow", "GET, POST, DELETE"),))
         else:

@@ -19,11 +19,10 @@ from holdfast.planes.tcp.wire_reader import WireReader
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply, TimedOut
 from holdfast.streams.connection_end import ConnectionEnd, join
 from holdfast.streams.connection_listener import ConnectionListener
+from holdfast.streams.sockets import TLS_FAILURE, TLS_HANDSHAKE
 
 ROLLED_BACK_S = 2.0
 """Seconds for a server to notice that its client is gone, before the client sees the failure."""
-_TLS = 0x16
-_ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _READERS: dict[str, type[WireReader]] = {"postgres": PostgresReader, "mysql": MysqlReader}
 
 
@@ -82,7 +81,7 @@ class ServiceConnection:
             # Whether the client begins with TLS must be known before any byte is forwarded.
             first = await self._client.read()
             self._client.put_back(first)
-            if first[:1] == bytes((_TLS,)):
+            if first[:1] == bytes((TLS_HANDSHAKE,)):
                 await self._steps.request_tls()
         await self._relay(server)
 
@@ -144,7 +143,7 @@ class ServiceConnection:
             if self._service.wire == "postgres":
                 await self._client.write(b"S")
             if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
-                await self._client.write(_ALERT)
+                await self._client.write(TLS_FAILURE)
         elif failed.kind == "too_many_connections" and self._service.wire in _READERS:
             await _READERS[self._service.wire].reject_client(client)
         elif isinstance(failed, TimedOut) and failed.kind == "hang":
