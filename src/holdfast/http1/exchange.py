@@ -27,31 +27,24 @@ class Tunnel:
 
     def __init__(self, connection: ClientConnection, early: bytes) -> None:
         self.connection = connection
-        self._early = early
-        self._inflow: BodyBuffer | None = None
+        self._inflow = BodyBuffer(connection)
+        if early:
+            self._inflow.feed(early)
+        connection.on_data, connection.on_lost = self._inflow.feed, self._inflow.end
 
     async def read(self) -> bytes:
         """Return the next bytes, at least one; b"" when the client has left."""
-        if self._inflow is None:
-            self._inflow = BodyBuffer(self.connection)
-            if early := self.take_early():
-                self._inflow.feed(early)
-            self.connection.on_data = self._inflow.feed
-            self.connection.on_lost = self._inflow.end
-            self.connection.release(UPGRADE)
+        self.connection.release(UPGRADE)
         return await self._inflow.get()
 
     async def peek(self) -> bytes:
         """Return the client's first bytes, which stay to be read; b"" when it has left."""
-        if not self._early and self._inflow is None:
-            inflow, connection = BodyBuffer(self.connection), self.connection
-            connection.on_data, connection.on_lost = inflow.feed, inflow.end
-            connection.release(UPGRADE)
-            self._early = await inflow.get()
-            connection.hold(UPGRADE)
-            if inflow.waiting:
-                self._early += inflow.read_available()
-        return self._early
+        first = await self.read()
+        self.connection.hold(UPGRADE)
+        if first:
+            first += self.take_early()
+            self._inflow.feed(first)
+        return first
 
     async def write(self, data: bytes) -> None:
         """Send, and wait while the client does not read; raise ConnectionResetError once it is gone."""
@@ -63,8 +56,7 @@ class Tunnel:
 
     def take_early(self) -> bytes:
         """Return, once, the bytes that arrived before anything was read here."""
-        early, self._early = self._early, b""
-        return early
+        return self._inflow.read_available()
 
 
 SPARE = 262_144
