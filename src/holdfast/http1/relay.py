@@ -111,8 +111,7 @@ async def _perform_handshake(wire: SocketStream, request: bytes) -> tuple[int, R
     if data.split(b" ", 2)[1:2] != [b"101"]:
         return await _read_refusal(data, inflow)
     wire.hold(UPGRADE)
-    if inflow.waiting:
-        data += inflow.read_available()
+    data += inflow.read_available()
     head, _, rest = data.partition(_END)
     fields = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
     return 101, tuple((name, value.strip()) for name, _, value in fields), rest

@@ -92,8 +92,7 @@ class ConnectionEnd(SocketStream):
 
     def put_back(self, data: bytes) -> None:
         """Put back bytes that were read too early; nothing has arrived since."""
-        later = self._inflow.read_available() if self._inflow.waiting else b""
-        self._inflow.feed(data + later)
+        self._inflow.feed(data + self._inflow.read_available())
 
     def join_to(
         self, other: ConnectionEnd, take: Callable[[bytes], None], protocol: asyncio.BaseProtocol | None = None

@@ -248,7 +248,7 @@ class SocketStream(asyncio.Protocol):
 class BodyBuffer:
     """An incoming body, buffered until it is read. While too much is waiting, reading is paused."""
 
-    __slots__ = ("_failure", "_parts", "_paused", "_size", "_waiter", "_wire", "ended")
+    __slots__ = ("_failure", "_parts", "_size", "_waiter", "_wire", "ended")
 
     def __init__(self, wire: SocketStream) -> None:
         self.ended = False
@@ -256,8 +256,6 @@ class BodyBuffer:
         self._wire: SocketStream | None = wire
         self._parts: list[bytes] = []
         self._size = 0
-        self._paused = False
-        """Whether reading is paused because of the data waiting here."""
         self._failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -270,10 +268,8 @@ class BodyBuffer:
         self._parts.append(data)
         self._size += len(data)
         if self._size > BUFFER_HIGH and self._wire is not None:
-            self._paused = True
             self._wire.hold(BODY)
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def end(self) -> None:
         """Mark the body as complete: the connection is free for what follows."""
@@ -314,21 +310,15 @@ class BodyBuffer:
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
         self._size = 0
-        if self._paused:
-            self._release()
+        if self._wire is not None:
+            self._wire.release(BODY)
         return data
 
     def _detach_stream(self) -> None:
-        if self._paused:
-            self._release()
-        self._wire = None
-        if self._waiter is not None:
-            self._wake()
-
-    def _release(self) -> None:
-        self._paused = False
         if self._wire is not None:
             self._wire.release(BODY)
+            self._wire = None
+        self._wake()
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
