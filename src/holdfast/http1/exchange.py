@@ -86,8 +86,6 @@ class Exchange:
         """Whether the connection serves another request after this one."""
         self.upgrade = upgrade
         """CONNECT or `Upgrade`: until it is answered, the meaning of the bytes after the head is unknown."""
-        self.has_left_http = False
-        """Whether `take_over` was called: the connection is no longer HTTP."""
         self._modern = version == "1.1"
         self._body_framing: BodyFraming | None = None
         self._continued = False
@@ -226,7 +224,6 @@ class Exchange:
             await self.respond(200)
         self._flush()
         self._phase = _DONE
-        self.has_left_http = True
         return Tunnel(self.connection, self._requests.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------

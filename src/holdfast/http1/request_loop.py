@@ -110,7 +110,7 @@ class RequestLoop:
                 connection.owner.report_error(connection, entry.head.method, error)
             connection.abort()
             return False
-        if entry.has_left_http or connection.is_gone:
+        if self.has_left_http or connection.is_gone:
             return False
         if entry.keep_alive and (entry.inflow.ended or await _drain_request(entry)):
             return True

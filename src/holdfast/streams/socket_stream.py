@@ -248,26 +248,22 @@ class SocketStream(asyncio.Protocol):
 class BodyBuffer:
     """An incoming body, buffered until it is read. While too much is waiting, reading is paused."""
 
-    __slots__ = ("_failure", "_parts", "_size", "_waiter", "_wire", "ended")
+    __slots__ = ("_failure", "_parts", "_waiter", "_wire", "ended", "waiting")
 
     def __init__(self, wire: SocketStream) -> None:
         self.ended = False
         """Whether the last byte has arrived; it may still be waiting here."""
         self._wire: SocketStream | None = wire
         self._parts: list[bytes] = []
-        self._size = 0
+        self.waiting = 0
+        """Bytes that have arrived and were not read yet."""
         self._failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    @property
-    def waiting(self) -> int:
-        """Bytes that have arrived and were not read yet."""
-        return self._size
-
     def feed(self, data: bytes) -> None:
         self._parts.append(data)
-        self._size += len(data)
-        if self._size > BUFFER_HIGH and self._wire is not None:
+        self.waiting += len(data)
+        if self.waiting > BUFFER_HIGH and self._wire is not None:
             self._wire.hold(BODY)
         self._wake()
 
@@ -309,7 +305,7 @@ class BodyBuffer:
         parts = self._parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
-        self._size = 0
+        self.waiting = 0
         if self._wire is not None:
             self._wire.release(BODY)
         return data

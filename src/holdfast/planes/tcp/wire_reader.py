@@ -121,29 +121,25 @@ class MessageBatch:
         self._read = read
         self._sink = sink
         self._data = bytearray()
-        self._at = 0
         self._out: list[bytes] = []
 
     async def read_exactly(self, size: int) -> bytes:
         """Return this many bytes, or fewer at the end of the input."""
-        while len(self._data) - self._at < size:
-            if not await self._read_more():
-                break
-        data = bytes(self._data[self._at : self._at + size])
-        self._at += len(data)
+        while len(self._data) < size and await self._read_more():
+            pass
+        data = bytes(self._data[:size])
+        del self._data[:size]
         return data
 
     async def read_some(self, most: int) -> bytes:
         """Return the available bytes, up to this many; b"" at the end of the input."""
-        if self._at == len(self._data) and not await self._read_more():
+        if not self._data and not await self._read_more():
             return b""
-        return await self.read_exactly(min(most, len(self._data) - self._at))
+        return await self.read_exactly(min(most, len(self._data)))
 
     async def _read_more(self) -> bool:
         await self.flush()
         data = await self._read()
-        del self._data[: self._at]
-        self._at = 0
         self._data += data
         return bool(data)
 
