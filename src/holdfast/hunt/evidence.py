@@ -101,7 +101,7 @@ class Trials:
     def add(self, outcome: PlanOutcome) -> None:
         self.outcomes.append(outcome)
         self.of_plan.setdefault(outcome.plan, []).append(outcome)
-        self._met |= outcome.met
+        self._met |= 0 if outcome.broken else outcome.met
         if not outcome.plan:
             self.ways.expect(list_bits(self.sites & ~outcome.reached))
         self.ways.add(outcome)
@@ -117,6 +117,11 @@ class Trials:
             self._classify(outcome)
         if outcome.judged and not outcome.failures:
             self._hold(outcome.met)
+
+    def build_broken(self, plan: Plan) -> PlanOutcome:
+        """Return the outcome of a plan that Holdfast could not observe: it says nothing about points and rules."""
+        usual_sites = sum(1 << site for site in list_bits(self.sites) if site not in self.ways.to)
+        return PlanOutcome(plan, plan, usual_sites, judged=False, broken=True)
 
     def _add_missed(self, outcome: PlanOutcome) -> None:
         unmet = [n for n in list_bits(outcome.plan & ~outcome.met) if outcome.reached >> self.points[n].site & 1]
@@ -233,8 +238,12 @@ class Trials:
 
     def find_never_met(self) -> int:
         """Return the points that were not met in any trial, not even in one of their own."""
-        points = (1 << number for number in list_bits((1 << len(self.points)) - 1 & ~self._met))
-        return sum(point for point in points if self.ways.build_own_plan(point) in self.of_plan)
+        never = 0
+        for number in list_bits((1 << len(self.points)) - 1 & ~self._met):
+            own = self.ways.build_own_plan(1 << number)
+            if any(not one.broken for one in self.of_plan.get(own, ())):
+                never |= 1 << number
+        return never
 
     def find_never_judged(self) -> int:
         """Return the points whose own trials judged no rule, so that further ones are not worth their cost."""
@@ -261,7 +270,7 @@ class Trials:
 
     def is_unjudgeable(self, plan: Plan, failure: Failure) -> bool:
         """Whether the check of the rule ended in an error so often that more runs of the plan are a waste."""
-        return sum(failure.rule in one.broken_rules for one in self.of_plan.get(plan, ())) >= MOST_BROKEN_RUNS
+        return sum(one.breaks(failure.rule) for one in self.of_plan.get(plan, ())) >= MOST_BROKEN_RUNS
 
     def has_failed(self, plan: Plan, failure: Failure) -> bool:
         """Whether the plan itself fails like that."""

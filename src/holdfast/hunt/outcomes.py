@@ -93,9 +93,16 @@ class PlanOutcome(Struct, frozen=True):
     unproven_rules: tuple[str, ...] = ()
     """Rules about which the trial showed nothing: a larger plan with such a rule says nothing about its parts."""
 
+    broken: bool = False
+    """Whether Holdfast or a provider failed, so that the trial says nothing."""
+
+    def breaks(self, rule: str) -> bool:
+        """Whether the trial does not say if the rule holds, because its check, or all of Holdfast, failed."""
+        return self.broken or rule in self.broken_rules
+
     def passes(self, failure: Failure) -> bool:
         """Whether this plan does not fail like that, as far as its own trial says."""
-        return failure not in self.failures and failure.rule not in self.broken_rules
+        return failure not in self.failures and not self.breaks(failure.rule)
 
     def clears(self, part: Plan, failure: Failure) -> bool:
         """Whether the trial shows that the part of its plan does not fail like that."""

@@ -31,8 +31,10 @@ from holdfast.spec.references import format_param
 
 MOST_SITES = 40
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
+MOST_BREAKS = 3
+"""Trials of a plan that end in a harness error before the plan is given up: what it would show stays open."""
 BROKEN_ROUNDS = 3
-"""A hunt ends after this many consecutive rounds in which every trial had a harness error."""
+"""After this many consecutive rounds of harness errors, a calm trial is run. If it breaks, too, the hunt ends."""
 LATER_CALLS = 2
 """How many calls more than in calm a target may have, for the further ones to be sites: an agent that retries for ever
 does not fill the plan."""
@@ -72,8 +74,17 @@ class TaskHunt:
         self.plans: list[Plan] = []
         """Of the round that is under way."""
         self.repeats = Counter[Plan]()
+        self.breaks = Counter[Plan]()
+        """Trials with a harness error."""
         self.known: dict[Plan, str] = {}
         """The causes of earlier hunts, with their names."""
+
+    def ask(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
+        """Return the next plans of the search. It counts a plan that was given up as tried without a result."""
+        plans = self.asks.next(outcomes)
+        while given_up := [plan for plan in plans if self.breaks[plan] >= MOST_BREAKS]:
+            plans = self.asks.next([self.search.trials.build_broken(plan) for plan in given_up])
+        return plans
 
     def find_runs(self, plan: Plan) -> list[PlanOutcome]:
         """Return the outcomes of the trials of exactly this plan."""
@@ -244,9 +255,12 @@ class HuntPlanner:
                 outcomes = self._collect_outcomes(hunt, trials if hunt.plans else ())
                 if self.broken:
                     return ()
+                if self._broken_rounds >= BROKEN_ROUNDS:  # is it these faults, or Holdfast and its provider?
+                    hunt.plans = [0]
+                    return self._round(hunt, hunt.plans)
                 if self.noisy:
                     hunt.search.expect_noise()
-                hunt.plans = hunt.asks.next(outcomes)
+                hunt.plans = hunt.ask(outcomes)
                 self.noisy = hunt.search.trials.noisy
                 if self.options.shrink:
                     hunt.plans = self._ask_calm_first(hunt)
@@ -256,6 +270,8 @@ class HuntPlanner:
                     return self._round(hunt, hunt.plans)
             if self.options.shrink and hunt.search.causes:
                 break  # a simpler form of the trial fails, too
+        is_observed = any(one.outcome.plan for hunt in self.hunts for one in hunt.tried)
+        self.broken = not is_observed and any(hunt.breaks for hunt in self.hunts)
         self.done = True
         return ()
 
@@ -276,22 +292,22 @@ class HuntPlanner:
             runs = hunt.find_runs(plan)
             is_unsure = self.noisy and 0 < sum(bool(one.failures) for one in runs) < STEP_FAILS
             wanted = self.options.confirm_live or (STEP_RUNS if is_unsure else count_runs_for_fixed(self.noisy))
-            plans += [plan] * (wanted - len(runs))
+            plans += [plan] * (wanted - len(runs) if hunt.breaks[plan] < MOST_BREAKS else 0)
         return plans
 
     def _collect_outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
-        # A plan whose trial had a harness error is requested again, a limited number of times.
         is_broken = bool(trials) and all(one.error for one in trials)
         self._broken_rounds = self._broken_rounds + 1 if is_broken else 0
-        self.broken = self._broken_rounds >= BROKEN_ROUNDS
+        self.broken = self._broken_rounds > BROKEN_ROUNDS and hunt.plans == [0]
         before = any(one.outcome.judged for other in self.hunts for one in other.tried if one.outcome.plan)
         earlier = [] if hunt.tried or self._waiting else [*hunt.calm, *self._list_joined(hunt)]
         outcomes = []
         for one in (*earlier, *trials):
             self._join(hunt, one)
-            if one.error:
-                continue
             trial = self._waiting.get(one.trial)
+            if one.error:
+                hunt.breaks[hunt.points.build_plan(trial.scenario)[0] if trial else 0] += 1
+                continue
             outcome = self.reader.read_outcome(hunt.points, trial.scenario if trial else CALM_AGAIN, one)
             hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)

@@ -137,9 +137,8 @@ class Search:
             self.trials.add(outcome)
             self._shrinks.add(outcome)
         # Two runs of one plan that ended differently: from now on no single run proves anything.
-        if any(
-            _build_comparison_key(one) != _build_comparison_key(self.trials.of_plan[one.plan][0]) for one in outcomes
-        ):
+        runs = [[one for one in self.trials.of_plan[outcome.plan] if not one.broken] for outcome in outcomes]
+        if any(len({(one.met, one.failures) for one in same}) > 1 for same in runs):
             self.expect_noise()
         most = count_runs_for_fixed(self.trials.noisy)
         if known := [plan for plan in self.undecided if len(self.trials.of_plan.get(plan, ())) < most]:
@@ -210,11 +209,6 @@ class Search:
 def count_runs_for_fixed(noisy: bool) -> int:
     """Return how often a known cause must be met without a failure before it counts as fixed."""
     return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
-
-
-def _build_comparison_key(outcome: PlanOutcome) -> tuple[int, tuple[Failure, ...]]:
-    """Return the part of an outcome that a deterministic agent repeats exactly."""
-    return outcome.met, outcome.failures
 
 
 class Shrink:
