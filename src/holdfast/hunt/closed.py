@@ -42,7 +42,7 @@ class Closed:
             return "held"
         return "infeasible" if self.never_met >> number & 1 else "open"
 
-    def coverage(self) -> Coverage:
+    def count_coverage(self) -> Coverage:
         """Return how many points and pairs are in each state."""
         trials = self._trials
         everything = (1 << len(trials.points)) - 1

@@ -15,7 +15,7 @@ from msgspec import Struct
 from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS
 from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome
 from holdfast.hunt.points import CALM_AGAIN, HuntSite, Points, list_boundaries
-from holdfast.hunt.search import Search, Shrink, count_runs_for_fixed
+from holdfast.hunt.search import Search, count_runs_for_fixed
 from holdfast.hunt.trial_reader import TrialReader, collect_rule_errors, describe_shape
 from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
@@ -59,13 +59,12 @@ class CalmGroup(NamedTuple):
 class TaskHunt:
     """The hunt on one task with its params: its points, its search, and what was tried."""
 
-    def __init__(self, calm: CalmGroup, points: Points, asks: Search | Shrink, left_out: int = 0) -> None:
+    def __init__(self, calm: CalmGroup, points: Points, search: Search, left_out: int = 0) -> None:
         self.task = calm.task
         self.params = calm.params
         self.calm = calm.trials
         self.points = points
-        self.asks = asks
-        self.search = asks.search if isinstance(asks, Shrink) else asks
+        self.search = search
         self.tried: list[Tried] = []
         self.left_out = left_out
         """Points of call sites beyond the limit."""
@@ -81,9 +80,9 @@ class TaskHunt:
 
     def ask(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
         """Return the next plans of the search. It counts a plan that was given up as tried without a result."""
-        plans = self.asks.next(outcomes)
+        plans = self.search.next(outcomes)
         while given_up := [plan for plan in plans if self.breaks[plan] >= MOST_BREAKS]:
-            plans = self.asks.next([self.search.trials.build_broken(plan) for plan in given_up])
+            plans = self.search.next([self.search.trials.build_broken(plan) for plan in given_up])
         return plans
 
     def find_runs(self, plan: Plan) -> list[PlanOutcome]:
@@ -209,7 +208,9 @@ class HuntPlanner:
         plan, made = points.build_plan(scenario, with_shorter=True)
         for site in self._merge_sites(calm.trials):
             made += points.add(site)
-        self.hunts.append(TaskHunt(calm, points, Shrink(made, plan, self._goal, noisy=self.noisy)))
+        rules = {plan: (self._goal.rule,)}
+        search = Search(made, noisy=self.noisy, order=0, known=rules, only=self._goal)
+        self.hunts.append(TaskHunt(calm, points, search))
 
     def _add_hunt(self, calm: CalmGroup, known: set[CallSite]) -> None:
         options, points = self.options, Points(self._spec, self.options.sweep)

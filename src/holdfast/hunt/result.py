@@ -349,7 +349,7 @@ def _collect_gave_up(hunt: TaskHunt) -> Iterator[GaveUp]:
 
 
 def _sum_coverage(hunts: Sequence[TaskHunt]) -> Coverage:
-    coverages = [hunt.search.count_coverage() for hunt in hunts]
+    coverages = [hunt.search.closed.count_coverage() for hunt in hunts]
     left_out = sum(hunt.left_out for hunt in hunts)
 
     def total(counts: Sequence[Count], extra: int = 0) -> Count:
@@ -361,15 +361,13 @@ def _sum_coverage(hunts: Sequence[TaskHunt]) -> Coverage:
 
 
 def _build_rows(hunt: TaskHunt) -> Iterator[SiteRow]:
-    for number, site in enumerate(hunt.points.sites):
-        states: dict[str, PointState] = {}
-        for at, one in enumerate(hunt.points.all):
-            if one.site == number:
-                mode = one.injection.mode + (" (lasting)" if one.how.lasting else "")
-                # A mode may have several settings: the one that deserves most attention is shown.
-                states[mode] = min(
-                    hunt.search.get_point_state(at), states.get(mode, "infeasible"), key=_ATTENTION.index
-                )
+    closed = hunt.search.closed
+    rows: list[dict[str, PointState]] = [{} for _ in hunt.points.sites]
+    for at, one in enumerate(hunt.points.all):
+        mode, states = one.injection.mode + (" (lasting)" if one.how.lasting else ""), rows[one.site]
+        # A mode may have several settings: the one that deserves most attention is shown.
+        states[mode] = min(closed.get_point_state(at), states.get(mode, "infeasible"), key=_ATTENTION.index)
+    for site, states in zip(hunt.points.sites, rows, strict=True):
         yield SiteRow(site.call.plane, site.call.target, site.call.ordinal, states)
 
 

@@ -14,7 +14,7 @@ from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import OpenWork
-from holdfast.hunt.outcomes import Coverage, Failure, FaultCause, Plan, PlanOutcome, Point, PointState, Portion
+from holdfast.hunt.outcomes import Failure, FaultCause, Plan, PlanOutcome, Point, Portion
 from holdfast.hunt.shrink import list_smaller
 from holdfast.hunt.shrinks import Shrinks
 from holdfast.hunt.triples import OpenTriples, TriedTriples
@@ -42,7 +42,6 @@ class Search:
         *,
         noisy: bool = False,
         order: int = 2,
-        round_size: int = ROUND,
         known: Mapping[Plan, Sequence[str]] = MappingProxyType({}),
         only: Failure | None = None,
         shard: tuple[int, int] = (0, 1),
@@ -56,7 +55,6 @@ class Search:
         self._shrinks = Shrinks(self.trials, only, most=self._most)
         self._known = dict(known)
         self._order = order
-        self._round = round_size
         self._shard = shard
         self._triples = TriedTriples()
 
@@ -116,13 +114,10 @@ class Search:
             for one in self._shrinks.reported
         }
 
-    def get_point_state(self, number: int) -> PointState:
-        """Return whether the point held, failed, cannot be met, or is open."""
-        return Closed(self.trials, self._shrinks.failing).get_point_state(number)
-
-    def count_coverage(self) -> Coverage:
-        """Count the states of all points, and of all pairs of points at different sites."""
-        return Closed(self.trials, self._shrinks.failing).coverage()
+    @property
+    def closed(self) -> Closed:
+        """What needs no more trials, and the states of points and pairs that follow from it."""
+        return Closed(self.trials, self._shrinks.failing)
 
     def add_points(self, points: Sequence[Point]) -> None:
         """Add points at sites that were first reached under a fault; they are numbered after the others."""
@@ -141,14 +136,14 @@ class Search:
         if any(len({(one.met, one.failures) for one in same}) > 1 for same in runs):
             self.expect_noise()
         most = count_runs_for_fixed(self.trials.noisy)
-        if known := [plan for plan in self.undecided if len(self.trials.of_plan.get(plan, ())) < most]:
-            return known[: self._round]
-        return (
-            self._shrinks.advance()[: self._round]
+        plans = (
+            [plan for plan in self.undecided if len(self.trials.of_plan.get(plan, ())) < most]
+            or self._shrinks.advance()
             or self._cover()
-            or self._shrinks.advance(deferred=True)[: self._round]
-            or self._verify_determinism()[: self._round]
+            or self._shrinks.advance(deferred=True)
+            or self._verify_determinism()
         )
+        return plans[:ROUND]
 
     def expect_noise(self) -> None:
         """Look at all trials so far again, as those of an agent that is not deterministic."""
@@ -179,11 +174,11 @@ class Search:
     def _cover(self) -> list[Plan]:
         """Return plans that cover what is open. In each round, one trial looks for a weaker form of a known cause."""
         if self._order < 1:
-            return self._shrinks.advance_weakening()[: self._round]
+            return self._shrinks.advance_weakening()
         suspects = [one.points for one in self._shrinks.under_way if not one.is_large]
-        closed = Closed(self.trials, self._shrinks.failing)
+        closed = self.closed
         ended = len(self.trials.outcomes)
-        size = min(self._round, max(1 + (ended >= FIRST), ended // GROWTH))
+        size = min(ROUND, max(1 + (ended >= FIRST), ended // GROWTH))
         guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.list_lookalikes())
         own = Portion(self.trials.points, *self._shard)
         # A retry or a fallback is reached only under another fault, so a fault there is one of a pair: first come the
@@ -196,7 +191,7 @@ class Search:
             )
             if plans := work.choose_plans(size, FRESH):
                 return plans
-            weaker = self._shrinks.advance_weakening()[: self._round]
+            weaker = self._shrinks.advance_weakening()
             plans = list(dict.fromkeys([*weaker, *work.choose_plans(size - len(weaker))]))
             if plans:
                 return plans
@@ -209,18 +204,3 @@ class Search:
 def count_runs_for_fixed(noisy: bool) -> int:
     """Return how often a known cause must be met without a failure before it counts as fixed."""
     return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
-
-
-class Shrink:
-    """Shrinks one plan that failed; `next` works like that of a search."""
-
-    def __init__(self, points: Sequence[Point], plan: Plan, failure: Failure, *, noisy: bool = False) -> None:
-        self.search = Search(points, noisy=noisy, order=0, known={plan: (failure.rule,)}, only=failure)
-
-    @property
-    def causes(self) -> list[FaultCause]:
-        return self.search.causes
-
-    def next(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
-        """Take the outcomes of the last round and return the next one, empty when the plan is as small as it gets."""
-        return self.search.next(outcomes)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.hunt.evidence import STEP_PASSES, Trials
 from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, Portion, list_bits
-from holdfast.hunt.search import Search, Shrink
+from holdfast.hunt.search import Search
 
 SITES = MODES = 3
 POINTS = [Point(site, rung) for site in range(SITES) for rung in range(MODES)]
@@ -56,7 +56,7 @@ def planted(*causes: Plan) -> Agent:
     )
 
 
-def hunt(search: Search | Shrink, run: Callable[[Plan], PlanOutcome], most: int = 2000) -> list[list[Plan]]:
+def hunt(search: Search, run: Callable[[Plan], PlanOutcome], most: int = 2000) -> list[list[Plan]]:
     """All rounds of a hunt."""
     rounds: list[list[Plan]] = []
     plans = search.next([])
@@ -106,7 +106,7 @@ def test_faults_with_public_evidence_do_not_wait_behind_lookalikes() -> None:
     ]
     search = Search(points, order=1)
     hunt(search, lambda one: _run_fragile_site(one, 8, code="crash", step="end"), 40)
-    states = {(one.site, one.rung): search.get_point_state(number) for number, one in enumerate(points)}
+    states = {(one.site, one.rung): search.closed.get_point_state(number) for number, one in enumerate(points)}
     assert {states[place] for place in states if place[1] < 3} == {"failed"}
     assert "open" in states.values()
 
@@ -208,7 +208,7 @@ def test_a_cause_of_more_faults_than_asked_for_is_shrunk_after_the_open_points(c
             break
         outcomes = [run(one) for one in plans]
     assert [one.points for one in search.causes] == [cause]
-    states = {search.get_point_state(number) for number in range(len(points))}
+    states = {search.closed.get_point_state(number) for number in range(len(points))}
     assert "open" not in states
 
 
@@ -291,7 +291,8 @@ def test_what_fails_once_is_flaky() -> None:
 
 
 def test_shrinking_one_plan_tries_nothing_else() -> None:
-    shrink = Shrink(POINTS, plan(1, 5, 8), Failure("rule-0"))
+    failed, failure = plan(1, 5, 8), Failure("rule-0")
+    shrink = Search(POINTS, order=0, known={failed: (failure.rule,)}, only=failure)
     rounds = hunt(shrink, planted(plan(1, 5), plan(8)).run)
     assert [one.points for one in shrink.causes] == [plan(1, 5)]
     assert sum(map(len, rounds)) <= 12
@@ -309,7 +310,7 @@ def test_points_at_a_site_that_only_a_fault_leads_to_are_tried_with_that_fault()
     while plans:
         plans = search.next([run(asked) for asked in plans])
     assert [one.points for one in search.causes] == [plan(4, 10)]
-    assert search.get_point_state(9) == "held"
+    assert search.closed.get_point_state(9) == "held"
 
 
 def retrying(asked: Plan, leads: Plan, causes: tuple[Plan, ...] = ()) -> PlanOutcome:
@@ -338,12 +339,12 @@ def hunt_with_retry(leads: Plan, *causes: Plan) -> Search:
 def test_a_pair_at_a_retry_is_found_whichever_fault_leads_to_the_retry(first: int, late: int) -> None:
     search = hunt_with_retry(plan(3, 4, 5), plan(first, late))
     assert [one.points for one in search.causes] == [plan(first, late)]
-    assert search.count_coverage().pairs.open == 0
+    assert search.closed.count_coverage().pairs.open == 0
 
 
 def test_a_pair_at_a_retry_that_the_fault_does_not_lead_to_is_infeasible() -> None:
     search = hunt_with_retry(plan(4))
-    pairs = search.count_coverage().pairs
+    pairs = search.closed.count_coverage().pairs
     assert (pairs.infeasible, pairs.open) == (6, 0)
     assert len(search.trials.outcomes) < 60
 
@@ -357,7 +358,7 @@ def test_the_search_for_the_fault_that_leads_to_a_retry_waits_for_the_usual_call
     """Nearly every agent retries in the first plan; a trial for each fault of it would use a small budget up."""
     search = Search(POINTS, order=1)
     plans, before = search.next([retrying(0, plan(4))]), list[Plan]()
-    while any(search.get_point_state(number) == "open" for number in range(len(POINTS))):
+    while any(search.closed.get_point_state(number) == "open" for number in range(len(POINTS))):
         if not before:
             search.add_points([Point(3, rung) for rung in range(MODES)])
         before += plans
@@ -365,7 +366,7 @@ def test_the_search_for_the_fault_that_leads_to_a_retry_waits_for_the_usual_call
     assert len(before) == MODES
     while plans:
         plans = search.next([retrying(asked, plan(4)) for asked in plans])
-    assert {search.get_point_state(number) for number in range(len(POINTS), len(search.points))} == {"held"}
+    assert {search.closed.get_point_state(number) for number in range(len(POINTS), len(search.points))} == {"held"}
 
 
 # -- the statement ----------------------------------------------------------------------------------------------------
@@ -401,25 +402,27 @@ def counts(coverage: Coverage) -> tuple[dict[str, int], dict[str, int]]:
 def test_the_statement_is_that_of_a_trial_of_every_plan(agent: Agent) -> None:
     search = Search(POINTS)
     hunt(search, agent.run)
-    assert counts(search.count_coverage()) == brute_force(agent)
-    assert [search.get_point_state(n) for n in range(9)].count("held") == search.count_coverage().points.held
+    assert counts(search.closed.count_coverage()) == brute_force(agent)
+    assert [search.closed.get_point_state(n) for n in range(9)].count(
+        "held"
+    ) == search.closed.count_coverage().points.held
 
 
 def test_a_point_is_held_only_if_a_rule_was_judged() -> None:
     search = Search(POINTS)
     rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, judged=not asked & plan(4)))
-    points = search.count_coverage().points
-    assert (points.held, points.open, search.get_point_state(4)) == (8, 1, "open")
+    points = search.closed.count_coverage().points
+    assert (points.held, points.open, search.closed.get_point_state(4)) == (8, 1, "open")
     assert sum(asked == plan(4) for plans in rounds for asked in plans) == 1
 
 
 def test_a_point_that_is_met_only_in_trials_that_fail_is_not_infeasible() -> None:
     search = Search(POINTS)
     hunt(search, lambda asked: PlanOutcome(asked, asked & ~plan(4) or asked & plan(8), 7))
-    assert search.get_point_state(4) == "infeasible"
+    assert search.closed.get_point_state(4) == "infeasible"
     search = Search(POINTS, known={plan(1, 5): ()})
     search.next([PlanOutcome(plan(5), 0, 7), PlanOutcome(plan(1, 5), plan(1, 5), 7, (Failure("rule"),))])
-    assert search.get_point_state(5) == "open"
+    assert search.closed.get_point_state(5) == "open"
 
 
 # -- rounds -----------------------------------------------------------------------------------------------------------
@@ -490,15 +493,15 @@ def test_noise_alone_is_no_cause() -> None:
 def test_without_points_there_is_nothing_to_try() -> None:
     search = Search([])
     assert search.next([]) == []
-    assert search.count_coverage().pairs.total == 0
+    assert search.closed.count_coverage().pairs.total == 0
 
 
 def test_a_hunt_that_stops_after_three_trials_says_what_is_open() -> None:
     search = Search(POINTS)
     search.next([OWN.run(asked) for asked in search.next([])[:3]])
-    points = search.count_coverage().points
+    points = search.closed.count_coverage().points
     assert points.held + points.open == points.total == 9
-    assert search.count_coverage().pairs.open > 0
+    assert search.closed.count_coverage().pairs.open > 0
 
 
 @pytest.mark.slow
@@ -509,7 +512,7 @@ def test_five_thousand_sites_are_planned() -> None:
     for _ in range(3):
         plans = search.next([PlanOutcome(asked, asked, (1 << 5000) - 1) for asked in plans])
     assert plans
-    assert search.count_coverage().points.total == 15000
+    assert search.closed.count_coverage().points.total == 15000
 
 
 @pytest.mark.parametrize("noisy", [False, True])
@@ -518,8 +521,8 @@ def test_every_point_a_cutter(noisy: bool) -> None:
     search = Search(POINTS, noisy=noisy)
     rounds = hunt(search, agent.run, 600)
     assert sum(map(len, rounds)) < 600
-    assert search.count_coverage().points.held == 9
-    assert search.count_coverage().pairs.held == 0
+    assert search.closed.count_coverage().points.held == 9
+    assert search.closed.count_coverage().pairs.held == 0
 
 
 @pytest.mark.parametrize("noisy", [False, True])
@@ -580,5 +583,5 @@ def test_the_trials_of_all_shards_leave_little_to_do(agent: Agent, of: int) -> N
     # A hunt of pairs may meet three faults together by chance, and does not promise it.
     small = [{one.failure for one in search.causes if one.points.bit_count() < 3} for search in (joined, alone)]
     assert small[0] == small[1]
-    assert joined.count_coverage().points.open == alone.count_coverage().points.open
-    assert joined.count_coverage().pairs.open == alone.count_coverage().pairs.open
+    assert joined.closed.count_coverage().points.open == alone.closed.count_coverage().points.open
+    assert joined.closed.count_coverage().pairs.open == alone.closed.count_coverage().pairs.open
