@@ -20,7 +20,8 @@ from holdfast.model.scenario import Injection
 from holdfast.model.spec import UsageLimits
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.weather import Weather, normalize_target
+from holdfast.planes.describe import shorten_target
+from holdfast.planes.injection.weather import Weather
 
 if TYPE_CHECKING:
     from holdfast.execute.simulated_users import ModelUser, ScriptedUser
@@ -93,7 +94,7 @@ class LiveInjector:
             self.uses.append(self._sink.make_storable(use))
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
-        entries = map(self.ledger.__getitem__, self._entries.get((plane, normalize_target(target), n), ()))
+        entries = map(self.ledger.__getitem__, self._entries.get((plane, shorten_target(target), n), ()))
         return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))
 
     def mark_undelivered(
@@ -108,7 +109,7 @@ class LiveInjector:
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        for at in self._entries.get((plane, normalize_target(target), n), ()):
+        for at in self._entries.get((plane, shorten_target(target), n), ()):
             met = self.ledger[at]
             meant = (injection is None or met.mode == injection.mode) and (read is None or _is_unread(met, read))
             meant = meant and (not parts or self.weather.get_traits(met.index).delivers in parts)
@@ -126,7 +127,7 @@ class LiveInjector:
 
     async def inject(self, call: Call, forward: Forward, sleep: Sleep, **options: Any) -> Reply:
         # Until a fault passes the call on, the other side has not received it, and the trace must say so.
-        held = (call.plane, normalize_target(call.target), call.n)
+        held = (call.plane, shorten_target(call.target), call.n)
         self._sink.hold(held)
         return await self.weather.inject(call, forward, sleep, sent=partial(self._sink.release, held), **options)
 

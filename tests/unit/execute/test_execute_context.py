@@ -13,10 +13,14 @@ from holdfast.execute.trace_sink import NOTES_KEPT
 from holdfast.execute.trial import run_trial
 from holdfast.model.codec import HALVES, encode
 from holdfast.model.observation import Answer, FaultMet, Turn
+from holdfast.model.scenario import Injection
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence
+from holdfast.planes.injection.faulted_call import drive
+from holdfast.planes.injection.firing import skip_wait
 from holdfast.planes.injection.weather import LEDGER_LIMIT, Weather
+from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext, WorldFindings
 from planes_kit import FakeContext
 
@@ -77,11 +81,15 @@ def test_a_target_of_megabytes_is_kept_short_everywhere_and_distinguished() -> N
 
 
 def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
-    context = FakeContext()
+    context = FakeContext([Injection("llm", "*", "quota")])
     target = "m" * 5_000
-    weather = Weather(trial_of(), context.injector.add_fault, context.injector.amend_fault)
-    weather.record(FaultMet(0, "llm", target, "timeout", 1))
-    assert context.injector.join_modes_met("llm", target, 1) == "timeout"
+
+    async def forward(call: Call) -> Reply:
+        return Reply("never asked")
+
+    with pytest.raises(Failed):
+        drive(context.injector.inject(Call("llm", target, {}, 1), forward, skip_wait))
+    assert context.injector.join_modes_met("llm", target, 1) == "quota"
     assert len(context.ledger[0].target) <= 600
 
 

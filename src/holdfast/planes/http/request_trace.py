@@ -40,7 +40,6 @@ class RequestTrace(CallReport):
         self._reply = bytearray()
         self.encoding: str | None = None
         """The content encoding of the reply that is passing."""
-        self._unfinished = False
 
     async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Read the request's body as it passes."""
@@ -59,9 +58,9 @@ class RequestTrace(CallReport):
 
     def report_unfinished(self) -> None:
         """Report a request that the end of the trial interrupts as unfinished, unless a fault had already ended it."""
-        self._unfinished = not self.error_type
+        unfinished = not self.error_type
         self.error_type = self.error_type or "client_gone"
-        self.report_end()
+        self.report_end(unfinished=unfinished)
 
     def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
         """Report a request that the policy denies: as a side call if it is not the agent's work, else as a call."""
@@ -76,7 +75,7 @@ class RequestTrace(CallReport):
         else:
             rules.report_refusal(self._context, target.origin, why)
 
-    def report_end(self) -> None:
+    def report_end(self, *, unfinished: bool = False) -> None:
         """Record the request in the trace, once."""
         begun = self.status is not None or bool(self.error_type)
         target = self._target
@@ -87,7 +86,7 @@ class RequestTrace(CallReport):
                 "http_call",
                 tool=make_encodable(f"{target.method} {target.url}"),
                 plane="http",
-                phase="done" if begun and not self._unfinished else "unfinished",
+                phase="done" if begun and not unfinished else "unfinished",
                 input=_format_body(bytes(self._input)),
                 output=output,
                 write=target.is_write,

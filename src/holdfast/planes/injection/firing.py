@@ -14,7 +14,7 @@ from holdfast.model.canary import MARK, find_canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
-from holdfast.planes.describe import describe, format_exception, is_same_value, render_value
+from holdfast.planes.describe import describe, format_exception, is_same_value, render_value, shorten_target
 from holdfast.planes.injection.active_injection import STEP, ActiveInjection
 from holdfast.planes.injection.outcome_comparison import (
     CallEnd,
@@ -252,7 +252,7 @@ class Firing:
         ran = call.plane == "tool_result"
         note = _join_notes(_RAN if ran and effect == "met" else "", why)
         before = describe(self._expected if would is None else would)
-        what = (self.index, plane, call.target, injection.mode, call.n)
+        what = (self.index, plane, shorten_target(call.target), injection.mode, call.n)
         reply = self._reply if effect == "met" else ""
         got = describe(got)
         self._entry = FaultMet(

@@ -24,7 +24,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import TARGET_KEPT, digest_arguments, shorten_target
+from holdfast.planes.describe import digest_arguments, shorten_target
 from holdfast.planes.injection.active_injection import STEP, ActiveInjection, RandomDraws
 from holdfast.planes.injection.faulted_call import FaultedCall, drive
 from holdfast.planes.injection.firing import Firing, skip_wait
@@ -93,14 +93,14 @@ class Weather:
         if count == LEDGER_LIMIT:
             met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
-            self._record(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
+            self._record(met)
 
     def amend(self, met: FaultMet) -> None:
         """Record the outcome of a firing. If it was not met, another one may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
-        self._amend(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
+        self._amend(met)
 
     def get_traits(self, index: int) -> FaultTraits:
         """Return the traits of the fault that a ledger entry is about."""
@@ -115,7 +115,7 @@ class Weather:
 
     def find_applicable(self, plane: str, target: str) -> list[ActiveInjection]:
         """Return the injections that can act on a call to this target, in list order."""
-        key = (plane, normalize_target(target))
+        key = (plane, shorten_target(target))
         applicable = self._by_target.get(key)
         if applicable is None:
             with self.lock:  # one set of counters, even if several threads ask first
@@ -135,7 +135,7 @@ class Weather:
 
     def count(self, plane: str, target: str) -> int:
         """Count an attempt when it arrives and return its number, from 1."""
-        target = normalize_target(target)
+        target = shorten_target(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
             if key not in self.calls and len(self.calls) >= TARGETS_KEPT:
@@ -211,7 +211,7 @@ class Weather:
         # identifies them. Tools may be called concurrently: their draw depends on arguments and occurrence, which do
         # not depend on the order.
         numbered = call.plane in ("llm", "context") or call.plane.startswith("service")
-        key = f"{normalize_target(call.target)}:{call.n if numbered else digest_arguments(call.arguments)}"
+        key = f"{shorten_target(call.target)}:{call.n if numbered else digest_arguments(call.arguments)}"
         candidates = []
         with self.lock:
             if not numbered:
@@ -289,8 +289,3 @@ def _is_write(call: Call) -> bool:
     if call.plane == "http":
         return call.arguments.get("method") not in READ_METHODS
     return call.plane in ("tool", "tool_result", "mcp", "context")
-
-
-def normalize_target(target: str) -> str:
-    """Return a target as counters record it. Nearly all are short enough to be used as they are."""
-    return target if len(target) <= TARGET_KEPT and target.isascii() else shorten_target(target)

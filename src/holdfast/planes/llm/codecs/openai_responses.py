@@ -173,10 +173,8 @@ class _ResponsesWriter(ReplyWriter):
         self._text_details: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
         """Extra data about the open text."""
         self._sequence = -1
-        self._opened = False
 
     def write_start(self) -> Iterator[bytes]:
-        self._opened = True
         started = {**self._response, "status": "in_progress", "output": []}
         yield self._write_event("response.created", response=started)
         yield self._write_event("response.in_progress", response=started)
@@ -238,7 +236,7 @@ class _ResponsesWriter(ReplyWriter):
         yield self._write_part_event(kind, **_drop_position(event))
 
     def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
-        if not self._opened:
+        if self._sequence < 0:
             yield from self.write_start()
         failed = {
             **self._response,
