@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.checks.pii_numbers import Span, find_cards, find_ibans, find_phones, find_ssns, get_preceding_text
@@ -127,17 +128,9 @@ def _is_identifying(address: str) -> bool:
     return (ip.is_global and not ip.is_multicast) or any(ip in ipaddress.ip_network(net) for net in examples)
 
 
-def find_api_keys(text: str) -> Iterator[Span]:
-    return _find_spans(_API_KEY, text)
-
-
-def find_secrets(text: str) -> Iterator[Span]:
-    return _find_spans(_SECRET, text)
-
-
 FINDERS: dict[str, Callable[[str], Iterable[Span]]] = {
-    "api_key": find_api_keys,
-    "secret": find_secrets,
+    "api_key": partial(_find_spans, _API_KEY),
+    "secret": partial(_find_spans, _SECRET),
     "email": find_emails,
     "iban": find_ibans,
     "credit_card": find_cards,

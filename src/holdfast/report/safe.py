@@ -59,11 +59,6 @@ def to_ascii(text: str) -> str:
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
-def make_encodable(text: str) -> str:
-    """Return the text without lone surrogates, which no encoding can represent."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def count_columns(text: str) -> int:
     """Return the width of the text on a terminal, in columns."""
     if text.isascii():

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import MsgspecError
 
+from holdfast.checks.patterns import find_folded
 from holdfast.model.codec import create_decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Verdict
@@ -66,26 +67,14 @@ class Needle:
 
     def find_excerpt(self, text: str) -> tuple[str, tuple[int, int]] | None:
         """Return the words with their context, and their position in it; None if they are missing."""
-        folded = text.casefold()
-        at = folded.find(self._text)
-        if at < 0:
+        span = find_folded(text, self._text)
+        if span is None:
             return None
-        end = at + len(self._text)
-        if len(folded) != len(text):
-            at, end = _map_position(text, at), _map_position(text, end)
+        at, end = span
         start = max(0, at - AROUND)
         context = ("…" if start else "") + text[start : end + AROUND] + ("…" if end + AROUND < len(text) else "")
         begin = at - start + (1 if start else 0)
         return context, to_utf16_span(context, begin, begin + end - at)
-
-
-def _map_position(text: str, at: int) -> int:
-    """Map a position in case-folded text to the original: some letters become two when folded."""
-    for place, letter in enumerate(text):
-        if at <= 0:
-            return place
-        at -= len(letter.casefold())
-    return len(text)
 
 
 def search(

@@ -43,7 +43,7 @@ def parsed_junit() -> ET.Element:
 def test_json_keeps_hostile_answers_whole() -> None:
     document = json.loads(whole(Json(), sample()))
     answer = document["parts"]["contract"]["cells"][1]["trials"][0]["answer"]
-    assert answer == HOSTILE.replace("\ud800", "?")
+    assert answer == HOSTILE.replace("\ud800", "�")
 
 
 def test_json_score_is_null_when_nothing_counted() -> None:

@@ -27,7 +27,7 @@ from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.capabilities import THROWAWAY
-from holdfast.model.codec import encode, encode_canonical, make_encodable
+from holdfast.model.codec import encode, encode_canonical, make_storable
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
@@ -256,13 +256,4 @@ def _build_details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
     combined |= {key: value for key, value in result.items() if key not in _OWN}
     if stderr.strip():
         combined.setdefault("stderr", stderr[-8_000:])
-    plain: dict[str, Any] = _make_encodable(combined)
-    return plain
-
-
-def _make_encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return make_encodable(value)
-    if isinstance(value, dict):
-        return {make_encodable(key): _make_encodable(item) for key, item in value.items()}
-    return [_make_encodable(item) for item in value] if isinstance(value, list) else value
+    return make_storable(combined)

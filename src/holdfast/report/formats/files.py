@@ -12,10 +12,9 @@ import msgspec
 
 from holdfast import plugins
 from holdfast.errors import PluginError, UsageError, UserError
-from holdfast.model.codec import encode
 from holdfast.model.codes import RunWarning
 from holdfast.model.run import Run
-from holdfast.report.safe import make_encodable
+from holdfast.report.page.values import encode_json
 
 if TYPE_CHECKING:
     from holdfast.protocols.reporter import Reporter
@@ -170,18 +169,4 @@ def _encode_list(items: Iterator[Any], indent: bytes) -> Iterator[bytes]:
 
 
 def _encode_whole(value: Any) -> bytes:
-    try:
-        data = encode(value)
-    except UnicodeEncodeError:
-        data = encode(_make_encodable(value))
-    return msgspec.json.format(data, indent=len(_STEP))
-
-
-def _make_encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return make_encodable(value)
-    if isinstance(value, Mapping):
-        return {make_encodable(str(key)): _make_encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_make_encodable(item) for item in value]
-    return _make_encodable(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value
+    return msgspec.json.format(encode_json(value), indent=len(_STEP))

@@ -221,21 +221,18 @@ def _build_cell(run: Run, row: CellRow, places: wording.Places, seconds: float, 
     outcome = _get_outcome(cell, decisive)
     name = wording.format_head(cell.invariant, cell.params)
     case = ET.Element("testcase", classname=_escape(cell.scenario), name=_escape(name), time=f"{seconds:.3f}")
-    if outcome == "idle":
-        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_format_message(row)}")
-        ET.SubElement(case, "system-out").text = _format_body(run, row, places)
-    elif outcome == "fail":
-        ET.SubElement(case, "failure", message=_format_message(row), type=cell.code).text = _format_body(
-            run, row, places
-        )
-    elif outcome == "error":
-        ET.SubElement(case, "error", message=_format_message(row), type=cell.code).text = _format_body(run, row, places)
+    if outcome == "n/a":
+        ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
     elif outcome == "unproven":
         step = wording.format_next_step(run, row)
         message = f"unproven: {_format_message(row)}" + (f". Next: {_escape(step)}" if step else "")
         ET.SubElement(case, "skipped", message=message)
-    elif outcome == "n/a":
-        ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
+    elif outcome == "idle":
+        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_format_message(row)}")
+        ET.SubElement(case, "system-out").text = _format_body(run, row, places)
+    elif outcome != "pass":
+        kind = "failure" if outcome == "fail" else "error"
+        ET.SubElement(case, kind, message=_format_message(row), type=cell.code).text = _format_body(run, row, places)
     marks = wording.list_marks(cell)
     if marks and cell.outcome not in ("fail", "error"):  # their body contains it
         ET.SubElement(case, "system-out").text = ", ".join(marks)

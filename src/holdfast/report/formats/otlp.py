@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any
 
-from holdfast.model.codec import encode
+from holdfast.model.codec import encode, make_encodable
 from holdfast.model.run import Run, TracedTrial
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Verdict
-from holdfast.report.safe import make_encodable
 
 BATCH = 500
 """Spans per request, unless one trial alone has more."""

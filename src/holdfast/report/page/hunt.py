@@ -11,8 +11,8 @@ from msgspec import convert
 from holdfast.hunt.fault_map import FaultMap, MappedSite, MapRow
 from holdfast.hunt.points import format_site
 from holdfast.hunt.result import HuntedCause, HuntResult, SiteRow
+from holdfast.model.codec import make_encodable
 from holdfast.report.page.values import drop_empty
-from holdfast.report.safe import make_encodable
 from holdfast.report.terminal.hunt import dump_scenarios, format_coverage, format_faults, format_map_coverage
 from holdfast.report.wording import format_count, format_exit_code
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from holdfast.model.codec import make_encodable
 from holdfast.model.run import Overall, PartResult, Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
 from holdfast.report.page.values import pick
-from holdfast.report.safe import make_encodable
 from holdfast.spec.references import format_param
 from holdfast.store.run_folders import format_resume
 

@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from holdfast.model.codec import encode, make_storable, to_builtins
-from holdfast.report.safe import make_encodable
+from holdfast.model.codec import encode, make_encodable, make_storable, to_builtins
 
 TEXT, ITEMS, DEEP = 64_000, 1_000, 12
 """Characters of one text, items of one list or object, and nesting depth."""

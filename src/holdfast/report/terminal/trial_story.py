@@ -48,29 +48,30 @@ def build_timeline(trial: Document) -> list[StoryLine]:
     deeds = (one for one in trial["audit"] if f"{one['details'].get('method')} {one['details'].get('url')}" not in http)
     done = [_build_action(one, trial["files"]) for one in deeds]
     # Files are compared when the agent has ended; everything else happened before its last answer.
-    ends = [*map(_compute_end_ms, trial["trace"]), *(step.at_ms or 0.0 for step in done if step.lane != "file")]
-    steps += [*_build_turns(trial["turns"], max(ends, default=0.0)), *done]
-    return before + sorted(steps, key=lambda step: (step.at_ms or 0.0, step.lane.startswith("answered")))
+    ends = [call["ts"] * 1000 + call["duration_ms"] for call in trial["trace"]]
+    ends += [step.at_ms or 0.0 for step in done if step.lane != _LANES["file_write"]]
+    asked, answered = _build_turns(trial["turns"], max(ends, default=0.0))
+    # The sort is stable: of events at one time an answer comes last.
+    return before + sorted([*steps, *asked, *done, *answered], key=lambda step: step.at_ms or 0.0)
 
 
-def _compute_end_ms(call: Document) -> float:
-    return float(call["ts"]) * 1000 + float(call["duration_ms"])
-
-
-def _build_turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
-    """Yield the questions and answers. Only latencies are known, so the rest of the trial's time is put in front."""
-    total = sum(turn["latency_ms"] for turn in turns)
+def _build_turns(turns: Sequence[Document], last_ms: float) -> tuple[list[StoryLine], list[StoryLine]]:
+    """Return the questions and the answers. Only latencies are known, so the rest of the trial's time is put in
+    front.
+    """
+    asked, answered = list[StoryLine](), list[StoryLine]()
     at = 0.0
-    late = max(0.0, last_ms - total)
+    late = max(0.0, last_ms - sum(turn["latency_ms"] for turn in turns))
     for number, turn in enumerate(turns, 1):
         name = f" {number}" if len(turns) > 1 else ""
-        yield StoryLine(at, f"asked{name}", turn["asked"])
+        asked.append(StoryLine(at, f"asked{name}", turn["asked"]))
         at = late + sum(one["latency_ms"] for one in turns[:number])
         badly = "" if turn["ending"] in ("answered", "under way") else turn["ending"].replace("_", " ")
         ending = ": ".join(part for part in (badly, turn["detail"]) if part)
         more = (("!", ending),) if ending else ()
         if turn["ending"] != "under way":
-            yield StoryLine(at, f"answered{name}", turn["text"] or "(nothing)", more, bool(badly))
+            answered.append(StoryLine(at, f"answered{name}", turn["text"] or "(nothing)", more, bool(badly)))
+    return asked, answered
 
 
 def _take_faults(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
