@@ -223,7 +223,7 @@ NO_LOOK = {"claim_matches_state", "custom", "files_changed_only", "llm_as_judge"
 def judged(name: str, plain: dict, evidence: Evidence, *, negate: bool) -> str:
     rule = RuleJudge(Invariant("r", name, plain, negate=negate), 1000)
     turn = Turn("?", "x")
-    return rule.judge_state(turn, Observation("t", (turn,), evidence={"r": evidence}), None)[0]
+    return rule.judge_trial(turn, Observation("t", (turn,), evidence={"r": evidence}), None)[0]
 
 
 def test_every_check_of_the_state_is_tried_on_nothing():

@@ -49,8 +49,7 @@ class Judge:
         turns = observation.turns
         if rule.reads in ("trace", "state") and (turns or not observation.error):
             turn = max(0, len(turns) - 1)
-            decide = rule.judge_trace if rule.reads == "trace" else rule.judge_state
-            outcome, finding = decide((turns or _build_silent_turn(trial))[turn], observation, control)
+            outcome, finding = rule.judge_trial((turns or _build_silent_turn(trial))[turn], observation, control)
         elif len(turns) == 1:
             outcome, finding = rule.judge_turn(turns[0], observation, control)
             turn = 0

@@ -116,32 +116,20 @@ class RuleJudge:
                     else finding
                 )
 
-    def judge_trace(
+    def judge_trial(
         self, turn: Turn, observation: Observation, control: Observation | None
     ) -> tuple[Judgement, Finding]:
-        """Return the rule's verdict on the calls of a trial, whatever the agent answered."""
-        if not observation.trace and (self.negative or not self.blind):
+        """Return the rule's verdict on the calls of a trial, or on the recorded state, whatever the agent answered."""
+        if self.reads == "trace" and not observation.trace and (self.negative or not self.blind):
             finding = Finding(None if self.negative else False, "no call was seen", "no-call")
             return ("unproven" if self.negative else "fail"), finding
+        exhibit = Exhibit(turn.text or "", turn, observation, control, observation.evidence.get(self.id))
         try:
-            finding = self.decide(Exhibit(turn.text or "", turn, observation, control))
-            outcome, finding = self._to_outcome(finding)
+            outcome, finding = self._to_outcome(self.decide(exhibit))
         except (Exception, SystemExit) as broken:
             return _to_error(broken)
-        return self._apply_doubt(outcome, finding, observation)
-
-    def judge_state(
-        self, turn: Turn, observation: Observation, control: Observation | None
-    ) -> tuple[Judgement, Finding]:
-        """Return the rule's verdict on the recorded state that the agent left, whatever the agent answered."""
-        evidence = observation.evidence.get(self.id)
-        try:
-            outcome, finding = self._to_outcome(
-                self.decide(Exhibit(turn.text or "", turn, observation, control, evidence))
-            )
-        except (Exception, SystemExit) as broken:
-            return _to_error(broken)
-        return self._apply_doubt(outcome, finding, observation) if "target" in self.texts else (outcome, finding)
+        depends_on_calls = self.reads == "trace" or "target" in self.texts
+        return self._apply_doubt(outcome, finding, observation) if depends_on_calls else (outcome, finding)
 
     def _apply_doubt(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
         """Return the same outcome, or unproven if calls that were not seen could have changed it."""

@@ -241,6 +241,16 @@ class Places:
         return f"{self._path}:{line}" if line else self._path
 
 
+_STEPS = {
+    "pattern-cannot-match": "write a pattern that can match, and judge the stored trials again: holdfast judge",
+    "fault-changed-nothing": "this fault found nothing to change in the replies: set its mode's options, or use "
+    "another mode",
+    "fault-no-match": "write a `match` that fits the arguments of the agent's calls",
+    "no-answer": "there was no text to judge: a `completes` or `output_not_empty` rule catches silence",
+}
+"""What to do about an unproven cell, by the code of its reason."""
+
+
 def format_next_step(run: Run, row: CellRow) -> str:
     """Return what to do about a cell that is unproven or an error; empty if its reason is enough."""
     cell = row.cell
@@ -253,12 +263,8 @@ def format_next_step(run: Run, row: CellRow) -> str:
         return f"resume it: {format_resume(Path(run.path), run.part)}"
     if not judged:
         return "run it"
-    if cell.code == "pattern-cannot-match":
-        return "write a pattern that can match, and judge the stored trials again: holdfast judge"
-    if cell.code == "fault-changed-nothing":
-        return "this fault found nothing to change in the replies: set its mode's options, or use another mode"
-    if cell.code == "fault-no-match":
-        return "write a `match` that fits the arguments of the agent's calls"
+    if cell.code in _STEPS:
+        return _STEPS[cell.code]
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
@@ -273,8 +279,6 @@ def format_next_step(run: Run, row: CellRow) -> str:
             else ""
         )
         return advice + (step or "check the fault's target and schedule")
-    if cell.code == "no-answer":
-        return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
     if cell.passes or cell.fails:
         return "more replicas would decide it; the report has every trial"
     return ""

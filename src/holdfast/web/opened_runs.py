@@ -64,9 +64,7 @@ class OpenedRuns:
     def use(self, id: str, what: Callable[[OpenedRun], T]) -> T:
         """Use a run exclusively."""
         run = self.find_folder(id)
-        with self._lock:
-            opening = self._opening.setdefault(id, threading.Lock())
-        with opening:  # two requests for one run read it once
+        with self._get_lock(id):  # two requests for one run read it once
             opened = self._open_run(run)
         with opened.lock:
             return what(opened)
@@ -80,10 +78,12 @@ class OpenedRuns:
     def find_live(self, id: str) -> LiveRun | None:
         """Return the run, if it is running; None if it has ended or was killed."""
         run = self.find_folder(id)
-        with self._lock:
-            opening = self._opening.setdefault(id, threading.Lock())
-        with opening:
+        with self._get_lock(id):
             return self._follow(run)
+
+    def _get_lock(self, id: str) -> threading.Lock:
+        with self._lock:
+            return self._opening.setdefault(id, threading.Lock())
 
     def _follow(self, run: RunDir) -> LiveRun | None:
         if not is_in_progress(run):

@@ -47,6 +47,8 @@ class AssertionResult(NamedTuple):
     why: str
     code: str = AS_EXPECTED
     key: tuple[str, ...] = ()
+    empty: bool = False
+    """There is nothing to look at: no such request, or a path into a body that is not JSON."""
 
 
 class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -81,19 +83,8 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
     if not -len(counted) <= index < len(counted):
         of = " that match the filters" if one.filters else ""
         why = f"there is no {one.field}: {format_plural(len(counted), 'request')}{of}, of {len(requests.requests)}"
-        return AssertionResult(False, why, "request-missing")
+        return AssertionResult(False, why, "request-missing", empty=True)
     return _judge_request(one, counted[index], part)
-
-
-def has_nothing_to_read(one: Assertion, requests: MockRequests) -> bool:
-    """Return whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
-    if one.field == "request_count":
-        return False
-    counted = filter_requests(requests.requests, one.filters)
-    index, part = split_field(one.field)
-    if not -len(counted) <= index < len(counted):
-        return True
-    return part.startswith(("body.", "body[")) and parse_body(counted[index].body) is MISSING
 
 
 def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRequest]) -> AssertionResult:
@@ -124,7 +115,7 @@ def _judge_request(one: Assertion, request: StoredRequest, part: str) -> Asserti
     if value is MISSING:
         unread = part.startswith("body") and parse_body(request.body) is MISSING
         why = "; the body is not JSON, or has a duplicate key" if unread else ""
-        return AssertionResult(False, f"there is nothing at {shorten(one.field)}{why}", "request-missing")
+        return AssertionResult(False, f"there is nothing at {shorten(one.field)}{why}", "request-missing", empty=unread)
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
         value = {**value, one.contains: ""}  # header names are case-insensitive
     return _build_result(shorten(one.field), "is as expected", _find_mismatch(one, value, body=part == "body"))
@@ -195,17 +186,16 @@ class HttpMockAssertions:
         dead = {n: why for n, one in enumerate(self.assertions) for _, _, why in lint_pattern("", one.matches)}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
         verdicts = [judge_assertion(one, requests) for one in live]
-        blank = [has_nothing_to_read(one, requests) for one in live]
-        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
-        holds, why, code, key = verdicts[worst]
+        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], verdicts[n].empty, n))
+        holds, why, code, key, empty = verdicts[worst]
         if holds is None:  # it is unknown because of a limit of Holdfast
             raise HarnessError(shorten(why, 220), code="check-input-lost")
         if holds and dead:
             return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_build_details(requests))
         if holds:
             why = "; ".join(one.why for one in verdicts)
-        cause, nothing = () if holds else (str(worst), *key), not holds and blank[worst]
-        return Finding(holds, shorten(why, 220), code, cause, details=_build_details(requests), empty=nothing)
+        cause = () if holds else (str(worst), *key)
+        return Finding(holds, shorten(why, 220), code, cause, details=_build_details(requests), empty=empty)
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):

@@ -141,12 +141,11 @@ def _format_case_cause(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
     subject = (
         wording.format_count(many, cases.get_noun(run)) if many > 1 else escape_inline(cases.format_marked_head(case))
     )
-    yield f"<details><summary>{wording.SIGNS[cause.outcome]} {cause.outcome}: {subject}</summary>"
-    yield ""
-    yield block(text)
-    yield ""
-    yield "</details>"
-    yield ""
+    yield from _format_details(f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {subject}", text)
+
+
+def _format_details(title: str, text: str) -> tuple[str, ...]:
+    return f"<details><summary>{title}</summary>", "", block(text), "", "</details>", ""
 
 
 def _format_facts(facts: Facts, known: str) -> Iterator[str]:
@@ -215,12 +214,7 @@ def _format_cause(run: Run, cause: Cause) -> Iterator[str]:
         f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {escape_inline(cause_words.format_subject(cause))} · {where}"
     )
     marks = ", ".join(wording.list_marks(cause.first.cell)) if cause.cells == 1 else cause_words.format_marks(cause)
-    yield f"<details><summary>{title}{f' ({marks})' if marks else ''}</summary>"
-    yield ""
-    yield block("\n".join(_list_facts(run, cause)))
-    yield ""
-    yield "</details>"
-    yield ""
+    yield from _format_details(f"{title} ({marks})" if marks else title, "\n".join(_list_facts(run, cause)))
 
 
 def _list_facts(run: Run, cause: Cause) -> Iterator[str]:

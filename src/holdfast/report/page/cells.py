@@ -38,54 +38,28 @@ class MatrixTable:
         self.numbers = Numbering(run)
         self._strings = InternTable()
         self._strings.get_index("")
-        self._known: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
-        self._places: list[tuple[int, int]] = []
-        self._facts: list[tuple[int, int, int, int]] = []
+        self._columns: dict[str, list[int]] = {
+            name: [] for name in ("rule", "column", "outcome", "flags", "tally", "reason")
+        }
 
     def add(self, cell: Cell) -> None:
-        self._places.append(self.get_indexes(cell))
-        key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_list_marks(cell))
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _build_facts(cell, self._strings)
-        self._facts.append(known)
+        texts = (", ".join(wording.list_marks(cell)), wording.format_tally(cell), cell.reason)
+        numbers = (*self.get_indexes(cell), _CODE[cell.outcome], *map(self._strings.get_index, texts))
+        for column, number in zip(self._columns.values(), numbers, strict=True):
+            column.append(number)
 
     def get_indexes(self, cell: Cell) -> tuple[int, int]:
         """Return its rule and its column, as indexes into the lists of the run's document."""
         return self.numbers.rules[cell.invariant], self.numbers.columns[wording.format_column(cell)]
 
     def build_document(self) -> dict[str, Any]:
-        rule, column = ([place[n] for place in self._places] for n in range(2))
-        outcome, flags, tally, reason = ([fact[n] for fact in self._facts] for n in range(4))
-        return {
-            "cells": len(self._places),
-            "outcomes": OUTCOMES,
-            "rule": rule,
-            "column": column,
-            "outcome": outcome,
-            "flags": flags,
-            "tally": tally,
-            "reason": reason,
-            "strings": self._strings.values,
-        }
+        count = len(self._columns["rule"])
+        return {"cells": count, "outcomes": OUTCOMES, **self._columns, "strings": self._strings.values}
 
 
 def count_trials(cell: Cell) -> int:
     """Return how many trials a cell has, without reading them."""
     return cell.passes + cell.fails + cell.errors + cell.unproven
-
-
-def _list_marks(cell: Cell) -> tuple[bool, ...]:
-    return cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent
-
-
-def _build_facts(cell: Cell, strings: InternTable) -> tuple[int, int, int, int]:
-    return (
-        _CODE[cell.outcome],
-        strings.get_index(", ".join(wording.list_marks(cell))),
-        strings.get_index(wording.format_tally(cell)),
-        strings.get_index(cell.reason),
-    )
 
 
 def build_cell(run: Run, row: CellRow) -> dict[str, Any]:

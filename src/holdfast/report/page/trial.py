@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from shlex import join, quote
@@ -224,26 +224,23 @@ def _build_audit_event(event: AuditEvent, began: float, bounds: Bounds) -> dict[
         "seq": event.seq,
         "ts": round(event.ts - began, 3) if began else event.ts,
         "type": event.type,
-        "deed": _describe_action(event)[:DEED],
+        "deed": describe_action(event.type, event.details)[:DEED],
         **_build_end(event),
         "details": _limit_evidence(event.details, bounds),
     }
 
 
-def _describe_action(event: AuditEvent) -> str:
-    """Return the action in a few words."""
-    details = event.details
-    match event.type:
-        case "command":
-            return f"$ {join(map(str, details.get('argv', ())))}"
-        case "file_write":
-            return f"{details.get('op', '')} {details.get('path', '')}"
-        case "db_write":
-            rows = details.get("rows")
-            count = wording.format_count(rows, "row") if isinstance(rows, int) else "rows unknown"
-            return f"{details.get('op', '')} {details.get('service', '')}.{details.get('table', '')}: {count}"
-        case "http_call":
-            return f"{details.get('method', '')} {details.get('url', '')} {details.get('status', '')}".rstrip()
+def describe_action(kind: str, details: Mapping[str, Any]) -> str:
+    """Return an action of the audit log in a few words."""
+    if kind == "command":
+        return f"$ {join(map(str, details.get('argv') or ()))}"
+    if kind == "file_write":
+        return f"{details.get('op', '')} {details.get('path', '')}"
+    if kind == "db_write":
+        rows = details.get("rows")
+        count = wording.format_count(rows, "row") if isinstance(rows, int) else "rows unknown"
+        return f"{details.get('op', '')} {details.get('service', '')}.{details.get('table', '')}: {count}"
+    return f"{details.get('method', '')} {details.get('url', '')} {details.get('status', '')}".rstrip()
 
 
 def _build_end(event: AuditEvent) -> dict[str, Any]:

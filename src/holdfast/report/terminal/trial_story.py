@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from holdfast.report.page.trial import describe_action
 from holdfast.report.safe import Paint, count_columns, make_visible, pad, shorten, to_one_line
-from holdfast.report.wording import SIGNS, TROUBLE, format_count
+from holdfast.report.wording import SIGNS, TROUBLE
 
 _LANES = {"llm": "model", "tool_result": "result", "db_write": "sql", "file_write": "file", "http_call": "http"}
 """The timeline's names of planes and kinds of audited actions; others keep their name."""
@@ -114,23 +115,15 @@ def _build_call(call: Document, faults: Sequence[Document]) -> StoryLine:
 def _build_action(event: Document, files: Sequence[Document]) -> StoryLine:
     """Return an action from the audit log, in the words of the trial's page."""
     kind, details = event["type"], event["details"]
+    text = describe_action(kind, details)
     more: tuple[tuple[str, str], ...] = ()
-    if kind == "command":
-        code = details.get("exit_code")
-        text = " ".join(map(str, details.get("argv") or ())) + (f"  (exit {code})" if code else "")
-    elif kind == "db_write":
-        rows = details.get("rows")
-        table = f"{details.get('service', '')}.{details.get('table', '')}"
-        text = f"{details.get('op', '')} {table}: {'?' if rows is None else format_count(int(rows), 'row')}"
+    if kind == "command" and details.get("exit_code"):
+        text += f"  (exit {details['exit_code']})"
     elif kind == "file_write":
-        size = details.get("bytes")
-        text = f"{details.get('op', 'write')} {details.get('path', '')}" + ("" if size is None else f"  ({size} bytes)")
+        text += f"  ({details['bytes']} bytes)" if details.get("bytes") is not None else ""
         diff = next((one["diff"] for one in files if one["path"] == details.get("path")), "")
         changed = [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
         more = tuple((line[0], line[1:]) for line in changed)
-    else:
-        words = (details.get("method"), details.get("url"), details.get("status"))
-        text = " ".join(str(word) for word in words if word)
     at = event["ts"] * 1000 if event["ts"] < _AUDIT_S else None
     return StoryLine(at, str(_LANES.get(kind, kind)), text, more, bool(kind == "command" and details.get("exit_code")))
 

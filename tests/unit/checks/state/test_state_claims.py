@@ -346,8 +346,8 @@ def test_calls_that_are_not_known_leave_a_claim_unproven() -> None:
     turn = Turn("?", "It was refunded.", ending="answered")
     trace = tuple(replace(refund(), tool="other") for _ in range(EVENTS_KEPT))
     rule = RuleJudge(Invariant("r", "claim_matches_state", {"claims": [{"says": "refunded", "did": REFUNDED}]}), 1000)
-    assert rule.judge_state(turn, Observation("t", (turn,), trace=trace), None)[0] == "unproven"
-    assert rule.judge_state(turn, Observation("t", (turn,), trace=trace[:9]), None)[0] == "fail"
+    assert rule.judge_trial(turn, Observation("t", (turn,), trace=trace), None)[0] == "unproven"
+    assert rule.judge_trial(turn, Observation("t", (turn,), trace=trace[:9]), None)[0] == "fail"
 
 
 def test_arguments_of_a_call_are_a_map() -> None:

@@ -137,6 +137,6 @@ def test_what_a_rule_did_not_see_may_have_been_said_on_the_websocket(
     context, _, _ = talked(tmp_path)
     turn = Turn("hi", "done")
     seen = Observation("t", (turn,), trace=tuple(context.trace))
-    outcome, found = RuleJudge(Invariant("r", check, settings), 1_000).judge_trace(turn, seen, None)
+    outcome, found = RuleJudge(Invariant("r", check, settings), 1_000).judge_trial(turn, seen, None)
     assert outcome == "unproven"
     assert "websocket" in found.reason
