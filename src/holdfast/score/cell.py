@@ -101,17 +101,17 @@ class Decision(Struct, frozen=True, gc=False):
 class CellCount:
     """A cell's verdicts so far, counted by prompt and outcome."""
 
-    __slots__ = ("asked", "beside", "causes", "concurrent", "counts", "left", "met", "near", "requests", "simulated")
+    __slots__ = ("causes", "concurrent", "counts", "detail", "expected", "left", "met", "near", "requests", "simulated")
 
     def __init__(self, expected_by_task: Sequence[int], expected: int) -> None:
-        self.asked = expected_by_task
+        self.expected = expected_by_task
         self.left = expected
         self.counts = [0] * (4 * len(expected_by_task))
         self.causes: dict[tuple[str, int, CauseValues], tuple[int, Why, int]] = {}
         """By outcome, prompt and cause: the first replica that had it, its reason, and how many had it."""
         self.met = False
         self.near = NOT_CALLED
-        self.beside = ""
+        self.detail = ""
         """The calls to other targets than the needed faults', the arguments that did not match, or why a fault that
         fired changed nothing.
         """
@@ -140,7 +140,7 @@ class CellCount:
 
     def needs_replica(self, place: int) -> bool:
         """Return whether another replica of the prompt is expected."""
-        return sum(self.counts[4 * place : 4 * place + 4]) < self.asked[place]
+        return sum(self.counts[4 * place : 4 * place + 4]) < self.expected[place]
 
     def is_newly_decided(self) -> bool:
         """Return whether all expected verdicts are here."""
@@ -158,15 +158,15 @@ class CellCount:
                     return
                 self._note_fired(fault)
         if observation.error and (broken := observation.broken_fault):
-            self.near, self.beside = BROKEN, broken if self.near < BROKEN else max(self.beside, broken)
+            self.near, self.detail = BROKEN, broken if self.near < BROKEN else max(self.detail, broken)
         if self.near > CALLED:
             return
         placed = [scenario.injections[i] for i in sorted(needs)]
         if has_target_call(placed, observation.calls):  # an order that does not depend on which trial came first
-            had = next((had for i, had in sorted(observation.unmatched.items()) if i in needs), "")
-            self.near, self.beside = CALLED, had if self.near < CALLED else max(self.beside, had)
+            arguments = next((text for i, text in sorted(observation.unmatched.items()) if i in needs), "")
+            self.near, self.detail = CALLED, arguments if self.near < CALLED else max(self.detail, arguments)
         elif self.near == NOT_CALLED:
-            self.beside = max(self.beside, describe_other_calls(placed, observation.calls))
+            self.detail = max(self.detail, describe_other_calls(placed, observation.calls))
             self.requests = self.requests or any(split_call(name)[0] == "http" for name in observation.calls)
 
     def _note_fired(self, fault: FaultMet) -> None:
@@ -175,8 +175,8 @@ class CellCount:
         if self.near == BROKEN:
             return
         if near > self.near:
-            self.near, self.beside = near, ""
-        self.beside = max(self.beside, fault.note)
+            self.near, self.detail = near, ""
+        self.detail = max(self.detail, fault.note)
 
     def decide(self, how: Aggregation, scenario: Scenario, needs: frozenset[int], same: dict[Tries, Tries]) -> Decision:
         """Return the cell by its verdicts so far; missing verdicts count as undecided.
@@ -184,7 +184,7 @@ class CellCount:
         `same` interns the tries of all cells, so equal ones are stored once.
         """
         counts, met = self.counts, self.met
-        if len(counts) == 4 and counts[PASS] == 1 == self.asked[0] and (met or not needs):
+        if len(counts) == 4 and counts[PASS] == 1 == self.expected[0] and (met or not needs):
             # One prompt, one replica, passed: most cells of a large matrix.
             return Decision("pass", NO_REASON, 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._decide_prompts(how)
@@ -196,9 +196,9 @@ class CellCount:
         causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == BROKEN:
             # A harness error says nothing about the agent and is not random.
-            outcome, why, causes = "error", Why(self.beside, "fault-broke", (compute_fingerprint(self.beside),)), ()
+            outcome, why, causes = "error", Why(self.detail, "fault-broke", (compute_fingerprint(self.detail),)), ()
         elif outcome == "pass" and needs and not met:
-            why = explain_unmet(scenario, needs, self.near, self.beside, requests=self.requests)
+            why = explain_unmet(scenario, needs, self.near, self.detail, requests=self.requests)
             outcome, causes = "unproven", ()
         tries = tuple(sorted(pairs.items()))
         return Decision(
@@ -223,7 +223,7 @@ class CellCount:
         failed = undecided = 0
         broken = flaky = False
         pairs: Counter[tuple[int, int]] = Counter()
-        for place, n in enumerate(self.asked):
+        for place, n in enumerate(self.expected):
             if not n:
                 continue
             passes, fails, errors, _ = self.counts[4 * place : 4 * place + 4]
@@ -244,7 +244,7 @@ class CellCount:
             return NO_REASON
         if (first := self._find_first_reason(outcome, prompts)) is not None:
             return first
-        total = sum(self.asked)
+        total = sum(self.expected)
         return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
 
     def _find_first_reason(self, outcome: Outcome, prompts: int) -> Why | None:

@@ -197,7 +197,7 @@ def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Re
         calm=_round_score(summary.calm.score),
         chaos=_round_score(summary.chaos.score),
         rules=len(summary.rules),
-        paired=summary.beside.compute_difference() if summary.beside is not None else None,
+        paired=summary.comparison.compute_difference() if summary.comparison is not None else None,
         judged=summary.count("pass", "fail"),
         total=summary.count("pass", "fail", "error", "unproven"),
         counts={outcome: summary.count(outcome) for outcome in OUTCOMES},

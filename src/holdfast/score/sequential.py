@@ -155,13 +155,13 @@ def warn_too_few_replicas(spec: Spec) -> Iterator[str]:
 class SequentialCount(CellCount):
     """Verdicts after the deciding one change nothing: others that share the trials may need more of them."""
 
-    __slots__ = ("_by_replica", "_tests", "_told")
+    __slots__ = ("_by_replica", "_is_decided", "_tests")
 
     def __init__(self, expected_by_task: Sequence[int], how: Aggregation) -> None:
         super().__init__(expected_by_task, sum(expected_by_task))
         self._tests = [SequentialTest(how, n) if n else None for n in expected_by_task]
         self._by_replica: list[dict[int, str]] = [{} for _ in expected_by_task]
-        self._told = False
+        self._is_decided = False
 
     def add_verdict(self, place: int, replica: int, verdict: Verdict) -> None:
         super().add_verdict(place, replica, verdict)
@@ -185,9 +185,9 @@ class SequentialCount(CellCount):
 
     def is_newly_decided(self) -> bool:
         """Return whether every prompt is decided now, and was not at the previous call."""
-        if self._told or any(self.needs_replica(place) for place in range(len(self.asked))):
+        if self._is_decided or any(self.needs_replica(place) for place in range(len(self.expected))):
             return False
-        self._told = True
+        self._is_decided = True
         return True
 
     def _decide_prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
@@ -212,6 +212,6 @@ class SequentialCount(CellCount):
             return Why(f"passed at the limit of {max(limits)} replicas", "passed-at-limit") if limits else NO_REASON
         if (first := self._find_first_reason(outcome, prompts)) is not None:
             return first
-        missing = [(one.used, self.asked[place]) for place, one in self._iter_stops() if self.needs_replica(place)]
+        missing = [(one.used, self.expected[place]) for place, one in self._iter_stops() if self.needs_replica(place)]
         used, most = missing[0] if missing else (0, 0)
         return Why(f"undecided after {used} of at most {most} replicas: the next replica did not run", "not-run")

@@ -158,10 +158,10 @@ class Summary:
         self._calm: Counter[tuple[str, float]] = Counter()
         self._chaos: Counter[tuple[str, float]] = Counter()
         """The other cells, by the same."""
-        self.beside: CalmComparison | None = None
+        self.comparison: CalmComparison | None = None
         """The comparison of chaos with calm, if a complete plan has both."""
         if tally.plan.whole and len({scenario.calm for scenario in tally.plan.scenarios}) == 2:
-            self.beside = CalmComparison(tally)
+            self.comparison = CalmComparison(tally)
         self._count_cells(tally)
 
     # Rules with their own trials are a group each. The others share the trials of their scenario and params, so all of
@@ -172,11 +172,11 @@ class Summary:
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
         lost: set[int] = set()
-        outside, calm = tally.spec.beside, self.beside
+        outside, comparison = tally.spec.beside, self.comparison
         for position, column, chaos, decision in tally.iter_decisions():
             outcome = decision.outcome
-            if calm is not None and outcome != "n/a":
-                calm.add(column.rule, chaos, decision)
+            if comparison is not None and outcome != "n/a":
+                comparison.add(column.rule, chaos, decision)
             if outside and tally.plan.get_key(position).scenario in outside:
                 # The calm column of a chaos run is not part of its score, but failures there fail the run.
                 self._outside[outcome, column.weight] += 1

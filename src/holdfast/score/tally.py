@@ -32,7 +32,18 @@ _rate = lru_cache(maxsize=4096)(compute_wilson)
 class _Column:
     """A rule, shared by all of its cells."""
 
-    __slots__ = ("alone", "asked", "critical", "expected", "how", "offset", "places", "rule", "sequential", "weight")
+    __slots__ = (
+        "critical",
+        "expected",
+        "expected_by_task",
+        "has_single_trials",
+        "how",
+        "offset",
+        "places",
+        "rule",
+        "sequential",
+        "weight",
+    )
 
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
         tasks = plan.get_tasks(rule.id)
@@ -40,9 +51,9 @@ class _Column:
         self.how = spec.get_aggregation(rule)
         self.offset = offset
         self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
-        self.asked = (spec.replicas,) * len(tasks)
-        self.expected = sum(self.asked)
-        self.alone = self.expected == 1 and plan.whole and not plan.sequential
+        self.expected_by_task = (spec.replicas,) * len(tasks)
+        self.expected = sum(self.expected_by_task)
+        self.has_single_trials = self.expected == 1 and plan.whole and not plan.sequential
         """Whether each of its cells has one trial."""
         self.weight = rule.severity_weight
         self.critical = rule.critical
@@ -168,7 +179,7 @@ class Tally:
             position += self.plan.get_params_index(trial.params)
         cell = self._open.get(position)
         if cell is None:
-            if column.alone and not row.chaos and verdict.outcome == "pass":
+            if column.has_single_trials and not row.chaos and verdict.outcome == "pass":
                 # A calm cell with one passed trial: most cells of a large matrix. Nothing has to be collected.
                 if self._done[position] is not None:
                     raise _report_extra_verdict(self.plan.get_key(position))
@@ -282,7 +293,7 @@ class Tally:
     def _open_cell(self, position: int, column: _Column) -> CellCount:
         if self._done[position] is not None:
             raise _report_extra_verdict(self.plan.get_key(position))
-        by_task, expected = column.asked, column.expected
+        by_task, expected = column.expected_by_task, column.expected
         if not self._whole:
             by_task = self.plan.count_by_task(self.plan.get_key(position))
             expected = sum(by_task)

@@ -39,7 +39,7 @@ class _ObservationHead(Struct):
 
 _trials = create_decoder(TrialRecord)
 _judged = create_decoder(_JudgedRecord)
-_seen = create_decoder(_ObservationHead)
+_heads = create_decoder(_ObservationHead)
 
 
 class Chains:
@@ -73,8 +73,8 @@ class RunIndex:
         self._cells = array("I")
         """By trial: the cell of the first rule in its scenario and params, NONE if the plan has no such cell."""
         self._numbers = IdTable(self._read_trials())
-        self._seen_at = array("Q", (_NOWHERE,)) * len(self._begun)
-        self._seen_in = array("H", (0,)) * len(self._begun)
+        self._observed_at = array("Q", (_NOWHERE,)) * len(self._begun)
+        self._observed_in = array("H", (0,)) * len(self._begun)
         files = run.list_observation_files()
         self._files = tuple(map(str, files))
         self._read_observations(files)
@@ -93,7 +93,7 @@ class RunIndex:
 
     def is_observed(self, number: int) -> bool:
         """Return whether a trial that was begun was also observed."""
-        return self._seen_at[number] != _NOWHERE
+        return self._observed_at[number] != _NOWHERE
 
     def get_position(self, number: int) -> int:
         """Return the position of the trial."""
@@ -101,7 +101,7 @@ class RunIndex:
 
     def get_observation_position(self, number: int) -> tuple[str, int]:
         """Return the position of a trial's last observation without a harness error, otherwise of the last one."""
-        return self._files[self._seen_in[number]], self._seen_at[number]
+        return self._files[self._observed_in[number]], self._observed_at[number]
 
     @cached_property
     def by_trial(self) -> Chains:
@@ -113,7 +113,7 @@ class RunIndex:
 
     def list_observed(self) -> Iterator[int]:
         """Return every observed trial, in the order in which they were last begun."""
-        return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
+        return (number for number, at in enumerate(self._observed_at) if at != _NOWHERE)
 
     # -- construction ----------------------------------------------------------------------------
     def _read_trials(self) -> Iterator[str]:
@@ -137,18 +137,18 @@ class RunIndex:
     def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))
         for which, path in enumerate(files):
-            for start, observation in read_records(path, self._decode_partly, _seen.decode_lines):
+            for start, observation in read_records(path, self._decode_partly, _heads.decode_lines):
                 number = self._numbers.find(observation.trial)
                 if number is None:
                     continue
-                if self._seen_at[number] == _NOWHERE or broken[number] or not observation.error:
-                    self._seen_at[number], self._seen_in[number] = start, which
+                if self._observed_at[number] == _NOWHERE or broken[number] or not observation.error:
+                    self._observed_at[number], self._observed_in[number] = start, which
                     broken[number] = bool(observation.error)
 
     def _decode_partly(self, line: bytes) -> _ObservationHead | Observation:
         """Read only the trial and the error; the whole record is read only if its error may be a blob."""
         try:
-            return _seen.decode(line)
+            return _heads.decode(line)
         except DecodeError:
             return unpack(line, self._run.path / "blobs")
 

@@ -88,7 +88,7 @@ class _StoredReading:
         self._broken = array("q", [-1]) * len(plan.trials)
         """The position of the last observation with a harness error, by trial."""
         self._unjudged = array("q")
-        self._asked: dict[str, Trial] = {}
+        self._begun_controls: dict[str, Trial] = {}
         """Controls that were begun, by id."""
         self._controls: dict[str, Observation] = {}
         self._broken_controls: dict[str, Observation] = {}
@@ -98,15 +98,15 @@ class _StoredReading:
             if place is not None:
                 self._begun[place] = True
             elif trial.kind == "control":
-                self._asked[trial.id] = trial.build_trial({})
-        self._seen = StoredObservations(run)
-        self._given = GivenVerdicts(run.get_verdict_file(), self._ids.find, len(plan.trials))
+                self._begun_controls[trial.id] = trial.build_trial({})
+        self._observations = StoredObservations(run)
+        self._verdicts = GivenVerdicts(run.get_verdict_file(), self._ids.find, len(plan.trials))
 
     def add_all(self) -> None:
         """Add every observed trial."""
-        for at, observation in self._seen.read_all():
-            if observation.trial in self._asked:
-                self._add_control(self._asked[observation.trial], observation)
+        for at, observation in self._observations.read_all():
+            if observation.trial in self._begun_controls:
+                self._add_control(self._begun_controls[observation.trial], observation)
                 continue
             place = self._ids.find(observation.trial)
             if place is None or not self._begun[place] or self._done[place]:
@@ -122,9 +122,9 @@ class _StoredReading:
     def add_broken(self) -> None:
         """Add the trials with only harness errors."""
         for id, control in self._broken_controls.items():
-            self._keep_control(self._asked[id], control)
+            self._keep_control(self._begun_controls[id], control)
         for at in sorted(at for at in self._broken if at >= 0):
-            observation = self._seen.read_at(at)
+            observation = self._observations.read_at(at)
             place = self._ids.find(observation.trial)
             assert place is not None
             self._add_trial(place, at, observation)
@@ -140,13 +140,13 @@ class _StoredReading:
         return StoredRun(sum(done), left, self._controls, self._read_unjudged())
 
     def close(self) -> None:
-        self._given.close()
-        self._seen.close()
+        self._verdicts.close()
+        self._observations.close()
 
     def _read_unjudged(self) -> Iterator[tuple[Trial, Observation]]:
-        with closing(self._seen):
+        with closing(self._observations):
             for at in self._unjudged:
-                observation = self._seen.read_at(at)
+                observation = self._observations.read_at(at)
                 place = self._ids.find(observation.trial)
                 assert place is not None
                 yield self._plan.trials[place], observation
@@ -167,7 +167,7 @@ class _StoredReading:
     def _add_trial(self, place: int, at: int, observation: Observation) -> None:
         trial = self._plan.trials[place]
         self._done[place] = True
-        rules, verdicts = self._plan.get_rules(trial), self._given.read_verdicts(place)
+        rules, verdicts = self._plan.get_rules(trial), self._verdicts.read_verdicts(place)
         if any(rule.id not in verdicts for rule in rules):
             self._unjudged.append(at)
             return

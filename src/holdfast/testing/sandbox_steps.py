@@ -38,16 +38,16 @@ class CommandLog:
     """Commands in the order of their start, each with everything reported about its end."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Command, list[CommandEnd]]] = []
+        self.ended: list[tuple[Command, list[CommandEnd]]] = []
 
     def __call__(self, command: Command) -> Callable[[CommandEnd], None]:
         ends: list[CommandEnd] = []
-        self.told.append((command, ends))
+        self.ended.append((command, ends))
         return ends.append
 
     @property
     def commands(self) -> list[Command]:
-        return [command for command, _ in self.told]
+        return [command for command, _ in self.ended]
 
 
 @asynccontextmanager

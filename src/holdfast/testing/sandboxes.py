@@ -350,16 +350,16 @@ async def check_separation(backend: SandboxBackend, folder: Path) -> None:
 async def check_command_audit(backend: SandboxBackend, folder: Path) -> None:
     if not enforces(backend, "command audit"):
         return
-    heard = CommandLog()
+    log = CommandLog()
     began = time.time()
-    async with open_sandbox(backend, commands=heard) as place:
+    async with open_sandbox(backend, commands=log) as place:
         await place.run(["sh", "-c", "mkdir d; cd d; cat /dev/null 'a b' 2>/dev/null; no-such-command 2>&1"], ENV)
         await place.freeze()
-    argvs = [list(command.argv) for command in heard.commands]
+    argvs = [list(command.argv) for command in log.commands]
     assert argvs[1:] == [["mkdir", "d"], ["cat", "/dev/null", "a b"]], argvs
     assert argvs[0][0] == "sh"
-    assert heard.commands[-1].cwd == f"{place.workspace}/d"
-    assert all(began - 1 <= command.ts <= time.time() + 1 for command in heard.commands)
+    assert log.commands[-1].cwd == f"{place.workspace}/d"
+    assert all(began - 1 <= command.ts <= time.time() + 1 for command in log.commands)
 
 
 @_check
@@ -367,14 +367,14 @@ async def check_command_ends(backend: SandboxBackend, folder: Path) -> None:
     """With their exit codes; without one for those that a signal ends, including Holdfast's at the freeze."""
     if not enforces(backend, "command audit"):
         return
-    heard = CommandLog()
+    log = CommandLog()
     script = "sleep 0.2; (exit 9); cat nothing; sh -c 'kill -9 $$'; sh -c 'exec sh -c \"exit 7\"'; sleep 60; true"
-    async with open_sandbox(backend, commands=heard) as place:
+    async with open_sandbox(backend, commands=log) as place:
         await start(place, ["sh", "-c", script])
-        assert await wait_until(lambda: heard.commands[-1:] != [] and heard.commands[-1].argv == ("sleep", "60")), heard
+        assert await wait_until(lambda: log.commands[-1:] != [] and log.commands[-1].argv == ("sleep", "60")), log
         await place.freeze()
-        ends = [(command.argv[0], end.exit_code) for command, (end,) in heard.told]
-        slept = heard.told[1][1][0].duration_ms
+        ends = [(command.argv[0], end.exit_code) for command, (end,) in log.ended]
+        slept = log.ended[1][1][0].duration_ms
     assert ends[:4] == [("sh", None), ("sleep", 0), ("cat", 1), ("sh", None)], ends
     assert ends[4:] == [("sh", 7), ("sh", 7), ("sleep", None)], ends
     assert slept is not None

@@ -37,7 +37,7 @@ class Api:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._asked: dict[str, Callable[[AddressQuery], Any]] = {
+        self._documents: dict[str, Callable[[AddressQuery], Any]] = {
             "runs": lambda query: build_listing(project, query),
             "trend": lambda query: build_trend(project, query),
             "compare": self._compare,
@@ -102,8 +102,8 @@ class Api:
         return build_json_reply(self._project.notes.save("/".join((id, *rest)), read_text(body)))
 
     def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
-        if len(words) == 1 and words[0] in self._asked:
-            return build_json_reply(self._asked[words[0]](query))
+        if len(words) == 1 and words[0] in self._documents:
+            return build_json_reply(self._documents[words[0]](query))
         if len(words) > 1 and words[0] == "runs":
             id, rest = split_id(words[1:])
             if id and not rest:

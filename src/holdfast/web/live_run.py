@@ -38,7 +38,7 @@ from holdfast.web.file_tail import FileReplaced, FileTail
 
 UNDER_WAY = 20
 """Running trials that are shown."""
-TOLD = 100
+LISTED = 100
 """Trials that ended since the last update and are listed one by one: those that did not pass first."""
 _trials, _verdicts, _events = create_decoder(TrialRecord), create_decoder(Verdict), create_decoder(TraceEvent)
 _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
@@ -106,7 +106,7 @@ class LiveRun:
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
         self._changed.clear()
         self._ended.clear()
-        return LiveNews(cells, trials[:TOLD])
+        return LiveNews(cells, trials[:LISTED])
 
     def get_pending(self, id: str) -> Trial | None:
         """Return a trial that was begun and has no stored observation yet."""
@@ -121,9 +121,9 @@ class LiveRun:
         self._verdict_file = FileTail(self._run.get_verdict_file())
         self._observation_files: dict[Path, FileTail] = {}
         self._pending: dict[str, Trial] = {}
-        self._seen: dict[str, Observation] = {}
-        self._given: dict[str, dict[str, Verdict]] = {}
-        self._taken: set[str] = set()
+        self._observations: dict[str, Observation] = {}
+        self._verdicts_by_trial: dict[str, dict[str, Verdict]] = {}
+        self._settled: set[str] = set()
         self._broken: set[str] = set()
         self._changed: dict[int, None] = {}
         self._ended: list[dict[str, Any]] = []
@@ -141,7 +141,7 @@ class LiveRun:
             self._add_observation(line)
         for line in verdicts:
             self._judge(line)
-        for id in [id for id in self._given if id in self._seen]:
+        for id in [id for id in self._verdicts_by_trial if id in self._observations]:
             self._judge_trial(id)
         self.version += bool(verdicts or observations)
 
@@ -150,7 +150,7 @@ class LiveRun:
 
     def _add_trial(self, line: bytes) -> None:
         record = _decode(_trials.decode, line)
-        if record is None or record.id in self._taken or not record.task.turns:
+        if record is None or record.id in self._settled or not record.task.turns:
             return
         trial = record.build_trial(self._scenarios)
         if trial.kind == "contract" and not self._planned.has_trial(trial):
@@ -170,21 +170,21 @@ class LiveRun:
         if trial.kind == "control":
             self._tally.note_trial(trial, observation)
             self._pending.pop(trial.id)
-            self._taken.add(trial.id)
+            self._settled.add(trial.id)
             return
-        if trial.id not in self._seen:
+        if trial.id not in self._observations:
             self._done += 1
-        self._seen[trial.id] = observation
+        self._observations[trial.id] = observation
         if not self._plan.get_rules(trial):
             self._judge_trial(trial.id)
 
     def _judge(self, line: bytes) -> None:
         verdict = _decode(_verdicts.decode, line)
-        if verdict is not None and verdict.trial not in self._taken:
-            self._given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
+        if verdict is not None and verdict.trial not in self._settled:
+            self._verdicts_by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
 
     def _judge_trial(self, id: str) -> None:
-        trial, observation, by_rule = self._pending[id], self._seen[id], self._given.get(id, {})
+        trial, observation, by_rule = self._pending[id], self._observations[id], self._verdicts_by_trial.get(id, {})
         rules = self._plan.get_rules(trial)
         if any(rule.id not in by_rule for rule in rules):
             return  # the others follow
@@ -192,13 +192,13 @@ class LiveRun:
         self._tally.add_trial(trial, observation, verdicts)
         number = self._plan.get_params_index(trial.params)
         self._changed |= {self._plan.get_position(rule.id, trial.scenario.name, number): None for rule in rules}
-        self._taken.add(id)
+        self._settled.add(id)
         if observation.error:
             self._broken.add(id)
         self._failed += any(one.outcome == "fail" for one in verdicts)
         self._ended.append(_build_ended_trial(trial, verdicts))
-        del self._pending[id], self._seen[id]
-        self._given.pop(id, None)
+        del self._pending[id], self._observations[id]
+        self._verdicts_by_trial.pop(id, None)
 
     # -- running trials -------------------------------------------------------------------------
     def _list_running(self) -> Iterator[dict[str, Any]]:
@@ -207,7 +207,7 @@ class LiveRun:
         """
         count = 0
         for id, trial in self._pending.items():
-            if id in self._seen or not is_id(id):
+            if id in self._observations or not is_id(id):
                 continue
             calls = self.read_calls(id)
             if calls:

@@ -157,15 +157,15 @@ async def find_program_not_run(
     if code not in NOT_RUN_CODES:
         return NotRun()
     files = _Files(command, world)
-    *_, (teller, program, no_file) = _REPORT.findall(output) or [("", "", "")]
-    is_script = no_file and "/" not in program and PurePosixPath(teller).name not in _STARTERS
+    *_, (reporter, program, no_file) = _REPORT.findall(output) or [("", "", "")]
+    is_script = no_file and "/" not in program and PurePosixPath(reporter).name not in _STARTERS
     if is_script or is_in_workspace(program, world):
         # A file that the agent had to write is its doing. If the file is unchanged, its interpreter is missing.
         text = files.read(program)
         if files.is_changed(program) or not text:
             return NotRun(code, program, by_agent=True)
-        teller, program = program, _INTERPRETER.sub(r"\1", text) if text.startswith("#!") else program
-    texts = files.read_trusted_texts(teller)
+        reporter, program = program, _INTERPRETER.sub(r"\1", text) if text.startswith("#!") else program
+    texts = files.read_trusted_texts(reporter)
     programs = list_programs(command)
     reported = any(_is_named(program, text) for text in texts)
     gone = await find_missing_programs([program] if reported else programs, world)
@@ -287,9 +287,9 @@ class _Files:
             if text and (name.endswith((".sh", ".bash")) or _SHELL_SCRIPT.match(text))
         ]
 
-    def read_trusted_texts(self, teller: str) -> list[str]:
+    def read_trusted_texts(self, reporter: str) -> list[str]:
         """Return the command, and the files that it or the report names and that the agent did not change."""
-        names = {*_WORD.findall(self._command), teller, *self._unnamed}
+        names = {*_WORD.findall(self._command), reporter, *self._unnamed}
         return [self._command, *(self.read(name) for name in names if name and not self.is_changed(name))]
 
     def has_changed_one_of(self, texts: Iterable[str]) -> bool:

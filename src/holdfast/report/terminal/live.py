@@ -37,12 +37,11 @@ class Live:
         self._stream, self._clock, self._color, self._unicode = stream, clock, color, unicode
         self._paint = get_painter(color)
         self._progress = Progress()
-        self._hear = self._progress.__call__
         self._began = self._next = clock()
         self._screen: RichLive | None = None
 
     def __call__(self, event: Event) -> None:
-        self._hear(event)
+        self._progress(event)
         kind = type(event)
         if kind is RunStarted:
             self._open()

@@ -132,7 +132,7 @@ class Progress:
         self._last_failed = ""
         self.under_way: dict[str, CallsSoFar] = {}
         """Trials that have made a call and have not ended, by id."""
-        self._heard: dict[type, Callable[..., None]] = {
+        self._handlers: dict[type, Callable[..., None]] = {
             RunStarted: self._start,
             CallSeen: self._note_call,
             TrialEnded: self._end_trial,
@@ -142,9 +142,9 @@ class Progress:
         }
 
     def __call__(self, event: Event) -> None:
-        heard = self._heard.get(type(event))
-        if heard is not None:
-            heard(event)
+        handle = self._handlers.get(type(event))
+        if handle is not None:
+            handle(event)
 
     def _start(self, event: RunStarted) -> None:
         self.total, self.done, self.taken_over = event.trials, event.done, event.done
