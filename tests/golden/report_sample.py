@@ -152,7 +152,8 @@ def _latency() -> list[CellRow]:
 
 def sample() -> Run:
     """Every outcome, every mark, and an answer that attacks whoever shows it."""
-    cells = [*_cite(), *_fabricate(), *_latency()]
+    order = ("no-chaos", "search-tool-down", "llm-degraded")
+    cells = sorted([*_cite(), *_fabricate(), *_latency()], key=lambda row: order.index(row.cell.scenario))
     score = Score(
         60.0,
         False,
@@ -221,7 +222,7 @@ def large(rules: int, scenarios: int, seed: int = 1) -> Run:
     weather = tuple(
         Scenario(f"{words[-n - 1]}-{n:02}", (Injection("tool", "api", "error"),) if n else ()) for n in range(scenarios)
     )
-    cells = [_random_cell(dice, words, rule, scenario) for rule in invariants for scenario in weather]
+    cells = [_random_cell(dice, words, rule, scenario) for scenario in weather for rule in invariants]
     counts = {outcome: sum(row.cell.outcome == outcome for row in cells) for outcome in OUTCOMES}
     decided = counts["pass"] + counts["fail"]
     value = round(100 * counts["pass"] / decided, 2)

@@ -42,8 +42,8 @@ def parsed_junit() -> ET.Element:
 # -- JSON ---------------------------------------------------------------------------------------
 def test_json_keeps_hostile_answers_whole() -> None:
     document = json.loads(whole(Json(), sample()))
-    answer = document["parts"]["contract"]["cells"][1]["trials"][0]["answer"]
-    assert answer == HOSTILE.replace("\ud800", "�")
+    answers = [trial["answer"] for cell in document["parts"]["contract"]["cells"] for trial in cell["trials"]]
+    assert HOSTILE.replace("\ud800", "�") in answers
 
 
 def test_json_score_is_null_when_nothing_counted() -> None:

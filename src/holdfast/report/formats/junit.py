@@ -1,14 +1,11 @@
-"""JUnit XML for CI servers: one suite per scenario with a test case per rule, and one suite for the cases.
-
-A suite's totals come before its cases, so the run is walked twice: to count, then to write.
-"""
+"""JUnit XML for CI servers: one suite per scenario with a test case per rule, and one suite for the cases."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
-from typing import ClassVar
+from itertools import chain, groupby
+from tempfile import SpooledTemporaryFile
+from typing import IO, ClassVar, NamedTuple
 from xml.etree import ElementTree as ET
 
 from holdfast.model.run import CaseRow, CellRow, Run
@@ -19,7 +16,10 @@ from holdfast.report.facts import Facts, list_case_facts, list_cell_facts
 from holdfast.report.safe import make_visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
-_KINDS = {"fail": "failures", "error": "errors", "unproven": "skipped", "n/a": "skipped", "idle": "skipped"}
+_TOTALS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+"""The totals of a suite, by the element that a test case then has."""
+IN_MEMORY = 16_000_000
+"""Bytes of test cases that stay in memory."""
 ROOM = 4000
 """Characters of an answer."""
 _IDLE = {"fail": "failed, but decides nothing", "error": "an error, but decides nothing"}
@@ -34,94 +34,79 @@ class Junit:
         return {"report.xml": _render(run)}
 
 
-class Suite:
-    """The totals of a suite, and the duration of each of its cases."""
+class Suite(NamedTuple):
+    """A suite whose test cases are written."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-        self.times = array("d")
-
-    def count(self, outcome: str, latency_ms: float) -> None:
-        """Count the next case."""
-        self.times.append(float(f"{latency_ms / 1000:.3f}"))
-        self.totals["tests"] += 1
-        if outcome in _KINDS:
-            self.totals[_KINDS[outcome]] += 1
-
-    @property
-    def seconds(self) -> float:
-        return float(f"{sum(self.times):.3f}")
+    name: str
+    totals: Mapping[str, int]
+    seconds: float
+    size: int
+    """Bytes of its test cases."""
 
 
 def _render(run: Run) -> Iterator[bytes]:
-    failed: set[str] = set()
-    judged = [_count_cases(run, failed)] if run.by_cases else []
-    decisive = Decisive(run, failed)
-    # Cells of a stored run come scenario by scenario and can be streamed. A run in another order is searched once for
-    # each suite, which is slower, but needs no copy of its cells.
-    suites, sorted_ = _count_cells(run, decisive)
-    verdict = _build_verdict_suite(run, [*judged, *suites.values()])
-    root = _build_head("testsuites", run.name or run.spec_path, [*judged, *suites.values(), *verdict])
-    yield b"<?xml version='1.0' encoding='utf-8'?>\n"
-    if not judged and not suites and not verdict:
-        yield ET.tostring(root, "utf-8") + b"\n"
-        return
-    yield _render_start_tag(root)
-    rules, places = cases.RuleFacts(run), wording.Places(run)
-    for suite in judged:
-        timed = zip(run.cases, suite.times, strict=True)
-        yield from _render_suite(run, suite, (_build_case(row, rules, seconds, decisive) for row, seconds in timed))
-    for suite, rows in _group_by_scenario(run, suites, sorted_):
-        timed_cells = zip(rows, suite.times, strict=False)  # one more if the scenario is vacuous
-        made = (_build_cell(run, row, places, seconds, decisive) for row, seconds in timed_cells)
-        yield from _render_suite(run, suite, made)
-    for suite in verdict:
-        case = ET.Element("testcase", classname="verdict", name="verdict", time="0.000")
-        ET.SubElement(case, "error", message=_escape("; ".join(run.score.reasons)), type=f"exit {run.score.exit_code}")
-        yield from _render_suite(run, suite, [case])
-    yield b"\n</testsuites>\n"
+    failed = [row.case for row in run.cases if run.by_cases and row.case.status == "fail"]
+    decisive = Decisive(run, {wording.format_head(case.scenario, case.params) for case in failed})
+    # The totals of a suite come before its test cases, so these wait in a file until all of them are counted.
+    with SpooledTemporaryFile(IN_MEMORY) as body:
+        suites = [_write_suite(run, name, elements, body) for name, elements in _iter_suites(run, decisive)]
+        if run.score.exit_code and not any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
+            suites.append(_write_suite(run, "verdict", [_build_verdict(run)], body))
+        root = _build_head("testsuites", run.name or run.spec_path, suites)
+        yield b"<?xml version='1.0' encoding='utf-8'?>\n"
+        if not suites:
+            yield ET.tostring(root, "utf-8") + b"\n"
+            return
+        yield _render_start_tag(root)
+        body.seek(0)
+        for suite in suites:
+            head = _build_head("testsuite", suite.name, [suite], started=run.started)
+            yield b"\n  " + _render_start_tag(head)
+            yield body.read(suite.size)
+            yield b"\n  </testsuite>"
+        yield b"\n</testsuites>\n"
 
 
-def _build_verdict_suite(run: Run, suites: Iterable[Suite]) -> list[Suite]:
-    """Return a suite with only the verdict, if a run failed and none of its cases shows it."""
-    if run.score.exit_code == 0 or any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
-        return []
-    suite = Suite("verdict")
-    suite.count("error", 0.0)
-    return [suite]
+def _iter_suites(run: Run, decisive: Decisive) -> Iterator[tuple[str, Iterable[ET.Element]]]:
+    """Yield the name and the test cases of each suite: the cases, named after the file, then every scenario."""
+    if run.by_cases:
+        rules = cases.RuleFacts(run)
+        yield f"{run.name or run.spec_path}: cases", (_build_case(row, rules, decisive) for row in run.cases)
+    places = wording.Places(run)
+    for name, rows in groupby(run.cells, lambda row: row.cell.scenario):
+        made = (_build_cell(run, row, places, decisive) for row in rows)
+        yield name, chain(made, [_build_vacuous(run, name)]) if name in run.score.vacuous else made
 
 
-def _count_cases(run: Run, failed: set[str]) -> Suite:
-    """Return the cases as their own suite, named after the file; adds the heads of failed cases to `failed`."""
-    suite = Suite(f"{run.name or run.spec_path}: cases")
-    passed = run.score.exit_code == 0
-    for row in run.cases:
-        case = row.case
-        if case.status == "fail":
-            failed.add(wording.format_head(case.scenario, case.params))
-        undecided = case.unproven_only or (passed and case.status == "error")
-        suite.count(
-            "unproven" if undecided else case.status,
-            sum(turn.latency_ms for one in row.replicas for turn in one.seen.turns),
-        )
-    return suite
+def _write_suite(run: Run, name: str, elements: Iterable[ET.Element], body: IO[bytes]) -> Suite:
+    """Write the properties and the test cases of a suite, and count them."""
+    totals = dict.fromkeys(("tests", *_TOTALS.values()), 0)
+    seconds, start = 0.0, body.tell()
+    body.write(_render_element(_build_properties(run)))
+    for element in elements:
+        totals["tests"] += 1
+        for child in element:
+            if child.tag in _TOTALS:
+                totals[_TOTALS[child.tag]] += 1
+        seconds += float(element.get("time", 0))
+        body.write(_render_element(element))
+    return Suite(name, totals, seconds, body.tell() - start)
 
 
-def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
-    """Return the suite of every scenario, and whether its cells are contiguous, as in a stored run."""
-    suites: dict[str, Suite] = {}
-    last, sorted_ = None, True
-    for row in run.cells:
-        name = row.cell.scenario
-        sorted_ = sorted_ and (name == last or name not in suites)
-        last = name
-        outcome = _get_outcome(row.cell, decisive)
-        suites.setdefault(name, Suite(name)).count(outcome, sum(trial.latency_ms for trial in row.trials))
-    for name in run.score.vacuous:
-        if name in suites:
-            suites[name].count("unproven" if decisive.held else "error", 0.0)
-    return suites, sorted_
+def _build_vacuous(run: Run, scenario: str) -> ET.Element:
+    case = ET.Element("testcase", classname=_escape(scenario), name="faults are met", time="0.000")
+    if run.score.exit_code == 0:
+        ET.SubElement(case, "skipped", message=_VACUOUS)
+    else:
+        ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
+    return case
+
+
+def _build_verdict(run: Run) -> ET.Element:
+    """Return a test case for the verdict: the run failed, and none of its test cases shows it."""
+    case = ET.Element("testcase", classname="verdict", name="verdict", time="0.000")
+    ET.SubElement(case, "error", message=_escape("; ".join(run.score.reasons)), type=f"exit {run.score.exit_code}")
+    return case
 
 
 def _get_outcome(cell: Cell, decisive: Decisive) -> str:
@@ -129,36 +114,11 @@ def _get_outcome(cell: Cell, decisive: Decisive) -> str:
     return "idle" if cell.outcome in ("fail", "error") and not decisive.is_decisive(cell) else cell.outcome
 
 
-def _group_by_scenario(
-    run: Run, suites: Mapping[str, Suite], sorted_: bool
-) -> Iterator[tuple[Suite, Iterable[CellRow]]]:
-    if sorted_:
-        yield from ((suites[name], rows) for name, rows in groupby(run.cells, lambda row: row.cell.scenario))
-        return
-    for suite in suites.values():
-        yield suite, [row for row in run.cells if row.cell.scenario == suite.name]
-
-
-def _render_suite(run: Run, suite: Suite, made: Iterable[ET.Element]) -> Iterator[bytes]:
-    head = _build_head("testsuite", suite.name, [suite], started=run.started)
-    yield b"\n  " + _render_start_tag(head)
-    yield _render_element(_build_properties(run))
-    yield from map(_render_element, made)
-    if suite.name in run.score.vacuous:
-        case = ET.Element("testcase", classname=_escape(suite.name), name="faults are met", time="0.000")
-        if run.score.exit_code == 0:
-            ET.SubElement(case, "skipped", message=_VACUOUS)
-        else:
-            ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
-        yield _render_element(case)
-    yield b"\n  </testsuite>"
-
-
 def _build_head(tag: str, name: str, suites: list[Suite], started: str = "") -> ET.Element:
     head = ET.Element(tag, name=_escape(name))
     if started:
         head.set("timestamp", _escape(started))
-    for key in ("tests", "failures", "errors", "skipped"):
+    for key in ("tests", *_TOTALS.values()):
         head.set(key, str(sum(suite.totals[key] for suite in suites)))
     head.set("time", f"{sum(suite.seconds for suite in suites):.3f}")
     return head
@@ -177,8 +137,9 @@ def _render_element(element: ET.Element) -> bytes:
     return b"\n    " + whole
 
 
-def _build_case(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Decisive) -> ET.Element:
+def _build_case(row: CaseRow, rules: cases.RuleFacts, decisive: Decisive) -> ET.Element:
     case = row.case
+    seconds = sum(turn.latency_ms for one in row.replicas for turn in one.seen.turns) / 1000
     made = ET.Element("testcase", classname="cases", name=_escape(cases.format_head(case)), time=f"{seconds:.3f}")
     message = _escape(case.reason)
     if case.unproven_only:
@@ -216,8 +177,9 @@ def _build_properties(run: Run) -> ET.Element:
     return properties
 
 
-def _build_cell(run: Run, row: CellRow, places: wording.Places, seconds: float, decisive: Decisive) -> ET.Element:
+def _build_cell(run: Run, row: CellRow, places: wording.Places, decisive: Decisive) -> ET.Element:
     cell = row.cell
+    seconds = sum(trial.latency_ms for trial in row.trials) / 1000
     outcome = _get_outcome(cell, decisive)
     name = wording.format_head(cell.invariant, cell.params)
     case = ET.Element("testcase", classname=_escape(cell.scenario), name=_escape(name), time=f"{seconds:.3f}")
