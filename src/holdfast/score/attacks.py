@@ -1,4 +1,4 @@
-"""Attacks: whether they succeeded, apart from how well the agent did its work under them."""
+"""Decides whether attacks succeeded, and counts how well the agent followed its rules under them."""
 
 from __future__ import annotations
 

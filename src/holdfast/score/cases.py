@@ -94,7 +94,7 @@ class CaseCollector(Generic[Judged]):
         return max(judged, self._spec.replicas) if self._plan.whole else judged
 
     def _list_trials(self, key: CaseId) -> list[Judged]:
-        """Return the judged trials of a case by their replicas: they may end in any order."""
+        """Return the judged trials of a case in the order of their replicas: they may end in any order."""
         return [one for _, one in sorted(self._judged.get(key, {}).items())]
 
     def _sort_ids(self, keys: Iterable[CaseId]) -> list[CaseId]:

@@ -31,7 +31,7 @@ from holdfast.score.unmet import (
 )
 
 _SLACK = 1e-9
-"""0.8 of 5 is 4, also in floating point."""
+"""Tolerance for rounding errors: 0.8 of 5 counts as 4."""
 
 
 def count_needed(how: Aggregation, n: int) -> int:
@@ -112,8 +112,8 @@ class CellCount:
         self.met = False
         self.near = NOT_CALLED
         self.detail = ""
-        """The calls to other targets than the needed faults', the arguments that did not match, or why a fault that
-        fired changed nothing.
+        """What explains a fault that was not met: calls to other targets, arguments that did not match, or why a fault
+        that fired changed nothing.
         """
         self.requests = False
         """Whether a request of the agent came through the proxy."""

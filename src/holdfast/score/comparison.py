@@ -180,6 +180,6 @@ def estimate_prompts(one: PairCounts, alpha: float) -> int | None:
 
 
 def _round_up(n: int) -> int:
-    """Round up to two digits: more precision would be false."""
+    """Round up to two significant digits: the estimate is no more precise than that."""
     step = int(10 ** max(0, len(str(n)) - 2))
     return ceil(n / step) * step

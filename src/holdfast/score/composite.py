@@ -15,7 +15,7 @@ from holdfast.model.verdict import CauseKey, Verdict
 
 GATE_NOT_FULL = "case-gate-not-full"
 SLACK = 1e-9
-"""0.1 + 0.2 is 0.3, also in floating point."""
+"""Tolerance for rounding errors: 0.1 + 0.2 counts as 0.3."""
 
 
 class OpenRule(NamedTuple):

@@ -118,9 +118,10 @@ def report_vacuous(scenarios: Iterable[str], options: ScoreOptions) -> Iterator[
 
 
 def report_below_minimum(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
-    """Yield the reason that the score is below the minimum, even if every harness error had passed.
+    """Yield the reason that the score, as shown with two decimals, is below the minimum.
 
-    Compared as shown.
+    `best` is the score if every harness error had passed.
+
     """
     if least is not None and value is None:
         text = f"there is no {name} to compare with the minimum {least:g}: nothing that counts was decided"

@@ -1,4 +1,4 @@
-"""What the trials of a run used (tokens and money), and how those that ended badly ended."""
+"""The usage of a run's trials (tokens and money), and its bad endings."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def find_stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]
 
 
 class SequentialTest:
-    """One aggregation and the most replicas: whether a number of passes and fails decides."""
+    """Decides for one aggregation, with at most `limit` replicas, whether a number of passes and fails is enough."""
 
     def __init__(self, how: Aggregation, limit: int) -> None:
         self.how = how
@@ -153,7 +153,10 @@ def warn_too_few_replicas(spec: Spec) -> Iterator[str]:
 
 # -- sequential cell -------------------------------------------------------------------------------
 class SequentialCount(CellCount):
-    """Verdicts after the deciding one change nothing: others that share the trials may need more of them."""
+    """A cell whose prompts stop as soon as they are decided.
+
+    Later verdicts change nothing: they arrive because other cells share the trials.
+    """
 
     __slots__ = ("_by_replica", "_is_decided", "_tests")
 

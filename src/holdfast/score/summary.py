@@ -20,7 +20,7 @@ MOST = 200_000
 
 
 class CalmComparison:
-    """Cells by rule; single prompts are stored only if they failed.
+    """Counts cells in calm and under chaos, by rule. Single prompts are stored only if they failed.
 
     A prompt's replicas count as in the cell: it passed or it did not.
     """
@@ -146,7 +146,7 @@ class Summary:
     def __init__(self, tally: Tally) -> None:
         self.failed: list[Cell] = []
         self.tries: Counter[Tries] = Counter()
-        """For counted cells with several replicas."""
+        """How many counted cells with several replicas had these tries."""
         self.flaky = 0
         self.group_weights: Collection[float] = ()
         """The weights of counted cells, summed over cells that share trials."""

@@ -37,8 +37,8 @@ def explain_unmet(
 ) -> Why:
     """Return why a cell that passed proves nothing: it met none of these injections.
 
-    `detail` are the other calls, the arguments that did not match, or why a fault that fired changed nothing;
-    `requests`: a request of the agent came through the proxy.
+    `detail` names the other calls, the arguments that did not match, or why a fault that fired changed nothing.
+    `requests` says whether a request of the agent came through the proxy.
     """
     placed = [scenario.injections[i] for i in sorted(indexes)]
     waiting = [injection for injection in placed if _get_target_kind(injection)]

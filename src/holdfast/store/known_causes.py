@@ -1,6 +1,6 @@
 """The causes that hunts found, by spec and rule: small files that a team can commit and share.
 
-They are keyed by the spec's file and the rule, never by the agent: an edited agent is when they matter most.
+They are keyed by the spec's file and the rule, never by the agent: they matter most after the agent was edited.
 """
 
 from __future__ import annotations

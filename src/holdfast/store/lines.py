@@ -48,7 +48,7 @@ def compute_seal(path: Path) -> Seal | None:
 FIX_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _LINES = 1 << 16
-"""Bytes of lines read together, about."""
+"""Approximate number of bytes of lines read together."""
 
 T = TypeVar("T")
 

@@ -125,7 +125,7 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     """The lower end of the score's 95 % interval; None if it has none."""
     high: float | None = None
     shows_interval: bool = False
-    """It is based on enough prompts for a page to show it."""
+    """Enough prompts support the interval for a page to show it."""
     overall: float | None = None
     """The overall score of the multi-part run that it is or belongs to."""
     passed: bool = False

@@ -92,8 +92,8 @@ _scenarios = create_decoder(Scenario)
 class RunRecord:
     """The open files of a run that is being written.
 
-    `inline` stores traces in the observations: an inline agent's trial costs less than its own file would. `consults`:
-    models are asked for some rules, and their answers are stored.
+    `inline` stores traces in the observations: a file for each trial would cost more than an inline agent's trial.
+    `consults`: models are asked for some rules, and their answers are stored.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ _verdicts = create_decoder(Verdict)
 
 
 class GivenVerdicts:
-    """A file of verdicts; `number` gives each trial its number, out of `trials`. Close it after use."""
+    """The verdicts of a file, by trial. `number` maps an id to one of `trials` numbers. Close it after use."""
 
     def __init__(self, path: Path, number: Callable[[str], int | None], trials: int) -> None:
         self._by_trial = Chains(trials)

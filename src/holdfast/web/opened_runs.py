@@ -55,7 +55,7 @@ class OpenedRuns:
         self._live: dict[str, LiveRun] = {}
 
     def find_folder(self, id: str) -> RunDir:
-        """Return the run's folder; NotThere if there is none."""
+        """Return the run's folder; raise NotFound if there is none."""
         path = get_run_folder(self._runs, id)
         if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
             raise NotFound(f"there is no run {id}", hint="the list of runs shows the existing ones")

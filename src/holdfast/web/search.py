@@ -1,7 +1,7 @@
 """Searches prompts, answers, reasons and notes in the files, newest run first.
 
-There is no index: lines without the words are skipped as bytes, which is as fast as the disk. It stops after a time
-that a person would wait, and says how far it got.
+There is no index: lines without the words are skipped as bytes, which is as fast as the disk. It stops after two
+seconds and says how far it got.
 """
 
 from __future__ import annotations

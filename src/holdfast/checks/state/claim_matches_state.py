@@ -1,4 +1,4 @@
-"""`claim_matches_state`: what the answer claims was done was done."""
+"""`claim_matches_state`: the actions that the answer claims were done."""
 
 from __future__ import annotations
 

@@ -67,8 +67,7 @@ def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
 def _is_done(event: TraceEvent) -> bool | None:
     """Return whether the call succeeded.
 
-    A failure without a fault is a failure, also one that the result reports, although the tool may have acted before;
-    None if unknown.
+    A call that failed without a fault counts as failed, even if the tool may have acted first. None: unknown.
     """
     if event.phase != "done":
         return None

@@ -31,7 +31,7 @@ class ScriptService(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True, omit_defaults=True):
-    """The document's keys; every path and address is valid where the script runs."""
+    """The context of document 003; every path and address is valid where the script runs."""
 
     sandbox_id: str
     workspace_path: str

@@ -1,4 +1,4 @@
-"""What a judge is asked: the input, the prompt around it, and the vote in its reply."""
+"""Questions to a judge: the input, the prompt around it, and the vote in the reply."""
 
 from __future__ import annotations
 

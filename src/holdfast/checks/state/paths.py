@@ -88,7 +88,7 @@ def find_unreadable_path(place: PathState) -> Finding | None:
 
 @dataclass(frozen=True)
 class PathCheck:
-    """What the checks of a path's existence share: each says what the state of the path means."""
+    """The common part of checks on a path's existence; each says what the state of the path means."""
 
     path: str
 

@@ -72,7 +72,7 @@ class Cause(Struct, frozen=True):
     place: str
     """Where the rule of `first` is in the spec: `finance.yaml:12`."""
     outcome: Outcome
-    """fail, error or unproven: the worst."""
+    """The worst outcome: fail, error or unproven."""
     reason: str
     """The reason of `first`, representative of all with its code and key."""
     code: str

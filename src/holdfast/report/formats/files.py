@@ -106,7 +106,7 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder unless it exists; a file in its place makes what is written there fail, with a clear error."""
+    """Create the folder unless it exists. If a file is in its place, writing there fails with a clear error."""
     with suppress(FileExistsError):
         folder.mkdir(parents=True)
 

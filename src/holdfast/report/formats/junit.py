@@ -17,7 +17,7 @@ from holdfast.report.safe import make_visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
 _TOTALS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
-"""The totals of a suite, by the element that a test case then has."""
+"""The attribute of a suite that counts the test cases with this element."""
 IN_MEMORY = 16_000_000
 """Bytes of test cases that stay in memory."""
 ROOM = 4000

@@ -97,8 +97,8 @@ def get_level(rule: Invariant) -> Level:
 
 
 def list_remarks(run: Run) -> Iterator[LineRemark]:
-    """Yield a remark for each cell and case that failed, is an error or unproven, worst first. Undecisive ones are
-    notes.
+    """Yield a remark for each cell and case that failed, is an error or unproven, worst first. Those that do not
+    decide the verdict are notes.
     """
     rules = {rule.id: rule for rule in run.invariants}
     failed = {cases.format_head(row.case) for row in run.cases if row.case.status == "fail"}

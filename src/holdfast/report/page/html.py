@@ -16,7 +16,7 @@ from holdfast.report.page.inlined import DocumentPack, InlinedRun, inline_overal
 from holdfast.report.page.static import Markup, format_title, render_static_page
 
 BUNDLE = Path(__file__).parent / "bundle"
-"""What `make page` builds from `frontend/`: a script and a style, next to the page that both front ends fill."""
+"""The files that `make page` builds from `frontend/`: a script, a style and the page that both front ends fill."""
 
 
 class Html:

@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
     sent: int = 4_000_000
     """Characters of the input and the output of one call."""
     evidence: int = 0
-    """Characters of the evidence of one rule, as JSON; 0: as much as `shortened` keeps."""
+    """Characters of the evidence of one rule, as JSON; 0: as much as `shorten_value` keeps."""
 
 
 SERVED = Bounds()

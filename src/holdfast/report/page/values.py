@@ -1,4 +1,4 @@
-"""Values of bounded size: evidence may be a table of a million rows, and an answer a book."""
+"""Values of bounded size: evidence may be a table of a million rows, and an answer as long as a book."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class AskedAgent(Struct, frozen=True):
 
 
 class Diagnosis(Struct, frozen=True):
-    """All that was found."""
+    """All findings."""
 
     machine: tuple[DoctorFinding, ...]
     spec: tuple[DoctorFinding, ...] | None = None

@@ -36,7 +36,7 @@ def explain_cell(run: Run, row: CellRow, width: int = 100) -> list[str]:
 
 
 def list_unexplained(run: Run) -> Iterator[CellRow]:
-    """Return the troubled cells that no case explains, in the order of the run."""
+    """Return the failed, broken and unproven cells that no case explains, in the order of the run."""
     counts = (run.contract or run.score).counts
     if counts and not any(counts.get(outcome) for outcome in wording.TROUBLE):
         return iter(())  # a passing run may have 100,000 cells

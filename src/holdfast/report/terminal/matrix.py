@@ -34,7 +34,7 @@ class Face(NamedTuple):
 _BLANK = Face("", " ")
 _NONE: Mapping[str, Face] = {}
 _LOOKS: dict[Face, Face] = {}
-"""Every appearance in use: signs, counts and flags."""
+"""Every appearance in use (signs, counts and flags), stored once."""
 
 
 class Grid(Struct):
