@@ -6,15 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from holdfast.checks.json_parts import (
-    JSON_CODES,
-    explain_unsatisfiable_schema,
-    find_path_error,
-    find_schema_error,
-    find_violation,
-    read_answer,
-    select_parts,
-)
+from holdfast.checks import json_parts
 from holdfast.checks.wording import shorten
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Exhibit
@@ -40,7 +32,7 @@ class ValidJson:
         polarity="positive", reads="text", verbatim=True, see=("invariants.json_field",)
     )
     codes: ClassVar[Mapping[str, str]] = {
-        **JSON_CODES,
+        **json_parts.JSON_CODES,
         "json-valid": "The answer is JSON as required.",
         "schema-broken": "The JSON breaks the schema.",
         "schema-cannot-fit": "No JSON can satisfy the schema.",
@@ -48,7 +40,7 @@ class ValidJson:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         # Which of two equal keys a reader takes matters only if a part is selected.
-        value = read_answer(exhibit.text, unique=self.path is not None or self.schema is not None)
+        value = json_parts.read_answer(exhibit.text, unique=self.path is not None or self.schema is not None)
         if isinstance(value, Finding):
             return value
         try:
@@ -57,13 +49,13 @@ class ValidJson:
             return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
     def _check_value(self, value: Any) -> Finding:
-        values = [value] if self.path is None else select_parts(value, self.path)
+        values = [value] if self.path is None else json_parts.select_parts(value, self.path)
         if not values:
             return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}", "json-part-missing")
-        if self.schema is not None and (never := explain_unsatisfiable_schema(self.schema)):
+        if self.schema is not None and (never := json_parts.explain_unsatisfiable_schema(self.schema)):
             return Finding(None, never, "schema-cannot-fit")
         for part in values if self.schema is not None else ():
-            if broken := find_violation(self.schema or {}, part):
+            if broken := json_parts.find_violation(self.schema or {}, part):
                 return Finding(
                     False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (compute_fingerprint(broken),)
                 )
@@ -74,13 +66,13 @@ class ValidJson:
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if (
             self.schema is not None
-            and find_schema_error(self.schema) is None
-            and (why := explain_unsatisfiable_schema(self.schema))
+            and json_parts.find_schema_error(self.schema) is None
+            and (why := json_parts.explain_unsatisfiable_schema(self.schema))
         ):
             yield "lint-never-matches", "schema", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        if self.schema is not None and (fault := find_schema_error(self.schema)):
+        if self.schema is not None and (fault := json_parts.find_schema_error(self.schema)):
             yield "schema", fault
-        if self.path is not None and (fault := find_path_error(self.path)):
+        if self.path is not None and (fault := json_parts.find_path_error(self.path)):
             yield "path", fault

@@ -9,19 +9,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.checks.state.judging import (
-    LARGEST,
-    SYSTEM,
-    JudgeInput,
-    Vote,
-    build_prompt,
-    find_median_vote,
-    join_replies,
-    read_mock_input,
-    read_workspace_input,
-    request_vote,
-    truncate_input,
-)
+from holdfast.checks.state import judging
 from holdfast.checks.state.mock_requests import FIELD, find_field_error, get_mock
 from holdfast.checks.state.recorded import build_evidence, decode_evidence, read_evidence
 from holdfast.checks.wording import shorten
@@ -54,7 +42,7 @@ class Opinion(Struct, frozen=True, omit_defaults=True):
     """The text that a judge rated, and its votes."""
 
     input: str
-    votes: tuple[Vote, ...] = ()
+    votes: tuple[judging.Vote, ...] = ()
     model: str = ""
     notes: tuple[str, ...] = ()
     cut: bool = False
@@ -76,7 +64,7 @@ class LlmAsJudge:
     ] = None
     pass_threshold: Annotated[float, about("The lowest score that passes.", ge=0, le=1)] = 0.5
     votes: Annotated[int, about("The number of votes; the median counts.", ge=1, le=99)] = 1
-    max_input: Annotated[int, about("The number of bytes shown to the judge.", ge=1, le=LARGEST)] = 65_536
+    max_input: Annotated[int, about("The number of bytes shown to the judge.", ge=1, le=judging.LARGEST)] = 65_536
 
     # No text decides: a model never sees more.
     # Where it forbids something, every reply counts.
@@ -106,9 +94,9 @@ class LlmAsJudge:
         if self.input_from in _SAID:
             return Evidence()  # the observation has it
         if self.input_from == "workspace":
-            return build_evidence(self._place, read_workspace_input(world, self.max_input))
+            return build_evidence(self._place, judging.read_workspace_input(world, self.max_input))
         service, _, name = self.input_from.partition(".")
-        return build_evidence(self._place, read_mock_input(get_mock(world, service), name, self.max_input))
+        return build_evidence(self._place, judging.read_mock_input(get_mock(world, service), name, self.max_input))
 
     async def consult(
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
@@ -119,9 +107,11 @@ class LlmAsJudge:
         rubric = self.rubric
         several = self.input_from == "replies" and len(observation.turns) > 1
         shown_part = ("the beginning of each reply" if several else "its beginning") if judge_input.cut else ""
-        message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown_part)
+        message = judging.build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown_part)
         replies = [
-            await request_vote(ask, self.model, SYSTEM, message, n, role="judge", temperature=self.temperature)
+            await judging.request_vote(
+                ask, self.model, judging.SYSTEM, message, n, role="judge", temperature=self.temperature
+            )
             for n in range(self.votes)
         ]
         part = f"{self.max_input} bytes of the input were shown"
@@ -138,7 +128,7 @@ class LlmAsJudge:
             return Finding(
                 False, f"{NOTHING}: {shorten(what)} is empty", "judge-nothing-to-read", score=0.0, empty=True
             )
-        score, nearest = find_median_vote(opinion.votes)
+        score, nearest = judging.find_median_vote(opinion.votes)
         passed = score >= self.pass_threshold - _SLACK
         compared = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
         of = f"the median of {len(opinion.votes)} votes, " if len(opinion.votes) > 1 else ""
@@ -161,14 +151,16 @@ class LlmAsJudge:
         elif fault := find_field_error(name):
             yield "input_from", fault
 
-    def _read_input(self, observation: Observation, evidence: Evidence) -> JudgeInput:
+    def _read_input(self, observation: Observation, evidence: Evidence) -> judging.JudgeInput:
         if self.input_from == "agent_output":
-            return truncate_input((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
+            return judging.truncate_input(
+                (observation.turns[-1].text if observation.turns else "") or "", self.max_input
+            )
         if self.input_from == "replies":
-            return join_replies([turn.text or "" for turn in observation.turns], self.max_input)
+            return judging.join_replies([turn.text or "" for turn in observation.turns], self.max_input)
         if self.input_from == "stdout":
-            return truncate_input(observation.output, self.max_input)
-        return decode_evidence(evidence, self._place, JudgeInput)
+            return judging.truncate_input(observation.output, self.max_input)
+        return decode_evidence(evidence, self._place, judging.JudgeInput)
 
     @property
     def _place(self) -> list[Any]:
@@ -179,7 +171,7 @@ class LlmAsJudge:
     def _question(self) -> list[Any]:
         """The settings that the votes depend on, without the threshold, which may change later."""
         settings = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
-        return [*self._place, *settings, SYSTEM]
+        return [*self._place, *settings, judging.SYSTEM]
 
 
 def _build_details(opinion: Opinion) -> dict[str, Any]:

@@ -192,8 +192,13 @@ def _has_origin(globs: Iterable[str], url: str) -> bool:
         return False
 
 
-def is_match(event: TraceEvent, glob: str) -> bool:
-    """Return whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`."""
+def is_match(event: TraceEvent, glob: str | None) -> bool:
+    """Return whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`.
+
+    None selects every call.
+    """
+    if glob is None:
+        return True
     if "://" not in glob:
         return event.event_type in OF_TOOLS and fnmatchcase(event.tool, glob)
     if event.event_type != "http_call":

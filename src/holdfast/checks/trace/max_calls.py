@@ -9,17 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec.structs import replace
 
-from holdfast.checks.trace.calls import (
-    ANY_URL,
-    LISTED,
-    Glob,
-    add_call_traits,
-    describe_requested,
-    find_own_calls,
-    get_call_name,
-    is_match,
-    split_requested,
-)
+from holdfast.checks.trace import calls
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -34,7 +24,7 @@ class MaxCalls:
     """The agent made at most `max` calls. Automatic retries do not count."""
 
     max: Annotated[int, about("The limit.", ge=0, examples=[10])]
-    tool: Annotated[Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
+    tool: Annotated[calls.Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
     plane: Annotated[
         Literal["tool", "llm", "mcp", "http"] | None, about("Count only calls of tools, models, MCP tools or URLs.")
     ] = None
@@ -47,24 +37,24 @@ class MaxCalls:
 
     def configured(self) -> CheckTraits:
         # Asking a model is not an action.
-        traits = replace(add_call_traits(self.traits, tool=self.tool), deeds=self.plane != "llm")
+        traits = replace(calls.add_call_traits(self.traits, tool=self.tool), deeds=self.plane != "llm")
         every = self.tool is None and self.plane in (None, "http")
-        return replace(traits, urls=ANY_URL) if every else traits
+        return replace(traits, urls=calls.ANY_URL) if every else traits
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        made, requested = split_requested(e for e in find_own_calls(exhibit.observation.trace) if self._is_counted(e))
+        made, requested = calls.split_requested(
+            e for e in calls.find_own_calls(exhibit.observation.trace) if self._is_counted(e)
+        )
         what = {"tool": "tool ", "llm": "model ", "mcp": "MCP ", "http": "HTTP ", None: ""}[self.plane]
         of = f" of {shorten(self.tool)}" if self.tool else ""
         sentence = f"{format_plural(len(made), f'{what}call')}{of}"
         if len(made) + len(requested) <= self.max:
             return Finding(True, sentence, "calls-within")
         if len(made) <= self.max:
-            return Finding(None, f"{sentence}; {describe_requested(requested)}", "calls-unseen")
-        by_target = Counter(get_call_name(e) for e in made)
-        details = {"calls": dict(by_target.most_common(LISTED))}
+            return Finding(None, f"{sentence}; {calls.describe_requested(requested)}", "calls-unseen")
+        by_target = Counter(calls.get_call_name(e) for e in made)
+        details = {"calls": dict(by_target.most_common(calls.LISTED))}
         return Finding(False, f"{sentence}, more than {self.max}", "calls-above", details=details)
 
     def _is_counted(self, event: TraceEvent) -> bool:
-        if self.tool is not None and not is_match(event, self.tool):
-            return False
-        return self.plane is None or event.event_type == f"{self.plane}_call"
+        return calls.is_match(event, self.tool) and self.plane in (None, event.event_type.removesuffix("_call"))

@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from holdfast.checks.trace import calls
 from holdfast.checks.trace.call_content import reports_error
-from holdfast.checks.trace.calls import (
-    Glob,
-    add_call_traits,
-    find_calls,
-    get_call_name,
-    is_match,
-    list_calls,
-)
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -31,9 +24,9 @@ _SLACK_S = 1e-6
 class OnlyAfter:
     """Every call of `tool` came after a successful call of `requires`."""
 
-    tool: Annotated[Glob, about("The dependent tool: a name, a glob or a URL.", examples=["issue_refund"])]
+    tool: Annotated[calls.Glob, about("The dependent tool: a name, a glob or a URL.", examples=["issue_refund"])]
     requires: Annotated[
-        Glob, about("The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
+        calls.Glob, about("The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
     ]
     successful: Annotated[
         bool, about("The call of `requires` must have succeeded, without an error in its result.")
@@ -48,18 +41,18 @@ class OnlyAfter:
     }
 
     def configured(self) -> CheckTraits:
-        return add_call_traits(self.traits, tool=self.tool, requires=self.requires)
+        return calls.add_call_traits(self.traits, tool=self.tool, requires=self.requires)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        events = find_calls(exhibit.observation.trace)
-        needs = [e for e in events if is_match(e, self.tool)]
-        before = [e for e in events if is_match(e, self.requires)]
+        events = calls.find_calls(exhibit.observation.trace)
+        needs = [e for e in events if calls.is_match(e, self.tool)]
+        before = [e for e in events if calls.is_match(e, self.requires)]
         counting = [e for e in before if self._is_counted(e)]
         bare = [e for e in needs if not any(_has_ended_before(one, e) for one in counting)]
         # If a model only requested a call, it is unknown whether it was made, and how it ended.
         doubtful = [e for e in before if e.phase == "declared" or (e not in counting and _is_half_done(e))]
         wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in doubtful)]
-        details = list_calls(wrong or needs)
+        details = calls.list_calls(wrong or needs)
         if not bare:
             count = (
                 f"called {format_plural(len(needs), 'time')}, always after {shorten(self.requires)}"
@@ -70,14 +63,15 @@ class OnlyAfter:
         if not wrong:
             unseen = next((e for e in bare if e.phase == "declared"), None) or doubtful[0]
             if unseen.phase == "declared":
-                why = f"the model requested {get_call_name(unseen)}; whether it was called is unknown"
+                why = f"the model requested {calls.get_call_name(unseen)}; whether it was called is unknown"
             else:
-                why = f"the result of {get_call_name(unseen)} both has content and reports an error"
+                why = f"the result of {calls.get_call_name(unseen)} both has content and reports an error"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
         others = f"; {format_plural(len(before), 'call')} of it failed or came too late" if before else ""
-        why = f"{get_call_name(wrong[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
-        return Finding(False, why, "order-broken", (get_call_name(wrong[0]),), details=details)
+        name = calls.get_call_name(wrong[0])
+        why = f"{name} was called without an earlier{how} call of {shorten(self.requires)}{others}"
+        return Finding(False, why, "order-broken", (name,), details=details)
 
     def _is_counted(self, event: TraceEvent) -> bool:
         """Return whether the call was made and, if required, succeeded from the agent's view."""

@@ -6,16 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from holdfast.checks.trace.calls import (
-    Glob,
-    add_call_traits,
-    count_repetitions,
-    describe_requested,
-    find_calls,
-    get_call_name,
-    is_match,
-    split_requested,
-)
+from holdfast.checks.trace import calls
 from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
@@ -29,7 +20,7 @@ class RetriesWithin:
     """No failed request was repeated more than `max` times, by a client library or by the agent."""
 
     max: Annotated[int, about("The limit per request.", ge=0, examples=[3])]
-    tool: Annotated[Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
+    tool: Annotated[calls.Glob | None, about("Count only this tool: a name, a glob or a URL.")] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative", reads="trace", see=("llm_faults.rate_limit", "invariants.recovers_within_ms")
@@ -40,12 +31,12 @@ class RetriesWithin:
     }
 
     def configured(self) -> CheckTraits:
-        return add_call_traits(self.traits, tool=self.tool)
+        return calls.add_call_traits(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        trace = find_calls(exhibit.observation.trace)
-        events = [e for e in trace if self.tool is None or is_match(e, self.tool)]
-        made, requested = split_requested(events)
+        trace = calls.find_calls(exhibit.observation.trace)
+        events = [e for e in trace if calls.is_match(e, self.tool)]
+        made, requested = calls.split_requested(events)
         most, at = _find_most_repeated(made)
         repeats = f"{at}: the same request was repeated {format_plural(most, 'time')}"
         if most > self.max:
@@ -54,13 +45,13 @@ class RetriesWithin:
         sentence = repeats if most else "no failed call was repeated"
         perhaps_most, _ = _find_most_repeated(events)
         if perhaps_most > self.max:
-            return Finding(None, f"{sentence}; {describe_requested(requested)}", "calls-unseen")
+            return Finding(None, f"{sentence}; {calls.describe_requested(requested)}", "calls-unseen")
         return Finding(True, sentence, "repeats-within")
 
 
 def _find_most_repeated(events: Sequence[TraceEvent]) -> tuple[int, str]:
     """Return the highest number of consecutive repeats of a failed request, and the request."""
     # Retries of a client library and of the agent itself count alike: the service sees no difference.
-    rows = count_repetitions(events)
+    rows = calls.count_repetitions(events)
     most = max(rows, default=0)
-    return most, get_call_name(events[rows.index(most)]) if most else ""
+    return most, calls.get_call_name(events[rows.index(most)]) if most else ""

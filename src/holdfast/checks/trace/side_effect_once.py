@@ -8,17 +8,8 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from holdfast.checks.trace import calls
 from holdfast.checks.trace.call_content import parse_arguments
-from holdfast.checks.trace.calls import (
-    ANY_URL,
-    LISTED,
-    Glob,
-    add_call_traits,
-    find_calls,
-    get_call_name,
-    is_carried_out,
-    is_match,
-)
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import encode_canonical
 from holdfast.model.observation import Exhibit
@@ -38,7 +29,7 @@ class SideEffectOnce:
     """
 
     tool: Annotated[
-        Glob | None,
+        calls.Glob | None,
         about(
             "Count only this tool: a name, a glob or a URL. Default: every tool counts as a write.",
             examples=["send_mail"],
@@ -62,39 +53,30 @@ class SideEffectOnce:
     }
 
     def configured(self) -> CheckTraits:
-        traits = add_call_traits(self.traits, tool=self.tool)
-        return traits if traits.tools else replace(traits, urls=ANY_URL)
+        traits = calls.add_call_traits(self.traits, tool=self.tool)
+        return traits if traits.tools else replace(traits, urls=calls.ANY_URL)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        writes = [e for e in find_calls(exhibit.observation.trace) if e.write]
         groups: dict[str, list[tuple[TraceEvent, str]]] = {}
-        for event in writes:
-            if self.tool is None or is_match(event, self.tool):
+        for event in calls.find_calls(exhibit.observation.trace):
+            if event.write and calls.is_match(event, self.tool):
                 identity, key = self._get_identity(event)
                 groups.setdefault(identity, []).append((event, key))
         doubtful: Finding | None = None
         for group in groups.values():
             certain, possible = _count_done(group)
-            what = f"{get_call_name(group[0][0])} {shorten(group[0][0].input, 60)}".rstrip()
+            name = calls.get_call_name(group[0][0])
+            what = f"{name} {shorten(group[0][0].input, 60)}".rstrip()
             if certain > 1:
-                details = {"calls": [f"{e.ts:.3f} s {get_call_name(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
-                return Finding(
-                    False,
-                    f"done {format_plural(certain, 'time')}: {what}",
-                    "done-twice",
-                    (get_call_name(group[0][0]),),
-                    details=details,
-                )
+                listed = [f"{e.ts:.3f} s {calls.get_call_name(e)} {e.fault}".rstrip() for e, _ in group[: calls.LISTED]]
+                why = f"done {format_plural(certain, 'time')}: {what}"
+                return Finding(False, why, "done-twice", (name,), details={"calls": listed})
             if possible > 1:
-                is_requested = any(e.phase == "declared" for e, _ in group)
-                why = (
-                    "the model requested a call that never ran"
-                    if is_requested
-                    else "a call failed without saying whether it was done"
-                )
-                doubtful = Finding(
-                    None, f"may have been done {format_plural(possible, 'time')}, {why}: {what}", "maybe-done-twice"
-                )
+                why = "a call failed without saying whether it was done"
+                if any(e.phase == "declared" for e, _ in group):
+                    why = "the model requested a call that never ran"
+                text = f"may have been done {format_plural(possible, 'time')}, {why}: {what}"
+                doubtful = Finding(None, text, "maybe-done-twice")
         return doubtful or Finding(True, f"{format_plural(len(groups), 'write')}, none done twice", "done-once")
 
     def _get_identity(self, event: TraceEvent) -> tuple[str, str]:
@@ -119,7 +101,7 @@ def _count_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
     certain: set[str] = set()
     possible: set[str] = set()
     for at, (event, key) in enumerate(group):
-        was_done = is_carried_out(event)
+        was_done = calls.is_carried_out(event)
         one = f"key {key}" if key else f"call {at}"
         if was_done:
             certain.add(one)

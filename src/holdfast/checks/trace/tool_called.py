@@ -8,15 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec.structs import replace
 
+from holdfast.checks.trace import calls
 from holdfast.checks.trace.call_content import has_arguments
-from holdfast.checks.trace.calls import (
-    add_call_traits,
-    describe_requested,
-    find_own_calls,
-    is_match,
-    list_calls,
-    split_requested,
-)
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Exhibit
@@ -50,32 +43,28 @@ class ToolCalled:
 
     def configured(self) -> CheckTraits:
         texts: tuple[TextRead, ...] = ("target", "arguments") if self.arguments else ("target",)
-        return replace(add_call_traits(self.traits, tool=self.tool), texts=texts)
+        return replace(calls.add_call_traits(self.traits, tool=self.tool), texts=texts)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        made, requested = split_requested(
-            e for e in find_own_calls(exhibit.observation.trace) if is_match(e, self.tool)
-        )
+        own = calls.find_own_calls(exhibit.observation.trace)
+        made, requested = calls.split_requested(e for e in own if calls.is_match(e, self.tool))
         matches = [has_arguments(e.input, self.arguments) for e in made]
         requested = [e for e in requested if has_arguments(e.input, self.arguments) is not False]
-        count, unknown = matches.count(True), matches.count(None)
-        what = f"{shorten(self.tool)} was called {format_plural(count, 'time')}" + (
-            " with these arguments" if self.arguments else ""
-        )
-        most = self.at_most
+        count, unknown, most = matches.count(True), matches.count(None), self.at_most
+        what = f"{shorten(self.tool)} was called {format_plural(count, 'time')}"
+        what += " with these arguments" if self.arguments else ""
+        details = calls.list_calls(made)
         if most is not None and count > most:
-            return Finding(False, f"{what}, more than {most}", "calls-above", details=list_calls(made))
+            return Finding(False, f"{what}, more than {most}", "calls-above", details=details)
         if unknown and (count < self.at_least or most is not None):
-            raise HarnessError(
-                f"the arguments of {format_plural(unknown, 'call')} were too long to be stored",
-                code="check-input-lost",
-            )
+            why = f"the arguments of {format_plural(unknown, 'call')} were too long to be stored"
+            raise HarnessError(why, code="check-input-lost")
         if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
-            return Finding(None, f"{what}; {describe_requested(requested)}", "calls-unseen", details=list_calls(made))
+            return Finding(None, f"{what}; {calls.describe_requested(requested)}", "calls-unseen", details=details)
         if count >= self.at_least:
-            return Finding(True, what, "calls-within", details=list_calls(made))
+            return Finding(True, what, "calls-within", details=details)
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
-        return Finding(False, what + short, "calls-below", details=list_calls(made))
+        return Finding(False, what + short, "calls-below", details=details)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.at_most is not None and self.at_most < self.at_least:

@@ -6,15 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from holdfast.checks.trace.calls import (
-    LISTED,
-    add_call_traits,
-    describe_requested,
-    find_own_calls,
-    get_call_name,
-    is_match,
-    split_requested,
-)
+from holdfast.checks.trace import calls
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -41,18 +33,17 @@ class ToolOrder:
     }
 
     def configured(self) -> CheckTraits:
-        return add_call_traits(self.traits, **{f"tools[{n}]": tool for n, tool in enumerate(self.tools)})
+        return calls.add_call_traits(self.traits, **{f"tools[{n}]": tool for n, tool in enumerate(self.tools)})
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        steps = [e for e in find_own_calls(exhibit.observation.trace) if self._is_step(e)]
-        made, requested = split_requested(steps)
-        order = " → ".join(get_call_name(e) for e in made[:LISTED]) or "none"
-        details = {"order": [get_call_name(e) for e in made[:LISTED]]}
+        steps = [e for e in calls.find_own_calls(exhibit.observation.trace) if self._is_step(e)]
+        made, requested = calls.split_requested(steps)
+        names = [calls.get_call_name(e) for e in made[: calls.LISTED]]
+        order, details = " → ".join(names) or "none", {"order": names}
         missing = self._find_order_error(made)
         if (missing is None) != (self._find_order_error(steps) is None):
-            return Finding(
-                None, shorten(f"called: {order}; {describe_requested(requested)}", 220), "calls-unseen", details=details
-            )
+            why = shorten(f"called: {order}; {calls.describe_requested(requested)}", 220)
+            return Finding(None, why, "calls-unseen", details=details)
         if missing is None:
             return Finding(True, shorten(f"called in this order: {order}", 200), "order-kept", details=details)
         return Finding(False, shorten(f"{missing}; called: {order}", 220), "order-broken", (missing,), details=details)
@@ -68,12 +59,12 @@ class ToolOrder:
         if self.strict:
             size = len(self.tools)
             windows = (made[at : at + size] for at in range(len(made) - size + 1))
-            if any(all(map(is_match, window, self.tools)) for window in windows):
+            if any(all(map(calls.is_match, window, self.tools)) for window in windows):
                 return None
             return f"{shorten(', '.join(self.tools))} were not called one right after the other"
         rest = iter(made)
         for at, tool in enumerate(self.tools):
-            if not any(is_match(event, tool) for event in rest):
+            if not any(calls.is_match(event, tool) for event in rest):
                 after = f" after {shorten(self.tools[at - 1], 40)}" if at else ""
                 return f"{shorten(tool, 40)} was not called{after}"
         return None

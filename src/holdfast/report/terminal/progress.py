@@ -6,15 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple, TextIO
 
-from holdfast.model.events import (
-    CallSeen,
-    CellDecided,
-    Event,
-    RunStarted,
-    TrialEnded,
-    VerdictGiven,
-    WorkerStatus,
-)
+from holdfast.model import events
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
@@ -39,16 +31,16 @@ class Plain:
         self._progress = Progress()
         self._next = clock() + _PULSE_S
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         self._progress(event)
-        if isinstance(event, RunStarted):
+        if isinstance(event, events.RunStarted):
             # A session may prove nothing although each of its rules passes, so its cells are not listed.
             self._cells = self._cells and event.spec.part != "replay"
             self._write(to_one_line(self._progress.header) + "\n")
             self._next = self._clock() + _PULSE_S
-        elif isinstance(event, CellDecided) and self._cells:
+        elif isinstance(event, events.CellDecided) and self._cells:
             self._write(format_line(event.cell))
-        elif isinstance(event, TrialEnded):
+        elif isinstance(event, events.TrialEnded):
             self.tick()
 
     def tick(self) -> None:
@@ -80,7 +72,7 @@ def format_line(cell: Cell) -> str:
 _ISOLATION = {"fresh": "a fresh process each", "worker": "reused worker processes", "inline": "inline"}
 
 
-def format_header(event: RunStarted) -> str:
+def format_header(event: events.RunStarted) -> str:
     """`Finance Agent · 3 rules × 3 scenarios · 14 trials · seed 7 · fresh process each, 4 at a time`."""
     spec = event.spec
     settings = f" × {len(spec.params)} params" if len(spec.params) > 1 else ""
@@ -133,51 +125,51 @@ class Progress:
         self.under_way: dict[str, CallsSoFar] = {}
         """Trials that have made a call and have not ended, by id."""
         self._handlers: dict[type, Callable[..., None]] = {
-            RunStarted: self._start,
-            CallSeen: self._note_call,
-            TrialEnded: self._end_trial,
-            VerdictGiven: self._count_verdict,
-            CellDecided: self._add_cell,
-            WorkerStatus: self._note_workers,
+            events.RunStarted: self._start,
+            events.CallSeen: self._note_call,
+            events.TrialEnded: self._end_trial,
+            events.VerdictGiven: self._count_verdict,
+            events.CellDecided: self._add_cell,
+            events.WorkerStatus: self._note_workers,
         }
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         handle = self._handlers.get(type(event))
         if handle is not None:
             handle(event)
 
-    def _start(self, event: RunStarted) -> None:
+    def _start(self, event: events.RunStarted) -> None:
         self.total, self.done, self.taken_over = event.trials, event.done, event.done
         self.header = format_header(event)
         self._drawable = len(event.spec.invariants) <= MAX_ROWS
         self._grid = Grid({r.id: r.severity for r in event.spec.invariants}, tuple(_list_heads(event.spec)))
 
-    def _note_call(self, event: CallSeen) -> None:
+    def _note_call(self, event: events.CallSeen) -> None:
         trial, call = event.trial, event.call
         before = self.under_way.get(trial.id)
         where = before.where if before is not None else wording.format_head(trial.scenario.name, trial.params)
         count = (before.made if before is not None else 0) + (call.phase != "declared")
         self.under_way[trial.id] = CallsSoFar(where, count, f"{call.plane} {call.tool}".strip())
 
-    def _end_trial(self, event: TrialEnded) -> None:
+    def _end_trial(self, event: events.TrialEnded) -> None:
         self.under_way.pop(event.trial.id, None)
         if event.trial.kind == "contract":
             self.done += 1
         if event.observation.trace:
             self._spending.add(event.observation.trace)
 
-    def _count_verdict(self, event: VerdictGiven) -> None:
+    def _count_verdict(self, event: events.VerdictGiven) -> None:
         # The verdicts of one trial arrive together, so the last id is enough to count a trial once.
         if event.verdict.outcome == "fail" and event.trial.id != self._last_failed:
             self._last_failed = event.trial.id
             self.failed += 1
 
-    def _add_cell(self, event: CellDecided) -> None:
+    def _add_cell(self, event: events.CellDecided) -> None:
         # A matrix too tall to draw is not stored: memory stays small for any run.
         if self._drawable:
             self._fresh.append(event.cell)
 
-    def _note_workers(self, event: WorkerStatus) -> None:
+    def _note_workers(self, event: events.WorkerStatus) -> None:
         lost = f", {event.lost} lost, {event.repeated} run again" if event.lost or event.repeated else ""
         self.workers = f"{wording.format_count(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 
