@@ -53,8 +53,7 @@ def _build_duration_form(low: int, high: int) -> ValueForm:
             )
         value = parse_duration(node.text) if node.kind == "text" else None
         if value is None:
-            hint = "write 500ms, 30s, 5m or 1h"
-            return reader.report_type(node, "a duration", hint=hint)
+            return reader.report_type(node, "a duration", hint="write 500ms, 30s, 5m or 1h")
         if (value < 1 and low > 0) or value > _DAY_MS:
             return reader.report_type(node, "up to 24h", code="out-of-range")
         return round(value)

@@ -62,6 +62,10 @@ class Reader:
         """Report a value of the wrong kind."""
         return self.report(node, f"expected {what}, found {describe(node)}", hint=hint, code=code)
 
+    def report_conflict(self, node: Node, message: str, *, hint: str = "") -> Bad:
+        """Report a key that another key, or the kind of its section, rules out."""
+        return self.report(node, message, hint=hint, code="conflict")
+
     def report_missing(self, node: Node, key: str, message: str = "missing", *, hint: str = "") -> Bad:
         """Report a key that the map lacks."""
         return self.report(node.get(key), message, hint=hint, code="missing-key")

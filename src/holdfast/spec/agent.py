@@ -134,7 +134,7 @@ def report_agent_problems(reader: Reader, agent: AgentSection) -> None:
     report_unquotable(reader, at.get("command"), agent.command or "")
     _check_answer_path(reader, agent)
     for key, message, hint in _iter_conflicts(agent):
-        reader.report(at.get_key(key), message, hint=hint, code="conflict")
+        reader.report_conflict(at.get_key(key), message, hint=hint)
     if agent.limits == UsageLimits():
         reader.report(at.get("limits"), "nothing is limited", hint="name calls, tokens or cost", code="missing-key")
 

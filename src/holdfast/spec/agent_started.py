@@ -23,9 +23,7 @@ def report_start_problems(reader: Reader, agent: AgentSection) -> None:
             reader.report(agent.at.get(key), "expected some text, found only blanks")
     if agent.kind == "http" and not agent.launched and "{port}" in agent.endpoint:
         hint = "add agent.command, or write the port of the running agent"
-        reader.report(
-            agent.at.get("endpoint"), "{port} is for an agent that Holdfast starts", hint=hint, code="conflict"
-        )
+        reader.report_conflict(agent.at.get("endpoint"), "{port} is for an agent that Holdfast starts", hint=hint)
     _check_ready(reader, agent)
     _check_answer_file(reader, agent)
 
@@ -54,8 +52,7 @@ def _check_answer_file(reader: Reader, agent: AgentSection) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         message = f"expected a file in the spec's folder, found {name[:60]!r}"
-        hint = "a relative path without .., such as answer.txt"
-        reader.report(agent.at.get("answer_file"), message, hint=hint)
+        reader.report(agent.at.get("answer_file"), message, hint="a relative path without .., such as answer.txt")
 
 
 # Braces have meanings in shells, awk and JSON: only a bare `{word}` similar to a known placeholder is taken for one.

@@ -58,8 +58,7 @@ def _warn_repeated_prompts(reader: Reader, prompts: Node) -> None:
         text = node.text if node.kind != "map" else repr(node.to_plain())
         if first.setdefault(text, node) is not node:
             message = f"the same as on line {first[text].line}; it runs once"
-            hint = "to ask it more often, set replicas"
-            reader.warn(node, message, hint=hint, code="lint-repeated-prompt")
+            reader.warn(node, message, hint="to ask it more often, set replicas", code="lint-repeated-prompt")
 
 
 # -- single rules --------------------------------------------------------------------------------
@@ -140,14 +139,12 @@ def _lint_contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -
     is_complete = not reader.has_error("contract.invariants", "invariants")
     if is_complete and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule requires anything of the answer"
-        hint = "add output_not_empty or completes"
-        reader.warn(rules.all[0].at, message, hint=hint, code="lint-only-negative")
+        reader.warn(rules.all[0].at, message, hint="add output_not_empty or completes", code="lint-only-negative")
     if not weather.scenarios or reader.has_error("chaos_matrix", "contract.chaos_matrix"):
         return
     if weather.at is not None and not any(s.calm for s in weather.scenarios):
         message = "no calm scenario: failures under chaos cannot be compared with failures in calm"
-        hint = "add - name: no-chaos"
-        reader.warn(weather.at, message, hint=hint, code="lint-no-calm")
+        reader.warn(weather.at, message, hint="add - name: no-chaos", code="lint-no-calm")
     for scenario in weather.scenarios:
         if (
             weather.at is not None
@@ -260,12 +257,10 @@ def _lint_concurrency(reader: Reader, file: File, rules: ContractRules, agent: A
     at = file.advanced.at.get("concurrency")
     if agent.runs_alone and wanted > 1:
         message = "has no effect: trials of this agent share its process, its gateway or the state that a reset affects"
-        hint = "remove it; trials run one at a time"
-        reader.warn(at, message, hint=hint, code="lint-concurrency-unused")
+        reader.warn(at, message, hint="remove it; trials run one at a time", code="lint-concurrency-unused")
     elif wanted > cores and any(rule.traits.reads == "latency" for rule in rules.all):
         message = f"{wanted} parallel trials on {cores} cores, with a latency rule"
-        hint = "trials that wait for a core look slow"
-        reader.warn(at, message, hint=hint, code="lint-concurrency-latency")
+        reader.warn(at, message, hint="trials that wait for a core look slow", code="lint-concurrency-latency")
 
 
 def _lint_temperatures(reader: Reader, file: File, rules: ContractRules) -> None:

@@ -302,7 +302,7 @@ def _check_sandbox_keys(reader: Reader, file: File) -> None:
     keys = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
     for key in (key for key, wanted in keys.items() if wanted and build_world(file) is None):
         message, hint = "is for a sandboxed agent", "add sandbox: true"
-        reader.report(agent.at.get_key(key), message, hint=hint, code="conflict")
+        reader.report_conflict(agent.at.get_key(key), message, hint=hint)
     for node in agent.at.get("programs").items:
         if not re.fullmatch(r"(~?/)?[^\s/]+|~?/\S+", node.text):
             reader.report_type(node, "a name such as pytest, or a path from / or ~/", code="bad-setting")
@@ -323,4 +323,4 @@ def _check_model(reader: Reader, model: ModelEntry) -> None:
         reader.report(at.get("base_url"), f"{wrong}, found {url[:60]!r}")
     for key in ("provider", "base_url", "api_key") if model.script is not None else ():
         if at.has(key):
-            reader.report(at.get_key(key), "a script has no provider", code="conflict")
+            reader.report_conflict(at.get_key(key), "a script has no provider")

@@ -118,5 +118,4 @@ def _check_binary(reader: Reader, agent: AgentSection, binary: str, folder: Path
         hint = "a path is relative to the spec's folder; a shell command is agent.command"
         reader.report(node, f"there is no {binary[:80]!r} next to the spec", hint=hint, code="missing-file")
     elif which(binary, path=agent.env.get("PATH", environ.get("PATH", os.defpath))) is None:
-        message = f"{binary[:60]!r} is neither on PATH here nor next to the spec"
-        reader.warn(node, message, code="lint-missing-program")
+        reader.warn(node, f"{binary[:60]!r} is neither on PATH here nor next to the spec", code="lint-missing-program")

@@ -61,21 +61,20 @@ def report_task_problems(reader: Reader, file: File) -> None:
 def _report_user_problems(reader: Reader, user: UserSection, written: int) -> None:
     at, path = user.at, user.at.path
     if user.script is not None and user.model is not None:
-        reader.report(at.get_key("model"), "script and model cannot be combined", hint="remove one", code="conflict")
+        reader.report_conflict(at.get_key("model"), "script and model cannot be combined", hint="remove one")
     elif user.script is None and user.model is None and not reader.has_error(path):
         hint = "script: a file with the user's messages, or model: the model that plays the user"
         reader.report(at, "needs one of script, model", hint=hint, code="missing-key")
     if user.model is not None and user.script is None and user.goal is None and not reader.has_error(f"{path}.goal"):
         reader.report_missing(at, "goal", hint="what the user wants from the agent")
     if user.model is None and user.script is not None and user.goal is not None:
-        reader.report(at.get_key("goal"), "a goal is for a model, not for a script", hint="remove it", code="conflict")
+        reader.report_conflict(at.get_key("goal"), "a goal is for a model, not for a script", hint="remove it")
     # The limit counts all turns. With as many written turns as allowed, the simulated user would never be asked.
     if user.max_turns <= written:
         message = (
             f"the task already has {written} written turn{'' if written == 1 else 's'}, so the user would never speak"
         )
-        hint = f"at least {written + 1}: the written turns count"
-        reader.report(at.get("max_turns"), message, hint=hint, code="conflict")
+        reader.report_conflict(at.get("max_turns"), message, hint=f"at least {written + 1}: the written turns count")
     lines = user.script if isinstance(user.script, UserScript) else UserScript()
     if user.script == UserScript() and not reader.has_error(f"{path}.script"):
         hint = "write a list of what the user says"

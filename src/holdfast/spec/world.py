@@ -93,7 +93,7 @@ def _check_secrets(reader: Reader, file: File) -> None:
         if secret.scope.file is not None:
             _check_path(reader, secret.scope.file, secret.at.find("scope.file"))
         if secret.source is not None and secret.from_ is not None:
-            reader.report(secret.at.get_key("from"), "source and from cannot be combined", code="conflict")
+            reader.report_conflict(secret.at.get_key("from"), "source and from cannot be combined")
 
 
 def _check_clock(reader: Reader, file: File) -> None:
@@ -168,7 +168,7 @@ def _check_unaudited_writes(reader: Reader, file: File) -> None:
         return
     if databases and not any(map(can_be_database, databases)):
         message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {databases[0].name} is neither"
-        reader.report(file.at.get("forbidden").get_key(rule), message, code="conflict")
+        reader.report_conflict(file.at.get("forbidden").get_key(rule), message)
 
 
 def _check_forbidden(reader: Reader, file: File) -> None:
@@ -176,9 +176,7 @@ def _check_forbidden(reader: Reader, file: File) -> None:
     switched = asdict(file.audit)
     for rule, audit in _AUDITED.items():
         if file.at.get("forbidden").has(rule) and not switched[audit]:
-            reader.report(
-                file.at.get("forbidden").get_key(rule), f"cannot be checked: audit.{audit} is false", code="conflict"
-            )
+            reader.report_conflict(file.at.get("forbidden").get_key(rule), f"cannot be checked: audit.{audit} is false")
 
 
 def _find_service(reader: Reader, file: File, name: str, node: Node) -> ServiceEntry | None:
@@ -197,7 +195,7 @@ def _check_rule_services(reader: Reader, file: File, rule: RuleEntry) -> None:
         service = _find_service(reader, file, read.name, node)
         message = _explain_unfit(service, rule.invariant.check, read) if service is not None else ""
         if message:
-            reader.report(node, message, code="conflict")
+            reader.report_conflict(node, message)
     _check_unaudited_actions(reader, file, rule, traits)
 
 
@@ -220,7 +218,7 @@ def _check_unaudited_actions(reader: Reader, file: File, rule: RuleEntry, traits
     for setting, name in traits.audits:
         if not audit[name]:
             node = rule.settings_at.find(setting)
-            reader.report(node, f"cannot be checked: audit.{name} is false", code="conflict")
+            reader.report_conflict(node, f"cannot be checked: audit.{name} is false")
 
 
 READ = 1_000_000

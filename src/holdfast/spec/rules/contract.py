@@ -104,7 +104,7 @@ def build_contract_weather(reader: Reader, file: File, options: LoadOptions, roo
     inner = file.contract is not None and file.contract.at.has("chaos_matrix")
     if inner and file.at.has("chaos_matrix"):
         message = "this is a second chaos_matrix: the contract already has one"
-        reader.report(file.at.get_key("chaos_matrix"), message, code="conflict")
+        reader.report_conflict(file.at.get_key("chaos_matrix"), message)
     owner = file.contract.at if inner and file.contract else file.at
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
     reader.report_duplicates(((entry.name, entry.at.get("name")) for entry in entries), "name")
@@ -190,7 +190,7 @@ def get_replicas(reader: Reader, file: File, override: int | None) -> int:
     replicas = file.parallelism.replicas
     if replicas is not None and file.at.has("replicas"):
         message = "replicas and parallelism.replicas mean the same: write one of them"
-        reader.report(file.at.get_key("replicas"), message, code="conflict")
+        reader.report_conflict(file.at.get_key("replicas"), message)
     return override or replicas or file.replicas
 
 
@@ -198,8 +198,7 @@ def get_seed(reader: Reader, file: File, override: int | None) -> int:
     """Return the random seed."""
     first, second = file.determinism.seed, file.advanced.seed
     if first is not None and second is not None and first != second:
-        message = f"differs from determinism.seed, which is {first}"
-        reader.report(file.advanced.at.get("seed"), message, code="conflict")
+        reader.report_conflict(file.advanced.at.get("seed"), f"differs from determinism.seed, which is {first}")
     return next((s for s in (override, first, second) if s is not None), 0)
 
 
@@ -212,8 +211,7 @@ def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: Sce
     ways += [(section.at, section.replica_aggregation)] if section.at.has("replica_aggregation") else []
     for at, how in ways:
         if how is not None and (message := find_aggregation_problem(how, count, contract=contract)):
-            hint = "all, any, majority, at_least or rate"
-            reader.report(at.get("replica_aggregation"), message, hint=hint, code="conflict")
+            reader.report_conflict(at.get("replica_aggregation"), message, hint="all, any, majority, at_least or rate")
     _check_weights(reader, section)
     return convert(Scoring, section)
 
@@ -221,8 +219,7 @@ def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: Sce
 def _check_weights(reader: Reader, section: ScoringSection) -> None:
     flat = [key for key in ("mutation", "chaos", "contract", "replay") if section.at.has(key)]
     if flat and section.weights is not None:
-        message = "the weights are already under weights: write them once"
-        reader.report(section.at.get_key(flat[0]), message, code="conflict")
+        reader.report_conflict(section.at.get_key(flat[0]), "the weights are already under weights: write them once")
         return
     weights = section.weights or section
     total = weights.mutation + weights.chaos + weights.contract + weights.replay
@@ -232,5 +229,4 @@ def _check_weights(reader: Reader, section: ScoringSection) -> None:
             section.at.get_key("weights") if section.weights else replace(section.at.get_key(flat[0]), path="scoring")
         )
         hint = "missing ones keep their defaults: mutation 0.20, chaos 0.35, contract 0.35, replay 0.10"
-        message = f"the weights sum to {total:.3f}, not to 1.0"
-        reader.report(node, message, hint=hint, code="bad-weights")
+        reader.report(node, f"the weights sum to {total:.3f}, not to 1.0", hint=hint, code="bad-weights")

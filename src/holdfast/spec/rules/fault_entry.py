@@ -164,15 +164,14 @@ def _read_fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     chosen = read_settings(reader, choice, node, list_key_names(family.keys))
     for key, other, why in _EXCLUSIVE:
         if node.has(key) and node.has(other):
-            reader.report(node.get_key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
+            reader.report_conflict(node.get_key(key), f"{other} and {key} cannot be combined: {why}")
     event = node.get("after_event")
     number = event.get("write") if event.kind == "map" and [*event.pairs] == ["write"] else event
     if node.has("after_event") and not (number.kind == "int" and isinstance(number.value, int) and number.value >= 1):
         reader.report(event, "expected {write: N}, N from 1", code="bad-value")
     for key in ("probability", "trigger_probability"):
         if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
-            message = "with probability 0 this fault never fires"
-            reader.warn(node.get(key), message, code="lint-probability-zero")
+            reader.warn(node.get(key), "with probability 0 this fault never fires", code="lint-probability-zero")
     _report_match_problems(reader, family, node)
     report_glob_problems(reader, node)
     if isinstance(common, Bad) or isinstance(chosen, Bad):
@@ -187,7 +186,7 @@ def _report_match_problems(reader: Reader, family: Family, node: Node) -> None:
         if key in _PLACES and key in list_key_names(family.keys) and not node.has(key):
             message = f"match is for the arguments of a call, and {key} is a key of the fault itself"
             hint = f"write {key}: next to match; for an argument called {key} write both"
-            reader.report(match.get_key(key), message, hint=hint, code="conflict")
+            reader.report_conflict(match.get_key(key), message, hint=hint)
 
 
 NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
@@ -204,15 +203,13 @@ def _get_attack_target(reader: Reader, common: dict[str, Any], chosen: ChosenVar
     if is_on_input(chosen.choice.type):
         for key, what in NOT_OF_INPUT.items():
             if key in common:
-                message = f"this attack is on the input, which has no {what}"
-                return reader.report(node.get_key(key), message)
+                return reader.report(node.get_key(key), f"this attack is on the input, which has no {what}")
         return INPUT
     if "tool" in common and "match_url" in common:
         message = "tool and match_url cannot be combined: an attack is on a tool's results, or on the replies of a URL"
-        return reader.report(node.get_key("tool"), message, code="conflict")
+        return reader.report_conflict(node.get_key("tool"), message)
     if common.get("tool") == INPUT:
-        hint = f"write [{INPUT[0]}]{INPUT[1:]}"
-        return reader.report(node.get("tool"), f"{INPUT} is the agent's input", hint=hint)
+        return reader.report(node.get("tool"), f"{INPUT} is the agent's input", hint=f"write [{INPUT[0]}]{INPUT[1:]}")
     return str(common.get("tool", "*"))
 
 

@@ -108,7 +108,7 @@ def _check_types(reader: Reader, file: File, at: Node, mutations: MutationSpec) 
             reader.report(item, f"a model must write {name}, but the file has none", hint=_NO_MODEL, code="no-model")
         if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.has_error("agent"):
             message = f"{name} needs an HTTP agent, but this one is {file.agent.type}"
-            reader.report(item, message, hint=_NO_HTTP, code="conflict")
+            reader.report_conflict(item, message, hint=_NO_HTTP)
         if name == "custom" and not mutations.custom_templates and not reader.has_error("mutations.custom_templates"):
             hint = 'custom_templates: {polite: "Please help: {prompt}"}'
             reader.report(item, "custom needs custom_templates", hint=hint, code="missing-key")
@@ -123,8 +123,7 @@ def _check_weights(reader: Reader, section: MutationsSection, mutations: Mutatio
             message = f"{name} is not one of the types, so its weight has no effect"
             reader.warn(at.get_key(name), message, code="lint-unused-weight")
     if mutations.types and not any(mutations.weights[name] for name in mutations.types):
-        hint = "give one type a weight above 0"
-        reader.report(at, "every weight is 0", hint=hint, code="bad-weights")
+        reader.report(at, "every weight is 0", hint="give one type a weight above 0", code="bad-weights")
 
 
 def _check_templates(reader: Reader, section: MutationsSection, mutations: MutationSpec) -> None:

@@ -115,7 +115,7 @@ def report_wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, 
     if fault.injection.raises is not None and not functions:
         message = "names a Python exception, but this fault does not act on a Python function of the agent"
         hint = "remove it: the agent's own libraries choose the exception"
-        reader.report(fault.at.get_key("raises"), message, hint=hint, code="conflict")
+        reader.report_conflict(fault.at.get_key("raises"), message, hint=hint)
 
 
 def _check_match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
@@ -125,7 +125,7 @@ def _check_match(reader: Reader, agent: AgentSection, fault: FaultEntry, functio
     node, calls = fault.at.get("match"), _get_arguments(agent, fault, functions)
     if calls.names == ():
         hint = "remove match: the fault then meets every such call"
-        reader.report(fault.at.get_key("match"), f"{calls.what}, so this can never match", hint=hint, code="conflict")
+        reader.report_conflict(fault.at.get_key("match"), f"{calls.what}, so this can never match", hint=hint)
         return
     for key in match:
         if calls.names is not None and key not in calls.names:

@@ -174,12 +174,12 @@ def report_part_problems(reader: Reader, file: File, part: Part, options: LoadOp
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
         message = "is not used: a task needs a map of invariants, but this file has a list"
-        reader.report(file.at.get_key("task"), message, hint=hint, code="conflict")
+        reader.report_conflict(file.at.get_key("task"), message, hint=hint)
     if part == "scenario" and (options.chaos or options.chaos_profile is not None):
         option = "--chaos-profile" if options.chaos_profile is not None else "--chaos"
         hint = "add a chaos_matrix: the task is then run in each of its scenarios"
         message = f"{option} is for golden prompts with a list of invariants, but this file has a task"
-        reader.report(Node("null", 0, 0, path=option), message, hint=hint, code="conflict")
+        reader.report_conflict(Node("null", 0, 0, path=option), message, hint=hint)
     if part not in ("mutation", "chaos"):
         for key in ("mutations", "chaos"):
             if file.at.has(key) and not (file.run_rules and file.golden_prompts):

@@ -126,7 +126,7 @@ def _check_keys(reader: Reader, session: ReplaySession, *, nested: bool = False)
     if session.file is not None:
         for key in session.at.pairs:
             if key != "file":
-                reader.report(session.at.get_key(key), "belongs in the session's own file", code="conflict")
+                reader.report_conflict(session.at.get_key(key), "belongs in the session's own file")
         return
     missing = [key for key in ("id", "input") if not session.at.has(key)]
     if missing and not nested:

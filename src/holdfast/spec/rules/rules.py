@@ -117,8 +117,7 @@ def _read_entry(
     if name is None:
         reader.report_missing(node, "id", hint="a unique name for this rule")
     if in_map and node.has("id"):
-        message = "unknown key: in a map the rule's name is its id"
-        reader.report(node.get_key("id"), message, code="unknown-key")
+        reader.report(node.get_key("id"), "unknown key: in a map the rule's name is its id", code="unknown-key")
     if not run and node.has("dangerous_prompts"):
         message = "unknown key: it is for the rules of run, a top-level list"
         reader.report(node.get_key("dangerous_prompts"), message, code="unknown-key")
@@ -162,8 +161,7 @@ def _build_rule(
     keys = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
     if chosen.plugin.traits.requires_probes and not keys.get("probes"):
-        message = f"missing: {choice.name} needs prompts to probe with"
-        return reader.report_missing(node, "probes", message)
+        return reader.report_missing(node, "probes", f"missing: {choice.name} needs prompts to probe with")
     if keys.get("over") and (read := chosen.plugin.traits.reads) in ("trace", "state"):
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"

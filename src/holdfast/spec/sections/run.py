@@ -36,8 +36,7 @@ def parse_range(text: str) -> int | None:
 def _read_messages(reader: Reader, node: Node) -> Any:
     """Read a list of messages; plain texts are messages of the user."""
     if node.kind != "list":
-        hint = "a list of {role, content}, or of texts that the user wrote"
-        return reader.report_type(node, "a list", hint=hint)
+        return reader.report_type(node, "a list", hint="a list of {role, content}, or of texts that the user wrote")
     read = [_read_message(reader, item) for index, item in enumerate(node.items)]
     return BAD if any(message is BAD for message in read) else tuple(read)
 

@@ -52,8 +52,7 @@ def _parse_list(reader: Reader, source: Source) -> UserScript:
     if root is None:
         return UserScript()
     if root.kind != "list":
-        hint = "what the user says, one entry a turn; or {when: ..., say: ...}"
-        reader.report_type(root, "a list", hint=hint)
+        reader.report_type(root, "a list", hint="what the user says, one entry a turn; or {when: ..., say: ...}")
         return UserScript()
     return read_lines(reader, root)
 
@@ -134,8 +133,7 @@ def _read_prompt(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
         return reader.read_section(TaskSection, node)
     if node.kind == "list":
-        hint = "several turns of one conversation are {turns: [...]}"
-        return reader.report_type(node, "text or a map", hint=hint)
+        return reader.report_type(node, "text or a map", hint="several turns of one conversation are {turns: [...]}")
     text = reader.read(_TEXT, node)
     return BAD if text is BAD else TaskSection(at=node, prompt=text)
 

@@ -190,7 +190,7 @@ def _read_own_keys(reader: Reader, kind: str, choice: Choice, node: Node) -> Cho
     allowed = {*common, *list_key_names(choice.type)}
     misplaced = {key: home for key in node.pairs if key not in allowed and (home := _find_home_type(key))}
     for key, home in misplaced.items():
-        reader.report(node.get_key(key), f"is for type: {home}", code="conflict")
+        reader.report_conflict(node.get_key(key), f"is for type: {home}")
     return read_settings(reader, choice, node, [*common, *misplaced])
 
 
