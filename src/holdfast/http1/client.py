@@ -139,9 +139,7 @@ class Upstreams:
     # -- called by its connections ------------------------------------------------------------------
     def give_back(self, connection: UpstreamConnection) -> None:
         """Put a free connection back into the pool."""
-        idle = self._idle.get(connection.key)
-        if idle is None:
-            idle = self._idle[connection.key] = []
+        idle = self._idle.setdefault(connection.key, [])
         if self._closed or len(idle) >= self._max_idle:
             connection.abort()
         else:

@@ -33,7 +33,7 @@ class SharedAddress(LoopbackAddress):
     def __init__(self, open_trial: OpenTrial, variables: Variables) -> None:
         super().__init__(secrets.token_urlsafe(18), variables)
         self._open_trial = open_trial
-        self._served: dict[int, TrialServer] = {}
+        self._servers_by_pid: dict[int, TrialServer] = {}
         self._owners: dict[ClientConnection, tuple[int, TrialServer | None]] = {}
         """Connections whose process is known, keyed by the original socket: TLS may have wrapped it since."""
 
@@ -49,23 +49,23 @@ class SharedAddress(LoopbackAddress):
     @contextmanager
     def serve_trial(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
         """Serve a trial; the caller passes each process of the trial to the yielded function."""
-        served = self._open_trial(self, context)
+        trial_server = self._open_trial(self, context)
         pids: list[int] = []
 
         def add_process(pid: int) -> None:
             pids.append(pid)
-            self._served[pid] = served
+            self._servers_by_pid[pid] = trial_server
 
         try:
             yield add_process
         finally:
             for pid in pids:
-                self._served.pop(pid, None)
+                self._servers_by_pid.pop(pid, None)
                 connections = {connection for connection, (owner, _) in self._owners.items() if owner == pid}
                 for connection in connections:
                     del self._owners[connection]
                 self.listener.drop(connections)
-            served.close()
+            trial_server.close()
 
     async def close(self) -> None:
         await self.listener.close()
@@ -77,16 +77,16 @@ class SharedAddress(LoopbackAddress):
         connection = exchange.connection.root
         owner = self._owners.get(connection)
         if owner is not None:
-            return owner[1] if self._served.get(owner[0]) is owner[1] else None
+            return owner[1] if self._servers_by_pid.get(owner[0]) is owner[1] else None
         # The kernel tells which process holds the other end. A process that was just forked may connect before its
         # parent has reported it here, so the question is asked again for a moment.
         for _ in range(10):
-            pid = find_owner(connection.peer, self.port, list(self._served))
+            pid = find_owner(connection.peer, self.port, list(self._servers_by_pid))
             if pid is not None:
                 alive = {connection.root for connection in self.listener.connections}
                 self._owners = {connection: owner for connection, owner in self._owners.items() if connection in alive}
-                self._owners[connection] = (pid, self._served[pid])
-                return self._served[pid]
+                self._owners[connection] = (pid, self._servers_by_pid[pid])
+                return self._servers_by_pid[pid]
             await asyncio.sleep(WAIT_S / 10)
         # The process belongs to no trial. A process that inherits the connection later does not change that.
         self._owners[connection] = (0, None)

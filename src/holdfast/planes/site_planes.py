@@ -100,7 +100,7 @@ class SitePlanes:
         )
         self.urls = settings.urls
         self.authority: Authority | None = None
-        self._served: WeakSet[TrialPlanes] = WeakSet()
+        self._open_trials: WeakSet[TrialPlanes] = WeakSet()
         try:
             self._open(authority)
         except BaseException:
@@ -155,12 +155,12 @@ class SitePlanes:
     def open_trial(self, address: LoopbackAddress, context: TrialContext) -> TrialPlanes:
         """Return the planes of one trial."""
         trial_planes = TrialPlanes(self, address, context)
-        self._served.add(trial_planes)
+        self._open_trials.add(trial_planes)
         return trial_planes
 
     def _note(self, text: str) -> None:
         """Add a note about a recording to every trial in progress."""
-        for trial_planes in self._served:
+        for trial_planes in self._open_trials:
             trial_planes.note(text)
 
     def build_variables(self, address: LoopbackAddress) -> dict[str, str]:

@@ -103,7 +103,7 @@ class TrialAddress(LoopbackAddress):
     def __init__(self, open_trial: OpenTrial, token: str, variables: Variables) -> None:
         super().__init__(token, variables)
         self._open_trial = open_trial
-        self._served: TrialServer | None = None
+        self._trial_server: TrialServer | None = None
         self._early = 0
         """Requests that arrived before the first trial and were rejected."""
         self._used = False
@@ -135,17 +135,17 @@ class TrialAddress(LoopbackAddress):
     def serve_trial(self, context: TrialContext) -> Iterator[None]:
         """Bind the address to a trial; when the trial ends, open connections are closed."""
         self.listener.epoch += 1
-        self._served = served = self._open_trial(self, context)
+        self._trial_server = trial_server = self._open_trial(self, context)
         if self._early:
             context.sink.add_error(f"{EARLY_CALL}: {self._early} got 503", "agent-early")
         self._early, self._used = 0, True
         try:
             yield
         finally:
-            self._served = None
+            self._trial_server = None
             self.listener.epoch += 1
             self.listener.drop()
-            served.close()
+            trial_server.close()
 
     async def serve_as_host(
         self,
@@ -164,16 +164,16 @@ class TrialAddress(LoopbackAddress):
         scheme = "http" if tls is None else "https"
 
         async def answer_as_host(exchange: Exchange) -> None:
-            if self._served is None and self.passes_on and upstream is not None:
+            if self._trial_server is None and self.passes_on and upstream is not None:
                 await _forward_to_host(exchange, upstream)
-            elif self._served is None:
+            elif self._trial_server is None:
                 await reject_no_trial(exchange)
             else:
                 requested = (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
-                await self._served.serve_host(exchange, scheme, requested if requested in also else host, port)
+                await self._trial_server.serve_host(exchange, scheme, requested if requested in also else host, port)
 
         listener = await serve(answer_as_host, sock=sock, tls=tls)
-        report_errors(listener, lambda _: self._served)
+        report_errors(listener, lambda _: self._trial_server)
         self._host_listeners.append(listener)
 
     async def close(self) -> None:
@@ -184,14 +184,14 @@ class TrialAddress(LoopbackAddress):
         is_checked = not self.process_tree.first or exchange.connection in self._checked
         if not is_checked and await self._reject_foreign_process(exchange):
             return
-        served = self._find_trial(exchange.connection)
+        trial_server = self._find_trial(exchange.connection)
         # Holdfast closes the connection after a rejected request: that does not count against the agent.
-        if served is None:
-            if self._served is not None:
-                self._served.report_error(OLD_CONNECTION)
+        if trial_server is None:
+            if self._trial_server is not None:
+                self._trial_server.report_error(OLD_CONNECTION)
             elif not self._used:
                 self._early += 1
-        await serve_request(exchange, self.token, served)
+        await serve_request(exchange, self.token, trial_server)
 
     async def _reject_foreign_process(self, exchange: Exchange) -> bool:
         """Return whether the connecting process is rejected because it read the token in another's environment;
@@ -199,8 +199,8 @@ class TrialAddress(LoopbackAddress):
         if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
             self._checked.add(exchange.connection)
             return False
-        if self._served is not None:
-            self._served.note(FOREIGN_PROCESS)
+        if self._trial_server is not None:
+            self._trial_server.note(FOREIGN_PROCESS)
         exchange.keep_alive = False
         await exchange.respond(403, body=b"this address belongs to another process\n")
         return True
@@ -208,47 +208,49 @@ class TrialAddress(LoopbackAddress):
     def _find_trial(self, connection: ClientConnection) -> TrialServer | None:
         # A connection that an agent keeps open from one trial to the next would let its late calls count for the wrong
         # trial. Each trial begins a new epoch, and only connections of this epoch are served.
-        return self._served if connection.born == self.listener.epoch else None
+        return self._trial_server if connection.born == self.listener.epoch else None
 
 
-def report_errors(listener: Listener, served: Callable[[ClientConnection], TrialServer | None]) -> None:
+def report_errors(listener: Listener, find_server: Callable[[ClientConnection], TrialServer | None]) -> None:
     """Report an error on a connection to the trial that it belongs to."""
 
     def report_failure(connection: ClientConnection, error: Exception) -> None:
-        if (trial := served(connection)) is not None:
-            trial.report_error(f"a plane failed: {format_exception(error)}")
+        if (server := find_server(connection)) is not None:
+            server.report_error(f"a plane failed: {format_exception(error)}")
 
     def report_bad_request(connection: ClientConnection, refused: BadRequest) -> None:
-        if (trial := served(connection)) is not None:  # a request that cannot be parsed is the client's fault
-            trial.note(f"a request could not be parsed and was answered {refused.status}: {refused}")
+        if (server := find_server(connection)) is not None:  # a request that cannot be parsed is the client's fault
+            server.note(f"a request could not be parsed and was answered {refused.status}: {refused}")
 
     listener.on_error, listener.on_refused = report_failure, report_bad_request
 
 
-def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> Awaitable[None]:
+def serve_request(exchange: Exchange, token: str, trial_server: TrialServer | None) -> Awaitable[None]:
     """Serve a request with a valid token, if a trial is in progress."""
     head = exchange.head
     if head.method != "CONNECT" and "://" not in head.target[:12]:
-        return route_request(exchange, head.target, token, served)
+        return route_request(exchange, head.target, token, trial_server)
     if not _has_token(head.get("proxy-authorization"), token):
         challenge = (("proxy-authenticate", "Basic"),)
         return exchange.respond(407, challenge, b"the proxy's password is missing or wrong\n")
-    if served is None:
+    if trial_server is None:
         return reject_no_trial(exchange)
     if head.method == "CONNECT" and head.target.startswith(MCP_HOST):
-        return served.serve_mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
-    return served.serve_web(exchange)
+        return trial_server.serve_mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
+    return trial_server.serve_web(exchange)
 
 
-def route_request(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> Awaitable[None]:
+def route_request(exchange: Exchange, path: str, token: str, trial_server: TrialServer | None) -> Awaitable[None]:
     """Serve a request to one of Holdfast's own paths, `/token/plane/...`."""
     first, _, rest = path[1:].partition("/")
     plane, slash, rest = rest.partition("/")
     if not slash or not _is_token(first, token) or plane not in PLANES:
         return exchange.respond(404, body=b"not found\n")
-    if served is None:
+    if trial_server is None:
         return reject_no_trial(exchange)
-    return served.serve_mcp(exchange, rest) if plane == "mcp" else served.serve_model(exchange, plane, f"/{rest}")
+    if plane == "mcp":
+        return trial_server.serve_mcp(exchange, rest)
+    return trial_server.serve_model(exchange, plane, f"/{rest}")
 
 
 async def reject_no_trial(exchange: Exchange) -> None:
