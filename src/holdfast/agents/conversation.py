@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from holdfast.model.observation import Turn
+from holdfast.model.observation import EndingCause, EndingKind, Turn
 from holdfast.model.task import DialogueMessage, Task
 from holdfast.reading.json_values import MISSING, write_json
 
@@ -167,19 +167,20 @@ CONTENT_KEYS = ("content", "text", "output", "answer", "message")
 
 
 ANSWER_KEYS: Final = (
-    "output",
-    "response",
-    "result",
-    "data",
-    "content",
-    "text",
-    "message",
-    "answer",
-    "reply",
-    "queries",
-    "query",
+    "output", "response", "result", "data", "content", "text", "message", "answer", "reply", "queries", "query",
     "results",
-)
+)  # fmt: skip
+"""The keys of a reply that may hold the answer, in this order."""
+
+
+class FoundAnswer(NamedTuple):
+    """The answer in what an agent printed or sent, and the ending of its turn if nothing else went wrong."""
+
+    text: str | None
+    ending: EndingKind = "answered"
+    detail: str = ""
+    cut: bool = False
+    cause: EndingCause = ""
 
 
 def find_answer(value: Any) -> Any:

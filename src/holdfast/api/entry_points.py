@@ -32,6 +32,7 @@ class Caller(Struct, frozen=True):
 
 def find_caller() -> Caller:
     """Return the innermost line that is not Holdfast's own."""
+    # Errors of a built spec name the line of the user's code, as those of a file name a line of the file.
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(_OURS):
         frame = frame.f_back
@@ -109,8 +110,8 @@ async def run_in_thread(work: EntryWork[T]) -> T:
     interrupts = Interrupts()
     done = asyncio.ensure_future(asyncio.to_thread(work, interrupts))
     try:
-        # A cancelled task must not abandon the thread: it would go on asking the agent. The shield keeps the work
-        # running until it has stopped in order and stored its finished trials.
+        # A cancelled task must not abandon the thread, which would keep calling the agent. The shield lets the work
+        # continue until it has stopped in order and stored its finished trials.
         return await asyncio.shield(done)
     except asyncio.CancelledError:
         interrupts.stop()

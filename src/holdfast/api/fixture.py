@@ -89,7 +89,7 @@ class ObservedTrial:
         """Assert with a check of that type; raise AssertionError with the reason, also if nothing is proven or on a
         harness error.
 
-        Takes what a rule takes: settings of the check, `negate`, `over`.
+        It takes the settings of the check, and `negate` and `over` as in a rule.
         """
         __tracebackhide__ = True
         cell = self._cells.get(_build_check_key(CheckValue(type, settings))) or self._judge(type, settings)

@@ -56,6 +56,8 @@ class EndedHunt(Struct, frozen=True):
 
 def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
     """Return the job of a new hunt; `cause`: try only this known cause."""
+    # The spec is loaded twice: known causes and the number of calm replicas depend on it, and become options with which
+    # it is loaded again.
     spec, problems = load_part(path, options)
     script = bool(spec.models) and all(one.is_script for one in spec.models.values())
     if script and options.hunt.confirm_live:

@@ -103,6 +103,7 @@ class Builder:
 
     def _choose_name(self, value: Any) -> str:
         """Return a name for this spec, the same each time that it is built."""
+        # The name is stored in the spec, whose digest identifies runs: the same code must give the same names.
         own = re.sub(r"\W+", "_", str(getattr(value, "__name__", type(value).__name__))).strip("_") or "given"
         name, number = own, 1
         while self.functions.setdefault(name, value) is not value:

@@ -159,6 +159,8 @@ class SpecFile:
 
     def _select_cells(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
         """Yield the cells of these items, and all that are judged on the same trials anyway."""
+        # One trial serves all rules of a case, so a selected rule brings along the others: they are judged in any case,
+        # and the next item finds its result.
         cells: dict[SelectedCell, None] = {}
         for item in items:
             shared = [rule.id for rule in select_case_rules(self._plans[item.part].spec)]

@@ -34,9 +34,9 @@ from holdfast.world.supervisors import container_owner
 def shell_command(trial: str | None, words: tuple[str, ...]) -> int:
     """Open a shell in the sandbox of a failed trial, if the run used --keep.
 
-    A new sandbox is opened on the workspace that the agent left. Its services are there by the same names, with what
-    they held, and its environment is the agent's. No fault is active. What is not there is said on stderr; the logs are
-    in /kept. What you change there is not kept.
+    The shell runs in a new sandbox with the agent's workspace, environment and services, which contain the same data.
+    No fault is active. Holdfast reports on stderr what it could not restore, and puts the logs into /kept. Your changes
+    are discarded.
 
     \b
       holdfast shell                                        list the trials

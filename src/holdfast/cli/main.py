@@ -45,6 +45,7 @@ class TolerantStream:
     def _detach(self, refused: OSError) -> None:
         if not isinstance(refused, BrokenPipeError):
             self.failure = refused.strerror or str(refused)
+        # The descriptor itself is replaced, because Python flushes the stream again when it exits, and would fail then.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)

@@ -11,8 +11,8 @@ import click
 def command(name: str, command: tuple[str, ...]) -> int:
     """Run an MCP server over stdio, with Holdfast between it and its client.
 
-    Write it before the server's own command in the client's configuration. In a trial every message goes by way of
-    Holdfast; at any other time the server runs as if this were not there. agent.mcp_config does this for you.
+    Put it before the server's own command in the client's configuration. During a trial every message passes through
+    Holdfast; at any other time the server runs unchanged. agent.mcp_config does this for you.
 
     \b
       holdfast mcp-proxy -- npx -y @modelcontextprotocol/server-filesystem .

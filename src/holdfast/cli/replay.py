@@ -61,8 +61,8 @@ def run(
 ) -> int:  # fmt: skip
     """Replay the sessions of a file, of a folder, or of the spec; each is held to its contract.
 
-    Without PATH: the sessions of the spec. What is imported from LangSmith is written into the folder given by -o
-    (default: replays), and run if --run is there.
+    Without PATH: the sessions of the spec. Sessions imported from LangSmith are written to the folder given by -o
+    (default: replays), and replayed with --run.
 
     \b
       holdfast replay run
@@ -125,7 +125,7 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
 @_FORCE
 @shared.runs_option
 def export(report: str, folder: Path, force: bool) -> int:
-    """Convert every failed trial to a session: what was asked, what its tools gave, why it failed.
+    """Convert every failed trial to a session with its prompt, its tool results and the reason why it failed.
 
     \b
       holdfast replay export --from-report latest -o replays

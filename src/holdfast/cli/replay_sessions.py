@@ -153,12 +153,9 @@ def write_and_report(imported: SessionsFound, folder: Path, *, force: bool, quie
     for note in imported.notes:
         print(f"note: {to_one_line(note)}", file=sys.stderr)
     if not imported.sessions:
-        what = (
-            f"all {format_count(len(imported.left_out), 'trace')} left out"
-            if imported.left_out
-            else "no trace was found"
-        )
-        raise UserError(f"{what}: no session was written", code="nothing-to-import")
+        count = format_count(len(imported.left_out), "trace")
+        why = f"all {count} left out" if imported.left_out else "no trace was found"
+        raise UserError(f"{why}: no session was written", code="nothing-to-import")
     files = write_sessions(imported.sessions, folder, force=force)
     if not quiet:
         same = f", {len(files.unchanged)} unchanged" if files.unchanged else ""

@@ -177,7 +177,8 @@ def _check_parts(path: Path, parts: Sequence[Part]) -> CheckResult:
         refused = tuple(replace(problem, severity="warning") for problem in every[0].problems)
         every = [replace(every[1], problems=(*refused, *every[1].problems)), *every[2:]]
     problems = tuple(dict.fromkeys(problem for one in every for problem in one.problems))
-    wrong = {(p.path, p.line, p.code) for p in problems if p.severity == "error"}  # a warning to the other parts
+    # What is an error for one part may be a warning for another: then only the error is shown.
+    wrong = {(p.path, p.line, p.code) for p in problems if p.severity == "error"}
     problems = tuple(p for p in problems if p.severity == "error" or (p.path, p.line, p.code) not in wrong)
     problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
     broken = any(one.spec is None for one in every)

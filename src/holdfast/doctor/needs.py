@@ -101,9 +101,8 @@ def _check_port(agent: AgentSpec) -> DoctorFinding:
         host, port = parse_address(agent.endpoint)
         check_port_free(host, port)
     except AgentUnavailable as unusable:
-        return DoctorFinding(
-            "agent.endpoint", "not", unusable.code, str(unusable), unusable.hint, 4 if unusable.config else 3
-        )
+        status = 4 if unusable.config else 3
+        return DoctorFinding("agent.endpoint", "not", unusable.code, str(unusable), unusable.hint, status)
     return DoctorFinding("agent.endpoint", "ok", "port-free", f"port {port} is free; one trial at a time")
 
 

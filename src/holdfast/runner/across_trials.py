@@ -49,9 +49,8 @@ class Conditions:
             elif known.enforced and known.why != one.why:
                 self._known[one.feature] = replace(known, why=DIFFERS)
         notes = dict.fromkeys(observation.notes)
-        self._common_notes = (
-            tuple(notes) if self._common_notes is None else tuple(note for note in self._common_notes if note in notes)
-        )
+        before = self._common_notes
+        self._common_notes = tuple(notes if before is None else (note for note in before if note in notes))
 
     def _compare_ending(self, observation: Observation) -> None:
         last = observation.turns[-1] if observation.turns and not observation.error else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from holdfast.errors import PluginError, UserError
 from holdfast.folders import JUDGE_CACHE, USER_CACHE
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
-from holdfast.model.task import SimulatedUser, Task
+from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import fill_params, get_traits, make_check
@@ -94,6 +94,8 @@ class Waiting:
     async def add(self, work: Coroutine[Any, Any, None]) -> None:
         """Start the task as soon as there is room."""
         self._tasks.add(asyncio.create_task(work))
+        # Waiting here, and not before the next trial is asked, slows the agent's trials down to the judge's speed, and
+        # limits the observations in memory.
         if len(self._tasks) >= self._most:
             await self._await_some(asyncio.FIRST_COMPLETED)
 
@@ -145,7 +147,7 @@ async def open_users(
     from holdfast.execute.simulated_users import SimulatedUsers
     from holdfast.judge.consult import PLAYER
 
-    asks = any(user.model for user in _list_users(spec.tasks))
+    asks = any(task.user is not UNSET and task.user.model for task in spec.tasks)
     consultation = _open_consultation(spec, environ, run.own_folder / USER_CACHE, PLAYER) if asks else None
     try:
         yield SimulatedUsers(Path(spec.path).resolve().parent, consultation, mask)
@@ -156,7 +158,7 @@ async def open_users(
 
 def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
     """Raise UserError if a model that plays a user has no key, before the agent is asked."""
-    models = [user.model for user in _list_users(spec.tasks) if user.model]
+    models = [task.user.model for task in spec.tasks if task.user is not UNSET and task.user.model]
     _check_keys(spec, environ, {model: f"the model {model} that plays the user" for model in models})
 
 
@@ -171,11 +173,10 @@ def _check_keys(spec: Spec, environ: Mapping[str, str], whose: Mapping[str, str]
     for model, description in whose.items():
         variable = find_missing_key(models, model, environ)
         if variable:
-            problem, hint = (
-                f"{description} has no key: {variable} is not set",
-                f"set {variable}, or describe it in models:",
+            hint = f"set {variable}, or describe it in models:"
+            raise UserError(
+                f"{description} has no key: {variable} is not set", code="model-missing", hint=hint, key="models"
             )
-            raise UserError(problem, code="model-missing", hint=hint, key="models")
 
 
 def _open_consultation(spec: Spec, environ: Mapping[str, str], cache: Path, role: ModelRole) -> Consultation:
@@ -189,7 +190,3 @@ def _open_consultation(spec: Spec, environ: Mapping[str, str], cache: Path, role
 def count_user_calls(task: Task) -> int:
     """Return the most model calls that one conversation can make without cached replies."""
     return 0 if task.user is UNSET or not task.user.model else task.max_turns - len(task.turns)
-
-
-def _list_users(tasks: tuple[Task, ...]) -> Iterator[SimulatedUser]:
-    return (task.user for task in tasks if task.user is not UNSET)

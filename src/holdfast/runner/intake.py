@@ -95,28 +95,14 @@ class Intake:
     def store_control(self, trial: Trial, observation: Observation) -> None:
         """Store a control trial. It is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
-        try:
-            self.record.write_observation(self.masker.mask_observation(observation))
-        except UnicodeEncodeError:
-            observation = _make_storable(observation)
-            self.record.write_observation(self.masker.mask_observation(observation))
+        observation, _ = self._write(observation)
         self.controls[trial.id] = observation
         self.kept.decide(observation)
         self.tally.note_trial(trial, observation)
 
     def store(self, trial: Trial, observation: Observation) -> Observation:
-        """Store an ended trial before anything else uses it; return the observation to judge.
-
-        Lone surrogates, which no file can hold, make the write fail. Only then are they replaced, so other trials pay
-        nothing for it.
-        """
-        try:
-            masked = self.masker.mask_observation(observation) if self._masks else observation
-            self.record.write_observation(masked)
-        except UnicodeEncodeError:
-            observation = _make_storable(observation)
-            masked = self.masker.mask_observation(observation)
-            self.record.write_observation(masked)
+        """Store an ended trial before anything else uses it; return the observation to judge."""
+        observation, masked = self._write(observation)
         if masked.masked:
             self._masked.add(trial.id)
         if masked.error and (masked.error in self.troubled or len(self.troubled) < TROUBLES):
@@ -128,6 +114,18 @@ class Intake:
         if self._listen is not None:
             self._listen(events.TrialEnded(trial, masked))
         return observation
+
+    def _write(self, observation: Observation) -> tuple[Observation, Observation]:
+        """Write an observation; return the one to judge, and the stored one with masked secrets."""
+        # Lone surrogates, which no file can hold, make the write fail. Only then are they replaced, so other trials pay
+        # nothing for it.
+        try:
+            masked = self.masker.mask_observation(observation) if self._masks else observation
+            self.record.write_observation(masked)
+        except UnicodeEncodeError:
+            notes = tuple(dict.fromkeys((*observation.notes, HALVES)))
+            return self._write(make_storable(replace(observation, notes=notes)))
+        return observation, masked
 
     def judge_if_quick(self, trial: Trial, observation: Observation, *, alone: bool = False) -> bool:
         """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
@@ -194,13 +192,14 @@ class Intake:
     async def judge_stored(self, stored: StoredRun) -> None:
         """Judge stored observations that the interrupted session did not judge."""
         self.controls.update(stored.controls)
-        for trial, observation in stored.unjudged:
-            await self._waiting.add(self._judge_stored(trial, observation))
-        await self.settle()
 
-    async def _judge_stored(self, trial: Trial, observation: Observation) -> None:
-        observation = await self._add_answers(trial, observation)
-        self._record_verdicts(trial, observation, self._bench.judge(trial, observation, stored=True))
+        async def judge(trial: Trial, observation: Observation) -> None:
+            observation = await self._add_answers(trial, observation)
+            self._record_verdicts(trial, observation, self._bench.judge(trial, observation, stored=True))
+
+        for trial, observation in stored.unjudged:
+            await self._waiting.add(judge(trial, observation))
+        await self.settle()
 
     def has_failed(self, trial: Trial, observation: Observation) -> bool:
         """Return whether the trial failed, judged before models have answered: a rule that asks one may fail."""
@@ -267,11 +266,6 @@ class Intake:
             self.record.flush()
         except OSError as full:
             self._unwritten = full
-
-
-def _make_storable(observation: Observation) -> Observation:
-    """Replace text that cannot be stored, and note that."""
-    return make_storable(replace(observation, notes=tuple(dict.fromkeys((*observation.notes, HALVES)))))
 
 
 def _is_short(observation: Observation) -> bool:

@@ -48,6 +48,8 @@ class Interrupts:
 
     async def run_to_end(self, work: Awaitable[None]) -> bool:
         """Return whether the work finished; False if a signal ended it."""
+        # A signal cancels the task once. While the results are stored afterwards, `_working` is None, so a second
+        # signal finds nothing to cancel and cannot leave half a file.
         task = self._working = asyncio.current_task()
         assert task is not None
         if self._stopped:

@@ -122,9 +122,9 @@ def choose_workers(spec: Spec, requested: int | None, room: int) -> tuple[int, i
     """
     agent = spec.agent
     if agent.type == "http" and not agent.launched:
-        at_once = count_slots(spec, requested)
-        workers = min(room, at_once)
-        return workers, -(-at_once // workers)
+        parallel = count_slots(spec, requested)
+        workers = min(room, parallel)
+        return workers, -(-parallel // workers)  # rounded up
     inline = agent.is_python and agent.isolation == "inline"
     alone = not inline and count_slots(spec, 2) == 1  # a reset affects state that all trials share
     return (1 if alone else min(room, requested or spec.concurrency or room)), 1

@@ -48,6 +48,8 @@ class Budget:
 
     def limit_trials(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """Yield the trials that the budget allows."""
+        # The budget is tested before a trial is taken from the feed: a trial that is taken has been written to disk as
+        # begun, and would be missing from the run.
         feed = iter(trials)
         while not self.is_used_up():
             trial = next(feed, None)
@@ -128,6 +130,8 @@ class RunInProgress:
         calm, called = start_comparison(self.job, intake.controls), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
         judged, done, planned = JudgingProgress(0, intake.violated), 0, 0
+        # Every planner is asked the same way: it gets what was judged, and returns the next trials, or none at the end.
+        # A plain run has one batch; a hunt invents each batch from the verdicts on the last one.
         while batch := planner.next(judged):
             if judged.trials and done == len(judged.trials) and not stored.done:  # only the calm trials of a hunt ran
                 self.log.estimate_cost(done)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.agents.conversation import to_text
+from holdfast.agents.conversation import FoundAnswer, to_text
 from holdfast.model.codec import make_encodable
-from holdfast.model.observation import EndingKind
 from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
 from holdfast.protocols.world import AnswerContent
@@ -123,15 +122,6 @@ def read_answer_file(name: str, content: AnswerContent) -> AnswerBytes:
     return AnswerBytes(content.data, content.cut, missing, content.refused)
 
 
-class ReadAnswer(NamedTuple):
-    """The answer of a command, and the ending of its turn if the command ended normally."""
-
-    text: str | None
-    ending: EndingKind = "answered"
-    detail: str = ""
-    cut: bool = False
-
-
 @dataclass(frozen=True)
 class AnswerReader:
     """Reads answers as the spec says: `find` is its response_path, None to take everything."""
@@ -144,20 +134,20 @@ class AnswerReader:
         """The number of bytes to read."""
         return TEXT_LIMIT if self.find is None else JSON_LIMIT
 
-    def read(self, output: AnswerBytes) -> ReadAnswer:
+    def read(self, output: AnswerBytes) -> FoundAnswer:
         """Return the answer; its ending is that of a command that ended normally."""
         if output.refused:
-            return ReadAnswer(None, "unreadable", output.refused)
+            return FoundAnswer(None, "unreadable", output.refused)
         # A character that the limit has split is left out.
         text = getincrementaldecoder("utf-8")("replace").decode(output.data, not output.cut)
         text = text.removeprefix("\ufeff").rstrip("\r\n")
         if not text:
-            return ReadAnswer(None, "no_answer", output.missing or "it printed nothing")
+            return FoundAnswer(None, "no_answer", output.missing or "it printed nothing")
         if self.find is not None:
             return self._select(text, output.cut, self.find)
-        return ReadAnswer(text, cut=output.cut)
+        return FoundAnswer(text, cut=output.cut)
 
-    def _select(self, text: str, cut: bool, find: Find) -> ReadAnswer:
+    def _select(self, text: str, cut: bool, find: Find) -> FoundAnswer:
         whole = _cut(text)
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_LIMIT // 1_000_000} MB, so it is not read")
@@ -169,16 +159,16 @@ class AnswerReader:
         if value is MISSING:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_shorten_start(text)}")
         if value is None:
-            return ReadAnswer(None, "no_answer", f"null at {self.path}")
+            return FoundAnswer(None, "no_answer", f"null at {self.path}")
         answer = to_text(value, unwrap=False)
-        return _cut(make_encodable(answer)) if answer else ReadAnswer(None, "no_answer", f"empty at {self.path}")
+        return _cut(make_encodable(answer)) if answer else FoundAnswer(None, "no_answer", f"empty at {self.path}")
 
 
-def _cut(text: str) -> ReadAnswer:
+def _cut(text: str) -> FoundAnswer:
     raw = text.encode("utf-8", "replace")
     if len(raw) <= TEXT_LIMIT:
-        return ReadAnswer(text)
-    return ReadAnswer(raw[:TEXT_LIMIT].decode("utf-8", "ignore"), cut=True)
+        return FoundAnswer(text)
+    return FoundAnswer(raw[:TEXT_LIMIT].decode("utf-8", "ignore"), cut=True)
 
 
 def _shorten_start(text: str) -> str:

@@ -210,6 +210,8 @@ class ChangedClient:
     async def _send_copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
         """Send all copies concurrently; return the worst exchange, and of equals the last."""
         change = self._change
+        # Copies of one request show what an agent does with duplicates. With `others`, all but one carry another
+        # question: an agent that mixes up its callers then gives the task's question somebody else's answer.
         count = min(change.copies, COPIES_LIMIT)
         wires = [self._build_wire_request(request, cookie)] * count
         if change.others:

@@ -155,8 +155,9 @@ class _Lines:
         self.matched = asyncio.Event()
 
     def add(self, data: bytes) -> None:
-        *whole, rest = (bytes(self._line) + data).split(b"\n")
-        for line in [*whole, rest]:
+        # The last line counts before its line end arrives: many servers print no line end after "ready".
+        *complete, rest = (bytes(self._line) + data).split(b"\n")
+        for line in [*complete, rest]:
             if self.matched.is_set():
                 return
             if self._is_match(line[:LINE_LIMIT].decode("utf-8", "replace")):

@@ -8,24 +8,14 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.agents.conversation import find_answer, to_text
+from holdfast.agents.conversation import FoundAnswer, find_answer, to_text
 from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
-from holdfast.model.observation import EndingCause, EndingKind
+from holdfast.model.observation import EndingCause
 from holdfast.model.shorten import get_beginning
 from holdfast.planes.sse import list_data
 from holdfast.reading.json_values import MISSING, Find, parse_json
 
 TEXT_LIMIT = 1_000_000
-
-
-class HttpAnswer(NamedTuple):
-    """The content of one exchange."""
-
-    text: str | None
-    ending: EndingKind = "answered"
-    detail: str = ""
-    cut: bool = False
-    cause: EndingCause = ""
 
 
 class ReplyReader(Struct, frozen=True):
@@ -34,7 +24,7 @@ class ReplyReader(Struct, frozen=True):
     find: Find | None = None
     path: str = ""
 
-    def read(self, exchange: HttpExchange, notes: list[str]) -> HttpAnswer:
+    def read(self, exchange: HttpExchange, notes: list[str]) -> FoundAnswer:
         """Return the answer; a note is added to `notes` if it was cut."""
         if exchange.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
@@ -47,62 +37,62 @@ class ReplyReader(Struct, frozen=True):
         text = _cut(answer.text, notes)
         return answer._replace(text=text, cut=exchange.cut or len(text) < len(answer.text))
 
-    def _read(self, exchange: HttpExchange) -> HttpAnswer:
+    def _read(self, exchange: HttpExchange) -> FoundAnswer:
         text, undecodable = _decode(exchange)
         if exchange.ending != "answered":
             return self._read_broken(exchange, text)
         status = exchange.status or 0
         if status >= 300:
-            return HttpAnswer(self._find_text(exchange, text), "http_error", _format_status(exchange))
+            return FoundAnswer(self._find_text(exchange, text), "http_error", _format_status(exchange))
         if not text:
-            return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
+            return FoundAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
-            return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {get_beginning(text)}", cause="not-text")
+            return FoundAnswer(text, "unreadable", f"not text, {undecodable}: {get_beginning(text)}", cause="not-text")
         return self._find_answer(exchange, text)
 
-    def _read_broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
+    def _read_broken(self, exchange: HttpExchange, text: str) -> FoundAnswer:
         if exchange.content_type == "text/event-stream":
             text = read_stream(text, self.find).text or ""
         # An exchange without an answer is unreadable only if its body does not match its Content-Encoding.
         cause: EndingCause = "not-text" if exchange.ending == "unreadable" else ""
-        return HttpAnswer(text or None, exchange.ending, exchange.detail, cause=cause)
+        return FoundAnswer(text or None, exchange.ending, exchange.detail, cause=cause)
 
     def _find_text(self, exchange: HttpExchange, text: str) -> str | None:
         """Return the answer if there is one, else the body: the text of a bad reply is judged, too."""
         return self._find_answer(exchange, text).text or text or None
 
-    def _find_answer(self, exchange: HttpExchange, text: str) -> HttpAnswer:
+    def _find_answer(self, exchange: HttpExchange, text: str) -> FoundAnswer:
         if exchange.content_type == "text/event-stream":
             return self._read_stream(text)
         value = _parse_json(text, exchange.content_type)
         if value is not MISSING:
             return self._read_json(value, text)
         if self.find is None:
-            return HttpAnswer(text)
-        return HttpAnswer(
+            return FoundAnswer(text)
+        return FoundAnswer(
             text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {get_beginning(text)}"
         )
 
-    def _read_json(self, value: Any, text: str) -> HttpAnswer:
+    def _read_json(self, value: Any, text: str) -> FoundAnswer:
         selected = (self.find or find_answer)(value)
         answer = None if selected is MISSING or selected is None else to_text(selected, unwrap=self.find is None)
         failure = _find_failure(value)
         if failure:
-            return HttpAnswer(text if answer is None else answer, "http_error", failure)
+            return FoundAnswer(text if answer is None else answer, "http_error", failure)
         if selected is MISSING:
-            return HttpAnswer(None, "unreadable", self._describe_missing(text))
-        return HttpAnswer(None, "no_answer", "the answer is null") if answer is None else HttpAnswer(answer)
+            return FoundAnswer(None, "unreadable", self._describe_missing(text))
+        return FoundAnswer(None, "no_answer", "the answer is null") if answer is None else FoundAnswer(answer)
 
-    def _read_stream(self, text: str) -> HttpAnswer:
+    def _read_stream(self, text: str) -> FoundAnswer:
         stream = read_stream(text, self.find)
         failure = next(filter(None, map(_find_failure, stream.events)), "")
         if failure:
-            return HttpAnswer(stream.text or text, "http_error", failure)
+            return FoundAnswer(stream.text or text, "http_error", failure)
         if stream.text is not None:
-            return HttpAnswer(stream.text)
+            return FoundAnswer(stream.text)
         if stream.events:
-            return HttpAnswer(None, "unreadable", self._describe_missing(text))
-        return HttpAnswer(None, "no_answer", "an event stream without data")
+            return FoundAnswer(None, "unreadable", self._describe_missing(text))
+        return FoundAnswer(None, "no_answer", "an event stream without data")
 
     def _describe_missing(self, text: str) -> str:
         where = (

@@ -280,6 +280,8 @@ class TrialPipes:
 
     async def _is_arriving(self, limit_s: float) -> bool:
         """Return whether an answer that was given in time is still arriving: Holdfast may have been busy."""
+        # The time has run out on Holdfast's clock. A message that began to arrive is read to its end: the agent's own
+        # clock, which its last message contains, decides whether the answer was in time.
         hosted = self._hosted
         hosted.limit_ms = limit_s * 1000
         self.drain()

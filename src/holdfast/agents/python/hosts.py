@@ -107,6 +107,8 @@ class MachineHosts:
             with self._serve(host, context) as begun:
                 return await host.perform(context, task, begun)
         except HarnessError as broken:
+            # The zygote died, and every trial that ran at that moment may have killed it. Each is repeated in a host of
+            # its own: there, the death of the host is the agent's own ending, a crash.
             if broken.code == HOST_DIED:
                 self._suspects.add(context.trial.id)
             raise

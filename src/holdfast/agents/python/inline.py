@@ -92,6 +92,8 @@ class Guard:
             signal.signal(number, signal.SIG_DFL if before is None else before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        # While the agent's code runs, the event loop cannot run: only an exception in this thread stops it. Otherwise
+        # the loop cancels the work in order.
         if self._asking:
             raise KeyboardInterrupt
         if self._task is not None:

@@ -69,6 +69,8 @@ def _choose_by_schema(schema: InputSchema) -> InputForm | None:
     """Choose `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
     if not schema.keys:
         return TEXT if schema.is_text else None
+    # The usual names come first, since a schema may have many optional keys. Any other key must be the only candidate:
+    # a prompt in the wrong place would be ignored without an error.
     if schema.keys.get("messages", AcceptedInput()).messages:
         return _make_form("messages", schema, messages=True)
     if schema.keys.get("input", AcceptedInput()).text:

@@ -181,6 +181,8 @@ class _Modules:
         if _FILLS_NAMES & file.words or (file.package == module and self.find(f"{module}.{first}")):
             return None
         near = _find_nearest(first, [name for name in names if not name.startswith("__")])
+        # Only an attribute whose name occurs in none of the user's files is certainly missing: otherwise any of them
+        # could set it while it is imported.
         certain = len(files) < _FILES_READ and not any({first, *_FILLS_NAMES} & each.words for each in files.values())
         message = f"{path!r}: module {module} has no attribute {first!r}" + ("" if certain else "; a run will try it")
         return SourceProblem(key, message, _suggest_name(near), near, certain)

@@ -126,9 +126,9 @@ def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | No
 
 
 def _restore_selection(was: RunOptions, options: RunOptions, before: Spec, now: Spec) -> RunOptions:
-    """Return the selection of the run also applies to its rejudging, unless the user selects something else.
+    """Return the options of the rejudging: it selects what the run had selected.
 
-    If the file now asks other things, only scenarios are known to mean the same.
+    If the file now has other prompts, rules or scenarios, only names of scenarios are known to mean the same.
     """
     same = _digest_plan(before) == _digest_plan(now)
     if was.select.trials:  # task ids contain the agent and the seed
@@ -167,6 +167,8 @@ def _judge_trials(
     run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, consult: Consult
 ) -> Iterator[_Judged]:
     """Yield every verdict on every observed trial, trial by trial."""
+    # A run may have a million trials, so observations are read one at a time. Controls are the exception: any trial may
+    # be compared with one, and there is one per prompt.
     judge = Judge(plan.spec, stored=True)
     with closing(StoredObservations(run)) as stored_observations:
         last = _find_last(stored_observations, stored)
