@@ -84,11 +84,7 @@ class Dialogue:
 
 
 def make_dialogue(
-    before: tuple[DialogueMessage, ...] | UnsetType,
-    earlier: Sequence[Turn] = (),
-    *,
-    messages: bool,
-    once: bool = False,
+    before: tuple[DialogueMessage, ...] | UnsetType, earlier: Sequence[Turn] = (), *, messages: bool, once: bool = False
 ) -> Dialogue | None:
     """Return the dialogue; None for an agent that gets only the questions, as most do.
 

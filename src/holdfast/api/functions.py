@@ -35,11 +35,7 @@ from holdfast.store.rundir import RunDir
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    part: PartAsked | None = None,
-    seed: int | None = None,
-    replicas: int | None = None,
+    path: str | os.PathLike[str], *, part: PartAsked | None = None, seed: int | None = None, replicas: int | None = None
 ) -> LoadedSpec:
     """Return the spec of a file; SpecError with every problem if it cannot be used. Nothing of it runs.
 

@@ -273,14 +273,7 @@ def _print_usage_error(wrong: click.UsageError, as_json: bool) -> int:
 
 
 def _print_error(
-    message: str,
-    as_json: bool,
-    status: int,
-    *,
-    code: str,
-    hint: str = "",
-    body: str = "",
-    cases: Sequence[Case] = (),
+    message: str, as_json: bool, status: int, *, code: str, hint: str = "", body: str = "", cases: Sequence[Case] = ()
 ) -> int:
     """Print `error: message  [code]`, the body and the hint, or all of it as JSON. Return the exit status."""
     from holdfast.report.safe import make_visible

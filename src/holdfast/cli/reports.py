@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def write_reports(
-    outcome: RunOutcome,
-    outputs: Sequence[Path] = (),
-    declared: Mapping[Path, str] = {},
-    *,
-    step_summary: bool = False,
+    outcome: RunOutcome, outputs: Sequence[Path] = (), declared: Mapping[Path, str] = {}, *, step_summary: bool = False
 ) -> RunOutcome:
     """Write the reports and return the outcome, with any errors: a report that fails does not hide the verdict.
 

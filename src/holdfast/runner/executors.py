@@ -40,9 +40,7 @@ def choose_loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEven
         import uvloop
     except ImportError:
         raise UsageError(
-            f"{VARIABLE} is set, but uvloop is not installed",
-            code="extra-missing",
-            hint="pip install uvloop",
+            f"{VARIABLE} is set, but uvloop is not installed", code="extra-missing", hint="pip install uvloop"
         ) from None
     return uvloop.new_event_loop
 

@@ -130,11 +130,7 @@ def count_planned(job: Job, rundir: RunDir | None) -> DryRun:
     controls = [trial for id, trial in by_id.items() if done.find(id) is None]
     asked_users += sum(count_user_calls(trial.task) for trial in controls)
     return DryRun(
-        trials=trials,
-        cells=len(plan.cells),
-        controls=len(controls),
-        judge_calls=judge_calls,
-        user_calls=asked_users,
+        trials=trials, cells=len(plan.cells), controls=len(controls), judge_calls=judge_calls, user_calls=asked_users
     )
 
 

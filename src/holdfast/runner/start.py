@@ -155,10 +155,7 @@ def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
 def _describe_inputs(run: RunDir, manifest: Manifest, spec: Spec) -> str:
     """Return what changed since the run began, so that its results would not be comparable; empty if nothing did."""
     files = digest_agent_files(spec)
-    changed = {
-        "spec": manifest.spec_digest != spec.digest,
-        "agent": manifest.agent_digest != digest_agent(spec, files),
-    }
+    changed = {"spec": manifest.spec_digest != spec.digest, "agent": manifest.agent_digest != digest_agent(spec, files)}
     if any(changed.values()):
         names = describe_changes(manifest.agent_files, files)
         which = f" ({', '.join(names[:FILES_SHOWN])}{', …' if names[FILES_SHOWN:] else ''})" if names else ""

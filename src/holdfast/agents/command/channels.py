@@ -38,10 +38,7 @@ _BROWSER = re.compile(
     re.IGNORECASE,
 )
 _IN_SANDBOX = (
-    (
-        _GPU,
-        "it seems to need a GPU: a sandbox has no access to devices; `--backend process` runs it without one",
-    ),
+    (_GPU, "it seems to need a GPU: a sandbox has no access to devices; `--backend process` runs it without one"),
     (
         _BROWSER,
         "it seems to need a browser: a sandbox has no display, and shows only programs below /usr, /opt"

@@ -154,8 +154,7 @@ def parse_endpoint(endpoint: str) -> HttpUrl:
         return read_url(endpoint)
     except ValueError:
         raise AgentMisconfigured(
-            f"agent.endpoint is not an http or https URL: {endpoint!r}",
-            hint="write it as http://localhost:8000/invoke",
+            f"agent.endpoint is not an http or https URL: {endpoint!r}", hint="write it as http://localhost:8000/invoke"
         ) from None
 
 

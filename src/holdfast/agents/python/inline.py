@@ -110,12 +110,7 @@ class InlineAgent:
     """An agent that Holdfast calls as a function. It cannot be stopped when it hangs, and its crash ends Holdfast."""
 
     def __init__(
-        self,
-        agent: AgentSpec,
-        loaded: CallableAgent,
-        installed: InstalledHooks,
-        place: InlineFolder,
-        guard: Guard,
+        self, agent: AgentSpec, loaded: CallableAgent, installed: InstalledHooks, place: InlineFolder, guard: Guard
     ) -> None:
         ask = loaded.ask if loaded.is_async else guard.guard_call(loaded.ask)
         self._loaded = replace(loaded, ask=ask)

@@ -52,12 +52,7 @@ _Judged = tuple[Trial, Observation, Verdict]
 
 
 def judge_again(
-    run: RunDir,
-    *,
-    config: Path | None,
-    options: RunOptions,
-    environ: Mapping[str, str],
-    built: BuiltText | None = None,
+    run: RunDir, *, config: Path | None, options: RunOptions, environ: Mapping[str, str], built: BuiltText | None = None
 ) -> RunOutcome:
     """Judge every stored trial by the rules of the spec, and write the verdicts to a new file.
 
