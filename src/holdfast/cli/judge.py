@@ -19,7 +19,7 @@ from holdfast.runner.whole import get_single_part
 from holdfast.store.rundir import RunDir
 
 
-@click.command(name="judge")
+@click.command(name="judge", cls=shared.HeadedCommand)
 @shared.runs_option
 @click.argument("run", shell_complete=shared.complete_from("runs"))
 @shared.add_config

@@ -40,7 +40,7 @@ HEADINGS = (
     ("Hunt", "order sweep cause confirm_live write"),
     ("Sessions", "run_id project status date_range min_latency_ms limit run_now live"),
     ("Run", "replicas max_replicas seed concurrency fail_fast no_preflight resume force cached baseline"),
-    ("Output", "outputs as_json quiet verbose dry_run exit_zero no_report otlp annotations runs_dir help"),
+    ("Output", "outputs as_json quiet verbose dry_run exit_zero no_report otlp annotations runs_dir"),
     ("Verdict", "min_score strict allow_vacuous max_errors"),
     ("Budgets", "max_trials max_time_s max_cost"),
     ("Models", "record replay"),
@@ -182,7 +182,7 @@ _HOW = [
     click.option(
         "-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Number of trials to run in parallel."
     ),
-    click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster; ray starts a local one."),
+    click.option("--on", metavar="ADDRESS", help="Run on a Ray cluster: ray (a local one) or ray://HOST:PORT."),
     click.option("--send-secrets", is_flag=True, help="Send secrets to the workers of the cluster."),
     click.option("--record", type=FILE, metavar="FILE", help="Record every model call in FILE."),
     click.option("--replay", type=FILE, metavar="FILE", help="Answer model calls from FILE."),

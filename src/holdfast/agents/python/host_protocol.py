@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -46,15 +46,10 @@ class TrialRequest(Struct, frozen=True, array_like=True):
 
 
 class Fault(Struct, frozen=True, tag="fault", array_like=True):
-    """A ledger entry, sent before the fault acts."""
+    """A ledger entry, sent before the fault acts; sent again with its outcome."""
 
     met: FaultMet
-
-
-class AmendedFault(Struct, frozen=True, tag="amended", array_like=True):
-    """The outcome of a ledger entry that was sent before."""
-
-    met: FaultMet
+    amends: bool = False
 
 
 class RecordingUsed(Struct, frozen=True, tag="recorded", array_like=True):
@@ -116,18 +111,7 @@ class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
     unmatched: dict[int, str]
 
 
-Message: TypeAlias = (
-    Fault
-    | AmendedFault
-    | RecordingUsed
-    | FunctionCalls
-    | TurnBegun
-    | Piece
-    | TurnEnded
-    | Note
-    | HarnessFailure
-    | TurnsDone
-)
+Message = Fault | RecordingUsed | FunctionCalls | TurnBegun | Piece | TurnEnded | Note | HarnessFailure | TurnsDone
 
 
 class ReportLine(Protocol):
@@ -193,6 +177,9 @@ class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
 
     ticket: int
     why: str
+
+
+Notice = ChildStarted | ChildExited | ForkRefused
 
 
 class TrialSocket:

@@ -134,9 +134,8 @@ class HostedTrial:
         elif isinstance(message, protocol.TurnEnded):
             self._end_turn(message)
         elif isinstance(message, protocol.Fault):
-            self._context.injector.add_fault(self._mark_late_fault(message.met))
-        elif isinstance(message, protocol.AmendedFault):
-            self._context.injector.amend_fault(self._mark_late_fault(message.met))
+            injector = self._context.injector
+            (injector.amend_fault if message.amends else injector.add_fault)(self._mark_late_fault(message.met))
         elif isinstance(message, protocol.RecordingUsed):
             self._context.injector.add_use(message.use)
         elif isinstance(message, protocol.FunctionCalls):

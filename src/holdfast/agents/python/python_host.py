@@ -38,12 +38,7 @@ HASHING = {"PYTHONHASHSEED": "0"}
 
 OnStarted: TypeAlias = Callable[[int], None]
 
-_notices: msgspec.json.Decoder[protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused] = (
-    msgspec.json.Decoder(protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused)
-)
-_import_results: msgspec.json.Decoder[protocol.Ready | protocol.Unusable] = msgspec.json.Decoder(
-    protocol.Ready | protocol.Unusable
-)
+_notices: msgspec.json.Decoder[protocol.Notice] = msgspec.json.Decoder(protocol.Notice)
 
 
 class PythonHost:
@@ -276,7 +271,8 @@ async def import_agent(
         if limit_s < protocol.IMPORT_S:
             raise
         raise make_import_error(f"the agent's import did not finish within {protocol.IMPORT_S:g} s", hint) from None
-    result = _import_results.decode(messages[0])
+    result: protocol.Ready | protocol.Unusable
+    result = msgspec.json.decode(messages[0], type=protocol.Ready | protocol.Unusable)
     if isinstance(result, protocol.Unusable):
         raise result.to_error()
     return result

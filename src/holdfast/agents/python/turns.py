@@ -77,7 +77,7 @@ def perform(request: protocol.TrialRequest, agent: CallableAgent, line: protocol
     weather = Weather(
         request.trial,
         lambda fault: line.send(protocol.Fault(fault)),
-        lambda fault: line.send(protocol.AmendedFault(fault)),
+        lambda fault: line.send(protocol.Fault(fault, amends=True)),
         lambda use: line.send(protocol.RecordingUsed(use)),
     )
     reporter = _CallReporter(line)
