@@ -11,18 +11,25 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options as shared
-from holdfast.errors import UsageError, UserError
-from holdfast.execute.revisit import revisit
+from holdfast.errors import SpecError, UsageError, UserError
+from holdfast.execute.revisit import StoredTrial, revisit
 from holdfast.folders import KEPT, get_own_folder
+from holdfast.model.scenario import CALM
+from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+from holdfast.plan import RunOptions
 from holdfast.planes.gateway_lock import remove_leftovers
 from holdfast.processes.scratch import sweep
 from holdfast.reading.durations import parse_duration
 from holdfast.report.safe import to_one_line
-from holdfast.runner.past.kept_trial import read_trial
+from holdfast.runner.job import is_trusted
+from holdfast.runner.start import load_stored_spec
+from holdfast.secrets.values import resolve_secrets
 from holdfast.store.record import read_trials, read_verdicts
 from holdfast.store.rundir import RunDir, list_verdict_files
 from holdfast.world import kept_world
-from holdfast.world.kept_world import ABOUT, list_kept_worlds, read_kept_world
+from holdfast.world.kept_world import ABOUT, KeptWorld, list_kept_worlds, read_kept_world
 from holdfast.world.sandbox import limits
 from holdfast.world.supervisors import container_owner
 
@@ -67,11 +74,40 @@ def _describe_trial(folder: Path) -> str:
 def _open(folder: Path, words: tuple[str, ...]) -> int:
     world = read_kept_world(folder)
     try:
-        return asyncio.run(
-            revisit(folder, world, read_trial(world, os.environ, _print_note), os.environ, words, _print_note)
-        )
+        return asyncio.run(revisit(folder, world, _read_trial(world), os.environ, words, _print_note))
     except asyncio.CancelledError:  # by a signal: the world is gone
         return 2
+
+
+def _read_trial(world: KeptWorld) -> StoredTrial:
+    """Return the stored trial. If the run or the spec is gone, print the reason; then only the trial's id is known."""
+    run = RunDir(Path(world.run))
+    try:
+        spec, _ = load_stored_spec(run, run.read_manifest(), None, os.environ)
+        trial = {one.id: one for one in read_trials(run) if one.id == world.trial}[world.trial].build_trial({})
+    except (UserError, OSError, KeyError) as refused:
+        _print_note(f"its services and secrets are not available: run {run.id} cannot be read: {_explain(refused)}")
+        return StoredTrial(Spec(world.spec, AgentSpec("command")), Trial(world.trial, "contract", CALM, Task(("",))))
+    return StoredTrial(spec, trial, _resolve_secrets(spec))
+
+
+def _resolve_secrets(spec: Spec) -> dict[str, str]:
+    """Resolve each secret again as the run did; commands only run if the spec is in the project folder."""
+    root = Path(spec.path).resolve().parent
+    trusted = is_trusted(spec, RunOptions())
+    values: dict[str, str] = {}
+    for secret in spec.world.secrets if spec.world else ():
+        try:
+            values |= resolve_secrets([secret], os.environ, root, spec.seed, commands=trusted)
+        except UserError as refused:
+            _print_note(f"secret {secret.name} is not available: {refused}")
+    return values
+
+
+def _explain(refused: Exception) -> str:
+    if isinstance(refused, SpecError) and refused.problems:
+        return f"{refused.problems[0].path} {refused.problems[0].message}".strip()
+    return f"it has no trial {refused}" if isinstance(refused, KeyError) else str(refused)
 
 
 def _print_note(text: str) -> None:

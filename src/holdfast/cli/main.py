@@ -125,7 +125,7 @@ _SHARED = {
     **dict.fromkeys(("doctor", "verify"), "doctor"),
     **dict.fromkeys(("hunt", "map", "shrink"), "hunt"),
     **dict.fromkeys(("init", "schema"), "init"),
-    **dict.fromkeys(("report", "show"), "show"),
+    **dict.fromkeys(("judge", "report", "show"), "show"),
     "completion": "option_values",
 }
 """The modules with several commands, each called `<name>_command` there."""

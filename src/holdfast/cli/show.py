@@ -1,4 +1,4 @@
-"""holdfast show | report"""
+"""holdfast show | report | judge"""
 
 from __future__ import annotations
 
@@ -46,3 +46,23 @@ def report_command(**raw_options: Any) -> int:
     from holdfast.cli.stored import report
 
     return report(**raw_options)
+
+
+@click.command(name="judge", cls=shared.HeadedCommand)
+@shared.runs_option
+@click.argument("run", shell_complete=shared.complete_from("runs"))
+@shared.add_config
+@shared.add(*shared.VERDICT_OPTIONS)
+@shared.output_files
+@shared.as_json
+@shared.quiet
+def judge_command(**raw_options: Any) -> int:
+    """Judge a stored run again with changed rules. The agent is not called.
+
+    \b
+      holdfast judge 0007                    with the rules of the run
+      holdfast judge latest finance.yaml     with the current rules
+    """
+    from holdfast.cli.stored import judge
+
+    return judge(**raw_options)

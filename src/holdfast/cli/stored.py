@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.api.whole_run import load_whole
 from holdfast.cli import options as shared
 from holdfast.cli.ci import show_stored_whole, write_overall
-from holdfast.cli.reports import print_missing
+from holdfast.cli.reports import print_missing, report_unwritten, write_reports
 from holdfast.cli.screen import get_width, print_document, should_use_color
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import UsageError, UserError
@@ -28,6 +29,8 @@ from holdfast.report.safe import get_painter
 from holdfast.report.terminal.trial_story import build_timeline, format_story
 from holdfast.runner.hunt_view import read_hunt
 from holdfast.runner.outcome import load_run
+from holdfast.runner.past.rejudge import judge_again
+from holdfast.runner.whole import get_single_part
 from holdfast.store.record import read_trials
 from holdfast.store.run_folders import list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir, is_in_progress
@@ -148,3 +151,18 @@ def _show_trial(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int
 def report(run: str, *, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
     """Show a stored run, or write its reports."""
     return show_stored(RunDir.find(get_runs_folder(), run), outputs, Screen(as_json=as_json, verbose=verbose))
+
+
+def judge(
+    run: str, *, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **raw_options: Any
+) -> int:
+    """Judge a stored run again, and return the exit code."""
+    for path in outputs:
+        find_reporter(path)
+    rundir = get_single_part(RunDir.find(get_runs_folder(), run))
+    with closing(
+        judge_again(rundir, config=config, options=shared.build_run_options(**raw_options), environ=os.environ)
+    ) as outcome:
+        reported = write_reports(outcome, outputs)
+        Screen(as_json=as_json, quiet=quiet).finish(reported)
+    return report_unwritten(reported)
