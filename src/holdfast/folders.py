@@ -1,4 +1,4 @@
-"""Where Holdfast keeps things: the runs, and everything that goes with them.
+"""Where Holdfast keeps things: the default spec file, the runs, and everything that goes with them.
 
 The only module that reads `--runs-dir` and HOLDFAST_DIR. Whatever is stored asks here for its folder:
 
@@ -15,6 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from holdfast.errors import UsageError
+
+DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
+"""The specs that a command looks for in this folder."""
 OWN = ".holdfast"
 """The folder that Holdfast makes for itself."""
 OPTION = "--runs-dir"
@@ -107,3 +111,17 @@ def _get_home(spec: str | Path | None) -> Path:
     if file.resolve().is_relative_to(_PACKAGE):  # the demo's specs: nothing is stored in the installed program
         return Path(OWN)
     return (file.resolve() if file.is_symlink() else file).parent / OWN
+
+
+def find_config(path: Path | None) -> Path:
+    """Return the path file, or the first default file that exists here."""
+    if path is not None:
+        return path
+    for name in DEFAULT_FILES:
+        if Path(name).is_file():
+            return Path(name)
+    raise UsageError(
+        f"there is no {' or '.join(DEFAULT_FILES)} here",
+        hint="name one with -c FILE, or create one: holdfast init",
+        code="spec-missing",
+    )

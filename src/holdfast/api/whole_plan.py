@@ -10,11 +10,10 @@ from shlex import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.api.config_file import find_config
 from holdfast.api.hunt import prepare_hunt
 from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job
 from holdfast.errors import HarnessError, NothingProven, UsageError
-from holdfast.folders import get_runs_folder
+from holdfast.folders import find_config, get_runs_folder
 from holdfast.model.codes import RunWarning
 from holdfast.model.spec import Part, Spec, get_run_command
 from holdfast.plan import RunOptions

@@ -12,12 +12,12 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from holdfast.api.config_file import DEFAULT_FILES, find_config
 from holdfast.api.job import load_part
 from holdfast.cli import options as shared
 from holdfast.cli.screen import get_width, print_document, should_use_color
 from holdfast.doctor.diagnose import ExaminedSpec, TellFindings, examine, examine_agent
 from holdfast.errors import UsageError
+from holdfast.folders import DEFAULT_FILES, find_config
 from holdfast.model.spec import PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.safe import can_show_signs

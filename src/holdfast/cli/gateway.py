@@ -14,11 +14,10 @@ from pathlib import Path
 
 import click
 
-from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 from holdfast.execute.resolved_spec import resolve_agent
-from holdfast.folders import format_path, get_own_folder
+from holdfast.folders import DEFAULT_FILES, format_path, get_own_folder
 from holdfast.planes.gateway_lock import hold_gateway_lock, is_gateway_running
 from holdfast.planes.handover import LOOPBACK, GatewayAddress, Standby, build_variables, format_exports, load_address
 from holdfast.planes.site_planes import PlaneSettings

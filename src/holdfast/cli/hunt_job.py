@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from holdfast.api.config_file import find_config
 from holdfast.api.hunt import (
     EndedHunt,
     add_live_counts,
@@ -28,7 +27,7 @@ from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored import find_trial
 from holdfast.errors import UsageError
-from holdfast.folders import get_runs_folder, shorten_path
+from holdfast.folders import find_config, get_runs_folder, shorten_path
 from holdfast.hunt.fault_map import build_fault_map
 from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins

@@ -13,8 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from holdfast import plugins
-from holdfast.api.config_file import DEFAULT_FILES
-from holdfast.folders import OPTION, get_runs_folder, use_runs_folder
+from holdfast.folders import DEFAULT_FILES, OPTION, get_runs_folder, use_runs_folder
 
 AUTO = "auto"
 MAX_REPLICAS = 20

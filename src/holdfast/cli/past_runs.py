@@ -11,12 +11,11 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict, replace
 
-from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.cli import screen
 from holdfast.cli.screen import print_document
 from holdfast.errors import UsageError
-from holdfast.folders import get_runs_folder, shorten_path
+from holdfast.folders import DEFAULT_FILES, get_runs_folder, shorten_path
 from holdfast.report.safe import can_show_signs, get_painter, to_ascii
 from holdfast.report.terminal.comparison import build_document, format_comparison
 from holdfast.report.terminal.past_runs import Trend, build_trends, format_table, format_trend

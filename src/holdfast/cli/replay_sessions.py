@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast.api.config_file import find_config
 from holdfast.errors import UsageError, UserError
-from holdfast.folders import get_runs_folder
+from holdfast.folders import find_config, get_runs_folder
 from holdfast.model.codes import RunWarning
 from holdfast.model.session import SessionSource
 from holdfast.model.spec import Spec

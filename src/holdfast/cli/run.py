@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
+from holdfast.folders import find_config
 
 
 @click.command(name="run", cls=shared.HeadedCommand)

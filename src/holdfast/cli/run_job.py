@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from holdfast.api.config_file import find_config
 from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job, run_prepared
 from holdfast.cli.options import build_run_options, check_options
 from holdfast.cli.reports import report_step, report_unwritten, write_all_reports, write_reports
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import UsageError, UserError
-from holdfast.folders import get_runs_folder
+from holdfast.folders import find_config, get_runs_folder
 from holdfast.model.codes import RunNote, RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from holdfast.agents.http.request import build_request_form
 from holdfast.agents.python.source_check import find_source_problems
-from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 from holdfast.cli.screen import print_document, show_problems
 from holdfast.errors import AgentMisconfigured, UserError
+from holdfast.folders import find_config
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Position
 from holdfast.model.shorten import shorten

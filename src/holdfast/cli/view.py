@@ -11,10 +11,9 @@ from pathlib import Path
 
 import click
 
-from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-from holdfast.folders import get_own_folder_of, get_runs_folder
+from holdfast.folders import DEFAULT_FILES, get_own_folder_of, get_runs_folder
 from holdfast.model.codec import encode
 from holdfast.store.rundir import RunDir
 from holdfast.web.address import is_run_id
