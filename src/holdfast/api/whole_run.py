@@ -82,7 +82,7 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
         if plan.whole is None and not any((whole.path / "parts").glob("*/run.json")):
             shutil.rmtree(whole.path, ignore_errors=True)  # none of its parts was begun
         raise
-    # An interrupted run is not compared: a part that is missing would look like a regression.
+    # An interrupted run is not compared: what it left out says nothing about the agent.
     reasons, notes = ([], []) if is_interrupted(results) else _compare_runs(plan, whole, outcomes)
     result = conclude_whole(
         whole,

@@ -48,8 +48,6 @@ class Budget:
 
     def limit_trials(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """Yield the trials that the budget allows."""
-        # The budget is tested before a trial is taken from the feed: a trial that is taken has been written to disk as
-        # begun, and would be missing from the run.
         feed = iter(trials)
         while not self.is_used_up():
             trial = next(feed, None)

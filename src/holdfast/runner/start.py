@@ -105,7 +105,7 @@ def resume_job(
     manifest = run.read_manifest()
     _check_command(run, manifest, options)
     if manifest.built:
-        problem = f"run {run.id} is of a spec that Python code built, at {manifest.spec_path}:{manifest.built}"
+        problem = f"Python code built the spec of run {run.id}, at {manifest.spec_path}:{manifest.built}"
         raise UsageError(problem, code="run-unusable", hint="run that code again")
     original = manifest.original
     if manifest.masked and config is None:

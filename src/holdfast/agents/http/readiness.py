@@ -155,7 +155,7 @@ class _Lines:
         self.matched = asyncio.Event()
 
     def add(self, data: bytes) -> None:
-        # The last line counts before its line end arrives: many servers print no line end after "ready".
+        # The last line counts before its line end arrives: a server may print "ready" without one.
         *complete, rest = (bytes(self._line) + data).split(b"\n")
         for line in [*complete, rest]:
             if self.matched.is_set():

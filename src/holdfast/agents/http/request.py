@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b64encode
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from msgspec import Struct
 
@@ -40,11 +40,6 @@ class HttpUrl(Struct, frozen=True):
     endpoint: Endpoint
 
     @property
-    def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port, which URLs of one server share."""
-        return self.endpoint.scheme, self.endpoint.host, self.endpoint.port
-
-    @property
     def path(self) -> str:
         return self.endpoint.target.partition("?")[0]
 
@@ -61,10 +56,6 @@ class HttpUrl(Struct, frozen=True):
             return None
         user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         return "Basic " + b64encode(user.encode("utf-8", "replace")).decode()
-
-    def join(self, other: str) -> HttpUrl:
-        """Resolve another URL, which may be relative to this one; raise ValueError if it is invalid."""
-        return read_url(urljoin(self.text, other))
 
 
 def read_url(text: str) -> HttpUrl:

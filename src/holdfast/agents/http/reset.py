@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import urljoin
 
 from holdfast.agents.conversation import RESET_S
 from holdfast.agents.http.client import HttpClient
@@ -58,22 +59,23 @@ def open_reset(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: in
     """Return the agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
-        url = _resolve_reset_url(endpoint, agent.reset_endpoint)
+        try:
+            url = read_url(urljoin(endpoint.text if endpoint else "", agent.reset_endpoint))
+        except ValueError:
+            raise AgentMisconfigured(
+                f"agent.reset_endpoint is not a URL: {agent.reset_endpoint!r}",
+                hint="write a complete URL, or a path such as /reset on the agent's own server",
+            ) from None
         # A server other than the agent's must not see the agent's credentials.
-        headers = agent.headers if endpoint and url.origin == endpoint.origin else {}
+        is_same_server = endpoint is not None and _get_origin(url) == _get_origin(endpoint)
+        headers = agent.headers if is_same_server else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         wire = HttpClient(url, bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 
-def _resolve_reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
-    try:
-        return endpoint.join(reset) if endpoint else read_url(reset)
-    except ValueError:
-        raise AgentMisconfigured(
-            f"agent.reset_endpoint is not a URL: {reset!r}",
-            hint="write a complete URL, or a path such as /reset on the agent's own server",
-        ) from None
+def _get_origin(url: HttpUrl) -> tuple[str, str, int]:
+    return url.endpoint.scheme, url.endpoint.host, url.endpoint.port
 
 
 async def _post_reset(wire: HttpClient, url: HttpUrl) -> None:

@@ -192,7 +192,7 @@ class TrialSocket:
         self._lock = Lock()
 
     def send(self, message: Message) -> None:
-        """Send a message, or end the process: what cannot be reported must not happen."""
+        """Send a message. If that fails, end the process: nothing may happen that cannot be reported."""
         # Calls and faults of a process that the agent forked are its own. But a turn can only be ended by the process
         # that began it: the child that returns here runs a copy of Holdfast's code by accident.
         if os.getpid() != self._owner and not isinstance(

@@ -1,4 +1,4 @@
-"""A stored hunt: its judged trials, and its planner after them."""
+"""Reads a stored hunt: its judged trials, and its planner in the state after them."""
 
 from __future__ import annotations
 
