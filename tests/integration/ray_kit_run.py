@@ -6,25 +6,19 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.protocols.executor import Executor
 from holdfast.runner.job import Job
-from holdfast.runner.on_cluster import ClusterRun
+from holdfast.runner.on_cluster import open_cluster
 from holdfast.testing.executors import check_executor
 
 
-@asynccontextmanager
-async def opened(spec: Spec) -> AsyncIterator[Executor]:
-    cluster = await ClusterRun.open(Job(spec, RunOptions(on="ray", concurrency=3), os.environ))
-    try:
-        yield cluster.executor
-    finally:
-        await cluster.close()
+def opened(spec: Spec) -> AbstractAsyncContextManager[Executor]:
+    return open_cluster(Job(spec, RunOptions(on="ray", concurrency=3), os.environ))
 
 
 if __name__ == "__main__":

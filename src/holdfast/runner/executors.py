@@ -51,8 +51,13 @@ async def open_executor(
 ) -> AsyncIterator[Executor]:
     """Open the executor that the job asks for, and close it with everything it opened."""
     if job.options.on:
-        async with _open_cluster(job, log, intake.masker.mask_text) as executor:
-            yield executor
+        from holdfast.runner.on_cluster import open_cluster
+
+        async with open_cluster(job, log.report_workers, intake.masker.mask_text) as executor:
+            try:
+                yield executor
+            finally:
+                log.note("cluster", *executor.ending)
         return
     # These load asyncio and the planes, which `--help`, completion and commands on stored runs do not need.
     from holdfast.execute.local import LocalExecutor
@@ -74,19 +79,6 @@ async def open_executor(
         yield LocalExecutor(site)
         for program in site.list_changed_programs():
             log.warn("program-changed", f"{program} changed during the run: later trials may have used another version")
-
-
-@asynccontextmanager
-async def _open_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> AsyncIterator[Executor]:
-    """Run on the workers of a cluster, each with its own Site."""
-    from holdfast.runner.on_cluster import ClusterRun
-
-    cluster = await ClusterRun.open(job, log.report_workers, mask)
-    try:
-        yield cluster.executor
-    finally:
-        await cluster.close()
-        log.note("cluster", *cluster.executor.ending)
 
 
 def _note_labels(job: Job) -> Iterator[RunNote]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from msgspec import UNSET
@@ -32,47 +32,36 @@ EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "report
 """Folders next to a spec that no worker needs."""
 
 
-class ClusterRun:
-    """The workers of one run, and the connection to them."""
-
-    def __init__(self, cluster: Cluster, executor: RayExecutor, thread: RayThread) -> None:
-        self._cluster = cluster
-        self._thread = thread
-        self.executor = executor
-
-    @classmethod
-    async def open(cls, job: Job, listen: OnWorkers | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
-        """Join or start the cluster and open workers; UserError says why that failed."""
-        assert job.options.on
-        root = Path(job.spec.path).resolve().parent
-        runtime = {"working_dir": str(root), "excludes": _list_excluded(job)}
-        cores = os.cpu_count() or 1
-        where = f"the cluster at {job.options.on} was not joined" if job.options.on != LOCAL else "Ray did not start"
-        thread = RayThread()
-        cluster = await thread.run(lambda: connect(job.options.on or LOCAL, cores, runtime), where)
+@asynccontextmanager
+async def open_cluster(
+    job: Job, listen: OnWorkers | None = None, mask: Callable[[str], str] = str
+) -> AsyncIterator[RayExecutor]:
+    """Join or start the cluster and open its workers; UserError says why that failed."""
+    address = job.options.on
+    assert address
+    root = Path(job.spec.path).resolve().parent
+    runtime = {"working_dir": str(root), "excludes": _list_excluded(job)}
+    cores = os.cpu_count() or 1
+    where = f"the cluster at {address} was not joined" if address != LOCAL else "Ray did not start"
+    thread = RayThread()
+    cluster = await thread.run(lambda: connect(address, cores, runtime), where)
+    try:
+        if not cluster.started:
+            refuse_outside(job.spec, root)
+        needs = _read_needs(job.spec)
+        room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
+        workers, each = choose_workers(job.spec, job.options.concurrency, max(1, room))
+        executor = RayExecutor(cluster.ray, _build_order(job, root, each, cluster), needs, listen=listen, mask=mask)
         try:
-            if not cluster.started:
-                refuse_outside(job.spec, root)
-            needs = _read_needs(job.spec)
-            room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
-            workers, each = choose_workers(job.spec, job.options.concurrency, max(1, room))
-            executor = RayExecutor(cluster.ray, _build_order(job, root, each, cluster), needs, listen=listen, mask=mask)
-            try:
-                await executor.open(workers)
-            except BaseException:
-                await executor.close()
-                raise
-        except BaseException:
-            with suppress(UserError):  # the first error is the one that counts
-                await thread.run(cluster.close, _LEFT)
-            raise
-        return cls(cluster, executor, thread)
-
-    async def close(self) -> None:
-        try:
-            await self.executor.close()
+            await executor.open(workers)
+            yield executor
         finally:
-            await self._thread.run(self._cluster.close, _LEFT)
+            await executor.close()
+    except BaseException:
+        with suppress(UserError):  # the first error is the one that counts
+            await thread.run(cluster.close, _LEFT)
+        raise
+    await thread.run(cluster.close, _LEFT)
 
 
 def _list_excluded(job: Job) -> list[str]:
