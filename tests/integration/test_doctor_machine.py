@@ -16,7 +16,6 @@ from holdfast.doctor.machine import (
     MCP,
     ROUTES,
     SANDBOX,
-    MachineRoute,
     list_required_routes,
     try_machine,
     try_route,
@@ -39,7 +38,7 @@ def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monk
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = children()  # other tests of this process may keep a server for their file
     found = asyncio.run(try_machine(os.environ, list_required_routes(None, ModelOptions())))
-    assert [one.route for one in found] == [route.name for route in ROUTES]
+    assert [one.route for one in found] == [*ROUTES]
     ours = {one.route: (one.outcome, one.detail) for one in found if one.exit_code}
     assert set(ours) == FORMATS | {HTTP, HTTPS, MCP, FORKS, SANDBOX}
     assert {outcome for outcome, _ in ours.values()} == {"ok"}, ours
@@ -50,9 +49,7 @@ def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monk
 def attempted(argv, **environ):
     async def main():
         async with open_site({**os.environ, **environ}) as probe_site:
-            return await try_route(
-                probe_site, MachineRoute("it", lambda probe_site: _try(probe_site, "it", argv, "it")), 3
-            )
+            return await try_route(probe_site, "it", lambda probe_site: _try(probe_site, "it", argv, "it"), 3)
 
     return asyncio.run(main())
 
@@ -87,7 +84,7 @@ def test_a_program_that_does_not_see_the_fault_proves_nothing():
 def test_a_client_that_is_not_installed_is_absent():
     async def main():
         async with open_site({**os.environ, "PATH": "/nowhere"}) as probe_site:
-            return await try_route(probe_site, MachineRoute("curl", try_curl), 3)
+            return await try_route(probe_site, "curl", try_curl, 3)
 
     found = asyncio.run(main())
     assert (found.outcome, found.code, found.broken) == ("n/a", "route-absent", False)
@@ -120,13 +117,13 @@ async def _bug(probe_site):
 )
 def test_whatever_goes_wrong_on_a_route_is_a_finding_with_a_fix(attempt, outcome, code, monkeypatch):
     monkeypatch.setattr(doctor_machine, "LIMIT_S", 0.05)
-    found = asyncio.run(try_route(None, MachineRoute("it", attempt), 3))
+    found = asyncio.run(try_route(None, "it", attempt, 3))
     assert (found.outcome, found.code) == (outcome, code)
     assert bool(found.fix) == (outcome == "not")
 
 
 def test_a_broken_route_that_nothing_needs_costs_nothing():
-    found = asyncio.run(try_route(None, MachineRoute("it", _unmet), 0))
+    found = asyncio.run(try_route(None, "it", _unmet, 0))
     assert (found.outcome, found.broken) == ("not", False)
 
 

@@ -3,12 +3,12 @@
 import asyncio
 
 from holdfast.doctor import machine as doctor_sandbox
-from holdfast.doctor.machine import SANDBOX, MachineRoute, try_route, try_sandbox
+from holdfast.doctor.machine import SANDBOX, try_route, try_sandbox
 from holdfast.errors import UserError
 
 
 def found():
-    return asyncio.run(try_route(None, MachineRoute(SANDBOX, try_sandbox), 3))
+    return asyncio.run(try_route(None, SANDBOX, try_sandbox, 3))
 
 
 def test_a_sandbox_in_which_this_python_starts_is_proven():

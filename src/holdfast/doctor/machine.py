@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, TypeAlias
 
 from holdfast.doctor.clients import FIX, FORMATS, try_curl, try_format, try_http, try_node, try_python
 from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, build_context, open_site, start_program
@@ -161,24 +159,20 @@ HTTP, HTTPS, MCP, FORKS = "http", "https by python", "mcp over stdio", "forked p
 SANDBOX = "sandbox"
 
 
-class MachineRoute(Struct, frozen=True):
-    """One way to see calls. `attempt` returns a description, or raises Unmet or Absent."""
+AttemptRoute: TypeAlias = Callable[[ProbeSite], Awaitable[str]]
+"""Tries one way to see calls; returns a description, or raises Unmet or Absent."""
 
-    name: str
-    attempt: Callable[[ProbeSite], Awaitable[str]]
-
-
-ROUTES = (
-    *[MachineRoute(kind.name, partial(try_format, kind=kind)) for kind in FORMATS],
-    MachineRoute(HTTP, try_http),
-    MachineRoute(HTTPS, try_python),
-    MachineRoute("https by curl", try_curl),
-    MachineRoute("https by node fetch", partial(try_node, way="fetch")),
-    MachineRoute("https by node agent", partial(try_node, way="agent")),
-    MachineRoute(MCP, try_stdio),
-    MachineRoute(FORKS, try_forks),
-    MachineRoute(SANDBOX, try_sandbox),
-)
+ROUTES: Mapping[str, AttemptRoute] = {
+    **{kind.name: partial(try_format, kind=kind) for kind in FORMATS},
+    HTTP: try_http,
+    HTTPS: try_python,
+    "https by curl": try_curl,
+    "https by node fetch": partial(try_node, way="fetch"),
+    "https by node agent": partial(try_node, way="agent"),
+    MCP: try_stdio,
+    FORKS: try_forks,
+    SANDBOX: try_sandbox,
+}
 _OURS = frozenset({*[kind.name for kind in FORMATS], HTTP, HTTPS, MCP, FORKS, SANDBOX})
 """The routes needed if no spec is known; not every agent uses curl or Node."""
 
@@ -208,29 +202,29 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
     # Two at a time: more would make each route slow on a small machine, and a slow route looks broken.
     slots = asyncio.Semaphore(2)
 
-    async def try_in_turn(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:
+    async def try_in_turn(probe_site: ProbeSite, name: str, attempt: AttemptRoute) -> DoctorFinding:
         async with slots:
-            return await try_route(probe_site, route, 3 if route.name in wanted else 0)
+            return await try_route(probe_site, name, attempt, 3 if name in wanted else 0)
 
     try:
         async with open_site(environ) as probe_site:
-            return tuple(await asyncio.gather(*[try_in_turn(probe_site, route) for route in ROUTES]))
+            return tuple(await asyncio.gather(*[try_in_turn(probe_site, *route) for route in ROUTES.items()]))
     except OSError as broken:
         fix = "make the temporary folder writable (TMPDIR), and allow programs to listen on 127.0.0.1"
         why = f"the planes cannot be opened: {format_exception(broken)}"
         return (DoctorFinding("loopback", "not", "loopback-closed", why, fix, 3),)
 
 
-async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:
+async def try_route(probe_site: ProbeSite, name: str, attempt: AttemptRoute, exit_code: int) -> DoctorFinding:
     """Try one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
     began, fix = perf_counter(), FIX
     word: Attempt = "not"
     try:
         async with asyncio.timeout(LIMIT_S):
-            detail = await route.attempt(probe_site)
+            detail = await attempt(probe_site)
         word, code, fix = "ok", "route-works", ""
     except Absent as absent:
-        return DoctorFinding(route.name, "n/a", "route-absent", str(absent))
+        return DoctorFinding(name, "n/a", "route-absent", str(absent))
     except Unmet as unmet:
         code, detail, fix = unmet.code, str(unmet), unmet.fix or FIX
     except TimeoutError:
@@ -241,4 +235,4 @@ async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) 
     if word == "not" and not exit_code:
         detail += f" ({_IDLE})"
     took_ms = (perf_counter() - began) * 1000
-    return DoctorFinding(route.name, word, code, detail, fix, exit_code, took_ms)
+    return DoctorFinding(name, word, code, detail, fix, exit_code, took_ms)
