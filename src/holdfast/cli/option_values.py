@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 import click
@@ -21,12 +22,12 @@ MAX_REPLICAS = 20
 MAX_SHARDS = 10_000
 
 
-class Percentage(click.FloatRange):
-    """A number from 0 to 100. `nan` is rejected: no score would ever be below it."""
+class FiniteNumber(click.FloatRange):
+    """A number within limits. `nan` is rejected: nothing is ever below or above it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
-        if number != number:
+        if not isfinite(number):
             self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
@@ -39,19 +40,6 @@ class ReplicaCount(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return AUTO if value == AUTO else super().convert(value, param, ctx)
-
-
-class Dollars(click.FloatRange):
-    """A positive, finite number: nothing is ever greater than `nan`."""
-
-    def __init__(self) -> None:
-        super().__init__(0, min_open=True)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if not number < float("inf"):
-            self.fail(f"{value!r} is not an amount", param, ctx)
-        return number
 
 
 class BackendName(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone

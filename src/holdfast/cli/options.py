@@ -16,8 +16,7 @@ from holdfast.cli.option_values import (
     AUTO,
     MAX_REPLICAS,
     BackendName,
-    Dollars,
-    Percentage,
+    FiniteNumber,
     ReplicaCount,
     Seconds,
     ShardOf,
@@ -186,7 +185,12 @@ _HOW = [
     click.option("--send-secrets", is_flag=True, help="Send secrets to the workers of the cluster."),
     click.option("--record", type=FILE, metavar="FILE", help="Record every model call in FILE."),
     click.option("--replay", type=FILE, metavar="FILE", help="Answer model calls from FILE."),
-    click.option("--max-cost", type=Dollars(), metavar="USD", help="Stop starting trials once this much is spent."),
+    click.option(
+        "--max-cost",
+        type=FiniteNumber(0, min_open=True),
+        metavar="USD",
+        help="Stop starting trials once this much is spent.",
+    ),
     click.option("--max-trials", type=click.IntRange(1), metavar="N", help="Maximum number of trials."),
     click.option(
         "--max-time",
@@ -211,7 +215,7 @@ _WORLD = [
 ]  # fmt: skip
 VERDICT_OPTIONS = (
     click.option(
-        "--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures at or above this score, 0-100."
+        "--min-score", type=FiniteNumber(0, 100), metavar="N", help="Tolerate failures at or above this score, 0-100."
     ),
     click.option("--strict", is_flag=True, help="Exit 5 if any cell is unproven."),
     click.option("--allow-vacuous", is_flag=True, help="Accept scenarios whose faults were never triggered."),
