@@ -25,6 +25,8 @@ MAX_SHARDS = 10_000
 class FiniteNumber(click.FloatRange):
     """A number within limits. `nan` is rejected: nothing is ever below or above it."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not isfinite(number):
@@ -34,6 +36,8 @@ class FiniteNumber(click.FloatRange):
 
 class ReplicaCount(click.IntRange):
     """A number of replicas, or `auto`."""
+
+    name = "number"
 
     def __init__(self) -> None:
         super().__init__(1, 100_000)

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast.cli.option_values import (
-    AUTO,
-    MAX_REPLICAS,
-    BackendName,
-    FiniteNumber,
-    ReplicaCount,
-    Seconds,
-    ShardOf,
-)
+from holdfast.cli.option_values import AUTO, MAX_REPLICAS, BackendName, FiniteNumber, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
 from holdfast.folders import OPTION, use_runs_folder
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
