@@ -29,7 +29,6 @@ from holdfast.reading.reader import Bad, Reader
 from holdfast.report import wording
 from holdfast.report.safe import to_one_line
 from holdfast.score import Tally
-from holdfast.spec.rules.fault_entry import FAMILIES
 from holdfast.spec.rules.rules import RuleEntry, read_rules
 
 _SCENARIO = "faults"
@@ -218,8 +217,7 @@ def _build_spec(
     section |= {key: value for key, value in settings.items() if value not in ([], None)}
     scenario: dict[str, Any] = {"name": _SCENARIO if faults else "calm"}
     for one in faults:
-        family = next(family.name for family in FAMILIES.values() if family.plane == one.plane)
-        scenario.setdefault(family, []).append(one)
+        scenario.setdefault(one.family.name, []).append(one)
     rules = [{"id": f"{_RULE}-{number}", "check": one} for number, one in enumerate(checks)]
     # One scenario in one trial that serves every rule: what a test asks of the agent happens once, whatever it checks.
     contract = {

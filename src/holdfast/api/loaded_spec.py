@@ -24,7 +24,6 @@ from holdfast.reading.node import join_path
 from holdfast.reading.words import find_near_name
 from holdfast.runner.job import format_spec_warnings
 from holdfast.spec import LoadOptions, check
-from holdfast.spec.rules.fault_entry import FAMILIES
 
 _DEEPEST = 100
 _CODE = re.compile(r"agent\.(endpoint|tool_registry|reset_function|llm|(tools|llm)\[\d+\](\.callable)?)")
@@ -80,11 +79,9 @@ class Builder:
     def _convert_fault(self, value: FaultValue, path: str) -> Any:
         """Return the fault as an entry of its list, which must be the list of its plane."""
         holder = re.sub(r"\[\d+\]$", "", path).rpartition(".")[2]
-        family = next(one for one in FAMILIES.values() if one.plane == value.plane)
-        if holder != family.name:
-            self._add_problem(
-                path, f"a {value.plane} fault is in {holder or 'the spec'}", hint=f"put it in {family.name}"
-            )
+        if holder != value.family.name:
+            problem = f"a {value.plane} fault is in {holder or 'the spec'}"
+            self._add_problem(path, problem, hint=f"put it in {value.family.name}")
         return self._convert(value.entry, path, 0)
 
     def _build_reference(self, value: Any, path: str) -> str:

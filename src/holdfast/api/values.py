@@ -12,7 +12,7 @@ from holdfast.model.scenario import Plane
 from holdfast.reading.node import Node, build_node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.words import suggest_name
-from holdfast.spec.rules.fault_entry import FAMILIES, read_faults
+from holdfast.spec.rules.fault_entry import FAMILIES, Family, read_faults
 from holdfast.spec.rules.rules import MENU
 from holdfast.spec.rules.variants import choose, read_settings
 
@@ -25,10 +25,14 @@ class FaultValue(Struct, frozen=True):
     settings: dict[str, Any]
 
     @property
+    def family(self) -> Family:
+        """The family of its plane, with the name of the list that it belongs to."""
+        return next(one for one in FAMILIES.values() if one.plane == self.plane)
+
+    @property
     def entry(self) -> dict[str, Any]:
         """The entry as in a file."""
-        family = next(one for one in FAMILIES.values() if one.plane == self.plane)
-        return {family.selector: self.mode, **self.settings}
+        return {self.family.selector: self.mode, **self.settings}
 
 
 class CheckValue(Struct, frozen=True):
@@ -48,15 +52,13 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
 
     Raises SpecError for an unknown mode or setting, or a bad value.
     """
-    family = next((one for one in FAMILIES.values() if one.plane == plane), None)
-    if family is None:
-        planes = [one.plane for one in FAMILIES.values()]
-        raise UsageError(
-            f"there is no plane {plane!r}", hint=suggest_name(str(plane), planes, label="planes"), code="name-unknown"
-        )
+    planes = [one.plane for one in FAMILIES.values()]
+    if plane not in planes:
+        hint = suggest_name(str(plane), planes, label="planes")
+        raise UsageError(f"there is no plane {plane!r}", hint=hint, code="name-unknown")
     made = FaultValue(plane, mode, settings)
-    where, reader = find_caller(), Reader()
-    read_faults(reader, family.name, build_node([made.entry], Node("null", where.line, 1, path=family.name)))
+    where, reader, name = find_caller(), Reader(), made.family.name
+    read_faults(reader, name, build_node([made.entry], Node("null", where.line, 1, path=name)))
     _refuse(reader, where.path)
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from holdfast import plugins
@@ -25,18 +25,6 @@ from holdfast.store.seal_check import check
 
 _Rule = tuple[str, str]
 """A part and one of its rules."""
-
-
-class SharedPart(NamedTuple):
-    """A part that both runs have, with their specs."""
-
-    name: str
-    before: Spec
-    after: Spec
-    alike: bool
-    """Whether both runs used the same, unchanged file."""
-    fixed: bool
-    """Whether both runs are repeatable with the same random seed, so only the agent can differ."""
 
 
 class RulePlan(NamedTuple):
@@ -73,7 +61,7 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     compared = [*(before.parts or (before,)), *(after.parts or (after,))]
     # A run whose files are missing or changed is rejected; one that was never sealed gets a note.
     unsealed = [f"run {run.id}: {warning}" for run in compared if (warning := check(run))]
-    plan = _build_plan(list(_pair_parts(before, after, environ)))
+    plan = _build_plan(before, after, environ)
     earlier, later = (Outcomes(read_pairs(run), plan) for run in (before, after))
     counts, paired = count_pairs(earlier, later, plan)
     if not paired:
@@ -198,24 +186,36 @@ def _find_newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[s
     return tuple(obeyed.values())
 
 
-def _build_plan(parts: Sequence[SharedPart]) -> PairingPlan:
+def _build_plan(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> PairingPlan:
     """Plan how to count each rule; rules and scenarios whose meaning changed are left out."""
     rules: dict[_Rule, RulePlan] = {}
     changed: set[_Rule] = set()
     scenarios: set[tuple[str, str]] = set()
-    for part, one, other, alike, fixed in parts:
+    earlier = {"": before} | {path.name: RunDir(path) for path in list_part_folders(before)}
+    later = {"": after} | {path.name: RunDir(path) for path in list_part_folders(after)}
+    for part in [part for part in later if part in earlier]:
+        runs = earlier[part], later[part]
+        manifests = [run.read_manifest() for run in runs]
+        try:
+            specs = [load_stored_spec(run, manifests[n], None, environ)[0] for n, run in enumerate(runs)]
+        except UserError:
+            continue  # a copy of the spec that cannot be read; a note says that the files differ
+        (one, two), (old, new) = manifests, specs
+        # If both runs are repeatable with the same random seed, only the agent can differ. An unchanged agent with
+        # different results is not deterministic.
+        has_changed = one.agent_digest != two.agent_digest
+        pairs = zip(runs, specs, strict=True)
+        fixed = one.seed == two.seed and all(_is_fixed(run, spec if has_changed else None) for run, spec in pairs)
         rules[part, RESISTED] = RulePlan(exact=fixed)
-        for rule in other.invariants:
-            rules[part, rule.id] = RulePlan(other.get_aggregation(rule), fixed and _is_repeatable(rule))
-        if alike:
+        for rule in new.invariants:
+            rules[part, rule.id] = RulePlan(new.get_aggregation(rule), fixed and _is_repeatable(rule))
+        if one.spec_digest == two.spec_digest:
             continue
-        then = {rule.id: _digest_rule(rule) for rule in one.invariants}
-        changed |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _digest_rule(r))}
-        weather = {scenario.name: encode_canonical(scenario.content) for scenario in one.scenarios}
+        then = {rule.id: _digest_rule(rule) for rule in old.invariants}
+        changed |= {(part, r.id) for r in new.invariants if then.get(r.id, b"") not in (b"", _digest_rule(r))}
+        weather = {scenario.name: encode_canonical(scenario.content) for scenario in old.scenarios}
         scenarios |= {
-            (part, s.name)
-            for s in other.scenarios
-            if weather.get(s.name, b"") not in (b"", encode_canonical(s.content))
+            (part, s.name) for s in new.scenarios if weather.get(s.name, b"") not in (b"", encode_canonical(s.content))
         }
     return PairingPlan(rules, frozenset(changed), frozenset(scenarios))
 
@@ -231,26 +231,6 @@ def _is_repeatable(rule: Invariant) -> bool:
 def _digest_rule(rule: Invariant) -> bytes:
     """Digest what decides the rule's verdicts; weight and wording do not."""
     return encode_canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
-
-
-def _pair_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
-    """Yield the parts that both runs have; if a copy of the spec cannot be read, a note says that the files differ."""
-    earlier = {"": before} | {path.name: RunDir(path) for path in list_part_folders(before)}
-    later = {"": after} | {path.name: RunDir(path) for path in list_part_folders(after)}
-    for part, run in later.items():
-        if part not in earlier:
-            continue
-        runs = earlier[part], run
-        one, two = (each.read_manifest() for each in runs)
-        try:
-            specs = [load_stored_spec(each, each.read_manifest(), None, environ)[0] for each in runs]
-        except UserError:
-            continue
-        # An unchanged agent with different results is not deterministic.
-        changed = one.agent_digest != two.agent_digest
-        pairs = zip(runs, specs, strict=True)
-        fixed = one.seed == two.seed and all(_is_fixed(each, spec if changed else None) for each, spec in pairs)
-        yield SharedPart(part, specs[0], specs[1], one.spec_digest == two.spec_digest, fixed)
 
 
 def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
