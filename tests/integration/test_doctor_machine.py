@@ -175,4 +175,4 @@ MODEL = Injection("llm", "*", "empty")
 )
 def test_needed_is_what_the_faults_of_the_spec_depend_on(given, wanted):
     routes = list_required_routes(given, ModelOptions())
-    assert {route.name for route in ROUTES if route.name in routes} == wanted
+    assert {name for name in ROUTES if name in routes} == wanted
