@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from holdfast.agents.http.reply_headers import CookieJar, UnreadableBody, read_content_type, unpack_body
+from holdfast.agents.http.reply_headers import CookieJar, read_content_type, unpack_body
 from holdfast.agents.http.request import HttpRequest, HttpUrl
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.http1.client import Upstreams, WasAccepted
@@ -166,12 +166,9 @@ def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:
     if reply.status is None:
         return HttpExchange(ending, detail)
     fields = reply.headers
-    try:
-        body = unpack_body(fields, reply.body, BODY_LIMIT, whole=ending == "answered" and not reply.cut)
-    except UnreadableBody as wrong:
-        body = wrong.partial
-        if ending == "answered":
-            ending, detail = "unreadable", str(wrong)
+    body, problem = unpack_body(fields, reply.body, BODY_LIMIT, complete=ending == "answered" and not reply.cut)
+    if problem and ending == "answered":
+        ending, detail = "unreadable", problem
     content_type, charset = read_content_type(fields)
     return HttpExchange(
         ending=ending,

@@ -19,14 +19,6 @@ _OTHERS = frozenset(("br", "zstd", "compress"))
 """Encodings that Holdfast does not request and cannot read; any other word is ignored."""
 
 
-class UnreadableBody(Exception):
-    """A body does not match its Content-Encoding. `partial` is what could be read before the error."""
-
-    def __init__(self, message: str, data: bytes = b"") -> None:
-        super().__init__(message)
-        self.partial = data
-
-
 def read_content_type(fields: RawFields) -> tuple[str, str | None]:
     """Return the type and charset of a body."""
     return _parse_content_type(find_header(fields, "content-type"))
@@ -45,23 +37,23 @@ def _parse_content_type(header: str | None) -> tuple[str, str | None]:
     return kind, None
 
 
-def unpack_body(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> bytes:
-    """Decompress a body, up to one byte over `limit`; raise UnreadableBody if it cannot.
+def unpack_body(fields: RawFields, body: bytes, limit: int, *, complete: bool) -> tuple[bytes, str]:
+    """Decompress a body as far as possible, up to one byte over `limit`.
 
-    A body that is not `whole` is read as far as possible.
+    Returns why it cannot be read to its end, too; empty if it can, or if the body was not `complete`.
     """
     packing = (find_header(fields, "content-encoding") or "").strip().lower()
     if not body or not packing:
-        return body
+        return body, ""
     if packing in _OTHERS:
-        raise UnreadableBody(f"its Content-Encoding is {packing}, which was not requested")
-    if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
-        return _inflate(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
+        return b"", f"its Content-Encoding is {packing}, which was not requested"
     wbits = _WBITS.get(packing)
-    return body if wbits is None else _inflate(body, wbits, limit, whole)
+    if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
+        wbits = zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS
+    return (body, "") if wbits is None else _inflate(body, wbits, limit, complete)
 
 
-def _inflate(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
+def _inflate(body: bytes, wbits: int, limit: int, complete: bool) -> tuple[bytes, str]:
     output = b""
     # One byte more than the limit is produced, never more: that tells a body that is too long from one that fits, and a
     # small body cannot unpack to gigabytes.
@@ -69,14 +61,13 @@ def _inflate(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
         inflating = zlib.decompressobj(wbits)
         try:
             output += inflating.decompress(body, limit + 1 - len(output))
-        except zlib.error as wrong:
-            raise UnreadableBody("the body does not match its Content-Encoding", output) from wrong
+        except zlib.error:
+            return output, "the body does not match its Content-Encoding"
         if not inflating.eof:
             break
         body = inflating.unused_data  # gzip may have several members
-    if whole and len(output) <= limit and not inflating.eof:
-        raise UnreadableBody("the body ends before its Content-Encoding does", output)
-    return output
+    is_cut = complete and len(output) <= limit and not inflating.eof
+    return output, "the body ends before its Content-Encoding does" if is_cut else ""
 
 
 class Cookie(Struct, frozen=True):

@@ -17,12 +17,11 @@ from holdfast.agents.conversation import Dialogue
 from holdfast.agents.http.template import (
     RequestTemplate,
     TemplateFields,
-    UnknownField,
     make_body_template,
     make_text_template,
     replace_surrogates,
 )
-from holdfast.errors import AgentMisconfigured, AgentUnavailable
+from holdfast.errors import AgentMisconfigured
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.http1.outgoing_request import parse_endpoint as parse_address
 from holdfast.model.spec import AgentSpec
@@ -101,14 +100,11 @@ class RequestForm(Struct, frozen=True):
             fields = TemplateFields(prompt, source, json.dumps(dialogue.build_messages(prompt)))
         else:
             fields = TemplateFields(dialogue.build_text(prompt), source)
-        try:
-            target = self.url.endpoint.target
-            if self.query:
-                pairs = [(replace_surrogates(k.fill(fields)), v.fill(fields)) for k, v in self.query]
-                target += ("&" if "?" in target else "?") + urlencode(pairs)
-            body = None if self.body is None else self.body.fill(fields).encode("utf-8", "replace")
-        except UnknownField as unknown:
-            raise _make_field_error(unknown) from None
+        target = self.url.endpoint.target
+        if self.query:
+            pairs = [(replace_surrogates(k.fill(fields)), v.fill(fields)) for k, v in self.query]
+            target += ("&" if "?" in target else "?") + urlencode(pairs)
+        body = None if self.body is None else self.body.fill(fields).encode("utf-8", "replace")
         return HttpRequest(self.method, target, body)
 
     def is_attack_dropped(self, prompt: str, turn: str) -> bool:
@@ -181,10 +177,3 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
                 hint="correct agent.headers, or the variable it takes its value from",
             )
     return dict(headers)
-
-
-def _make_field_error(unknown: UnknownField) -> AgentUnavailable:
-    return AgentMisconfigured(
-        f"the request uses {{{unknown.name}}}, but this prompt has no such field",
-        hint=f"known here: {', '.join(unknown.known)}; fields come from `key: value` lines of the prompt",
-    )

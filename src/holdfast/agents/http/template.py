@@ -11,6 +11,8 @@ from urllib.parse import quote_plus
 
 from msgspec import Struct
 
+from holdfast.errors import AgentMisconfigured
+
 _NAME = r"\{([A-Za-z_][\w-]*)\}"
 _FIELD = re.compile(_NAME)
 _STRING_OR_FIELD = re.compile(r'("(?:[^"\\]|\\.)*")|' + _NAME, re.DOTALL)
@@ -20,15 +22,6 @@ MESSAGES = "messages"
 """The placeholder for the conversation so far, as JSON."""
 
 WriteText: TypeAlias = Callable[[str], str]
-
-
-class UnknownField(Exception):
-    """A template uses a field that the prompt does not have."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(name)
-        self.name = name
-        self.known = tuple(known)
 
 
 class Slot(Struct, frozen=True):
@@ -89,7 +82,11 @@ class TemplateFields:
         if value is not None:
             return slot.write(value[1])
         if slot.literal is None:
-            raise UnknownField(slot.name, ["prompt", *(name for name, _ in self._fields_by_key.values())])
+            known = ", ".join(["prompt", *(name for name, _ in self._fields_by_key.values())])
+            raise AgentMisconfigured(
+                f"the request uses {{{slot.name}}}, but this prompt has no such field",
+                hint=f"known here: {known}; fields come from `key: value` lines of the prompt",
+            )
         return slot.literal
 
 
