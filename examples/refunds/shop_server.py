@@ -33,8 +33,8 @@ server = MCPServer("shop", log_level="ERROR")
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record with its seal: 8 hex digits of SHA-256 over its JSON, keys sorted, without the note."""
-    told = json.dumps({name: value for name, value in record.items() if name != "note"}, sort_keys=True)
-    return {**record, "seal": hashlib.sha256(told.encode()).hexdigest()[:8]}
+    content = json.dumps({name: value for name, value in record.items() if name != "note"}, sort_keys=True)
+    return {**record, "seal": hashlib.sha256(content.encode()).hexdigest()[:8]}
 
 
 @server.tool()
