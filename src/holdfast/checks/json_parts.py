@@ -7,6 +7,8 @@ from itertools import islice
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from holdfast.checks.patterns import explain_dead_pattern
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
@@ -75,6 +77,17 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
             kind = bad.msg if isinstance(bad, JSONDecodeError) else str(bad)
             why, key = shorten(str(bad), 120), compute_fingerprint(kind) if text[:stopped].strip() else "prose"
         return Finding(False, f"not JSON: {why}", "json-invalid", (key,), marks=marks)
+
+
+def judge_json(text: str, check: Callable[[Any], Finding], *, unique: bool = True, empty: bool = False) -> Finding:
+    """Return the finding of a check on the answer as JSON; `empty`: an answer that is not JSON has nothing to check."""
+    answer = read_answer(text, unique=unique)
+    if isinstance(answer, Finding):
+        return replace(answer, empty=empty or answer.empty)
+    try:
+        return check(answer)
+    except (UnicodeEncodeError, RecursionError) as bad:
+        return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
 
 def _reject_constant(name: str) -> Any:

@@ -1,7 +1,7 @@
 """The history: a row for each stored run, kept in `.holdfast/history` to read no run twice.
 
 The run directories are the truth. A run itself writes nothing here: every reader updates the rows that are missing or
-out of date. A row that cannot be read is made again, and one that cannot be written stays in memory.
+out of date. A row that cannot be read is made again.
 """
 
 from __future__ import annotations
@@ -58,8 +58,6 @@ class History:
         self._folder = get_own_folder_of(runs) / HISTORY
         self._read = read
         self._rows = {row.run.id: row for row in self._read_rows()}
-        self._unwritten: dict[str, tuple[PastCell, ...]] = {}
-        """The cells of runs whose row could not be written."""
 
     def update(self, step: Indexing | None = None) -> bool:
         """Read what changed on disk, newest first, and return whether anything changed."""
@@ -100,11 +98,9 @@ class History:
                             yield row
 
     def _read_cells(self, id: str) -> tuple[PastCell, ...]:
-        if id in self._unwritten:
-            return self._unwritten[id]
         try:
             return _cells.decode(self._get_file(id).read_bytes()).cells
-        except (OSError, *UNREADABLE):  # somebody removed or changed the file since
+        except (OSError, *UNREADABLE):  # it could not be written, or somebody removed or changed it since
             return self._write(self._rows[id].stamp, self._read(RunDir(get_run_folder(self._runs, id))))
 
     def _write(self, stamp: str, run: PastRun) -> tuple[PastCell, ...]:
@@ -113,11 +109,8 @@ class History:
         texts = {name: _to_utf8(value) for name, value in asdict(run).items() if isinstance(value, str)}
         row = HistoryRow(stamp, replace(run, cells=(), **texts))
         self._rows[run.id] = row
-        self._unwritten.pop(run.id, None)
-        try:
+        with suppress(OSError):
             write_row(self._folder, row, run.cells)
-        except OSError:
-            self._unwritten[run.id] = run.cells
         return run.cells
 
     def _get_file(self, id: str) -> Path:

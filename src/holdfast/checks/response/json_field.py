@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
-from holdfast.checks.json_parts import JSON_CODES, find_path_error, find_violation, read_answer, select_parts
+from holdfast.checks.json_parts import JSON_CODES, find_path_error, find_violation, judge_json, select_parts
 from holdfast.checks.patterns import find_pattern_problem, lint_pattern
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, get_value_key, select_value_codes, to_text
 from holdfast.checks.wording import shorten
@@ -44,13 +43,7 @@ class JsonField:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        answer = read_answer(exhibit.text)
-        if isinstance(answer, Finding):
-            return replace(answer, empty=True)
-        try:
-            return self._check_field(answer)
-        except (UnicodeEncodeError, RecursionError) as bad:
-            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
+        return judge_json(exhibit.text, self._check_field, empty=True)
 
     def _check_field(self, answer: Any) -> Finding:
         values = select_parts(answer, self.path)

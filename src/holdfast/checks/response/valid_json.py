@@ -40,13 +40,8 @@ class ValidJson:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         # Which of two equal keys a reader takes matters only if a part is selected.
-        value = json_parts.read_answer(exhibit.text, unique=self.path is not None or self.schema is not None)
-        if isinstance(value, Finding):
-            return value
-        try:
-            return self._check_value(value)
-        except (UnicodeEncodeError, RecursionError) as bad:
-            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
+        unique = self.path is not None or self.schema is not None
+        return json_parts.judge_json(exhibit.text, self._check_value, unique=unique)
 
     def _check_value(self, value: Any) -> Finding:
         values = [value] if self.path is None else json_parts.select_parts(value, self.path)
