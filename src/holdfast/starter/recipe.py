@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from datetime import date
@@ -22,24 +23,24 @@ _ABOUT = "recipe.yaml"
 
 
 class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of a published agent: where it comes from, and with which version the recipe was tried."""
+    """The facts about a published agent: its source, and the version with which the recipe was tried."""
 
     title: str
     program: str = ""
     """The word that starts it; empty for a library, whose agent is one of the files."""
     npm: tuple[str, ...] = ()
     pip: tuple[str, ...] = ()
-    """What is installed, from one of the two registries. The first is what a project is known by."""
+    """The packages to install, from one of the two registries. The first gives the project its name."""
     version: str
     tried: date
     """The version that it was tried with, and the day."""
     speaks: str = "openai"
-    """The provider in whose format it asks its model; empty where it has none."""
+    """The provider whose format it uses for its model; empty if it asks none."""
     run: str = "holdfast run"
     note: str = ""
-    """What is special about it, in a line."""
+    """A peculiarity of the agent, on one line."""
     found: Mapping[str, str]
-    """Scenario to pass or fail, as that version did."""
+    """The result of each scenario with that version: pass or fail."""
 
     @property
     def package(self) -> str:
@@ -47,10 +48,8 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def install(self) -> str:
-        """The line to type."""
-        from shlex import quote
-
-        words = " ".join(map(quote, self.npm or self.pip))
+        """The command that installs it."""
+        words = " ".join(map(shlex.quote, self.npm or self.pip))
         return f"npm install -g {words}" if self.npm else f"pip install {words}"
 
 
@@ -60,35 +59,33 @@ def list_names() -> list[str]:
 
 @cache
 def read_recipe(name: str) -> Recipe:
-    """Return the recipe of that name; UsageError with the near miss and all names where there is none."""
+    """Return the recipe of that name; raise UsageError with a suggestion and all names if there is none."""
     import yaml
 
     from holdfast.reading.words import find_near_name
 
     known = list_names()
     if name not in known:
-        miss = find_near_name(name, known)
-        meant = f"did you mean {miss}? " if miss else ""
-        raise UsageError(
-            f"there is no recipe {name!r}", code="recipe-unknown", hint=f"{meant}Available: {', '.join(known)}"
-        )
-    found = yaml.safe_load((_get_home() / name / _ABOUT).read_text(encoding="utf-8"))
-    return msgspec.convert(found, Recipe)
+        near = find_near_name(name, known)
+        suggestion = f"did you mean {near}? " if near else ""
+        hint = f"{suggestion}Available: {', '.join(known)}"
+        raise UsageError(f"there is no recipe {name!r}", code="recipe-unknown", hint=hint)
+    return msgspec.convert(yaml.safe_load((_get_home() / name / _ABOUT).read_text(encoding="utf-8")), Recipe)
 
 
 def read_files(name: str) -> dict[str, bytes]:
-    """Return the files that are written, by their path."""
+    """Return the files of the recipe by path."""
     return dict(sorted(_read_below(_get_home() / name, "")))
 
 
 def _read_below(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
+    contents: list[tuple[str, bytes]] = []
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name != "__pycache__":
-            found += _read_below(entry, f"{path}{entry.name}/")
+            contents += _read_below(entry, f"{path}{entry.name}/")
         elif entry.is_file() and path + entry.name != _ABOUT:
-            found.append((path + entry.name, entry.read_bytes()))
-    return found
+            contents.append((path + entry.name, entry.read_bytes()))
+    return contents
 
 
 def _get_home() -> Traversable:
@@ -132,12 +129,12 @@ def _find_venv_version(program: Path, package: str) -> str:
     name = re.sub(r"[-_.]+", "_", _strip_limits(package))
     for folder in program.parent.parent.glob("lib/python3*/site-packages"):
         for entry in folder.glob("*.dist-info"):
-            found, _, version = entry.name.removesuffix(".dist-info").partition("-")
-            if re.sub(r"[-_.]+", "_", found).lower() == name.lower():
+            installed, _, version = entry.name.removesuffix(".dist-info").partition("-")
+            if re.sub(r"[-_.]+", "_", installed).lower() == name.lower():
                 return version
     return ""
 
 
 def _strip_limits(package: str) -> str:
-    """Without extras and limits."""
+    """Return the name of a package without extras and version limits."""
     return re.split(r"[\[<>=!~ ]", package)[0]

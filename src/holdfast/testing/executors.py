@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -29,10 +29,9 @@ from holdfast.model.trial import Trial
 from holdfast.plan import build_plan
 from holdfast.protocols.executor import Executor
 from holdfast.spec import load
-from holdfast.testing import run_checks
+from holdfast.testing import ContractChecks
 
 OpenExecutor = Callable[[Spec], AbstractAsyncContextManager[Executor]]
-ExecutorCheck = Callable[[OpenExecutor, Path], Awaitable[None]]
 _WAITS_S = 0.6
 """Duration of a trial that is closed in the middle."""
 _AHEAD = 1_000
@@ -75,21 +74,16 @@ contract:
 """
 
 
-CHECKS: dict[str, ExecutorCheck] = {}
+CHECKS: ContractChecks[OpenExecutor] = ContractChecks()
 """All of them, by name."""
-
-
-def _check(check: ExecutorCheck) -> ExecutorCheck:
-    CHECKS[check.__name__] = check
-    return check
 
 
 async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str, str]:
     """Run all checks and return the failures, by name. Each has its own folder below `folder`."""
-    return await run_checks(CHECKS, open_executor, folder)
+    return await CHECKS.run(open_executor, folder)
 
 
-@_check
+@CHECKS.add
 async def check_each_trial_once(open_executor: OpenExecutor, folder: Path) -> None:
     """Each trial is given once with its own observation; without trials nothing comes, and more can follow later."""
     spec = _write_spec(folder, "one", "two", "three", "four")
@@ -104,7 +98,7 @@ async def check_each_trial_once(open_executor: OpenExecutor, folder: Path) -> No
             assert all(observation.trial == trial.id for trial, observation in ended), "an observation of another trial"
 
 
-@_check
+@CHECKS.add
 async def check_same_as_local(open_executor: OpenExecutor, folder: Path) -> None:
     """The same answers, endings and faults as in this process, whatever the agent does."""
     spec = _write_spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
@@ -117,7 +111,7 @@ async def check_same_as_local(open_executor: OpenExecutor, folder: Path) -> None
     assert any(facts[1] for facts in here.values()), "no fault was met"
 
 
-@_check
+@CHECKS.add
 async def check_lazy_feed(open_executor: OpenExecutor, folder: Path) -> None:
     """A feed may be endless, and a caller that stops has not requested all of it."""
     spec = _write_spec(folder, "one")
@@ -136,7 +130,7 @@ async def check_lazy_feed(open_executor: OpenExecutor, folder: Path) -> None:
         assert drawn <= most, f"{drawn} trials were started, but two were requested"
 
 
-@_check
+@CHECKS.add
 async def check_stored_is_returned(open_executor: OpenExecutor, folder: Path) -> None:
     """`store` is called once per trial before it is given, and its return value is given."""
     spec = _write_spec(folder, "one", "two", "three")
@@ -154,7 +148,7 @@ async def check_stored_is_returned(open_executor: OpenExecutor, folder: Path) ->
     assert Counter(stored) == Counter(trial.id for trial in build_plan(spec).trials)
 
 
-@_check
+@CHECKS.add
 async def check_failing_store(open_executor: OpenExecutor, folder: Path) -> None:
     """A full disk: the error is raised unchanged, and no agent continues."""
     spec = _write_spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
@@ -172,7 +166,7 @@ async def check_failing_store(open_executor: OpenExecutor, folder: Path) -> None
         await _check_nothing_ends(folder)
 
 
-@_check
+@CHECKS.add
 async def check_early_close(open_executor: OpenExecutor, folder: Path) -> None:
     """Closed while trials are running: none of their agents continues."""
     spec = _write_spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
@@ -182,7 +176,7 @@ async def check_early_close(open_executor: OpenExecutor, folder: Path) -> None:
         await _check_nothing_ends(folder)
 
 
-@_check
+@CHECKS.add
 async def check_one_at_a_time(open_executor: OpenExecutor, folder: Path) -> None:
     """One at a time from the call on, however many slots there were."""
     spec = _write_spec(folder, *(f"one {n}" for n in range(4)))
@@ -194,7 +188,7 @@ async def check_one_at_a_time(open_executor: OpenExecutor, folder: Path) -> None
     assert words == ["began", "ended"] * len(build_plan(spec).trials), "two trials overlapped"
 
 
-@_check
+@CHECKS.add
 async def check_callbacks(open_executor: OpenExecutor, folder: Path) -> None:
     """`started` is called once for each trial, and `on_fault` for each met fault, before the trial is given."""
     spec = _write_spec(folder, "one", "two", "three", "four")
@@ -213,7 +207,7 @@ async def check_callbacks(open_executor: OpenExecutor, folder: Path) -> None:
     assert met.total(), "no fault was met"
 
 
-@_check
+@CHECKS.add
 async def check_harness_error(open_executor: OpenExecutor, folder: Path) -> None:
     """One trial that cannot run does not affect the others."""
     spec = _write_spec(folder, "one", "two")

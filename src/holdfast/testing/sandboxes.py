@@ -13,14 +13,13 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.capabilities import THROWAWAY
 from holdfast.protocols.sandbox import Disturbable, SandboxBackend
-from holdfast.testing import run_checks
+from holdfast.testing import ContractChecks
 from holdfast.testing.sandbox_steps import (
     ENV,
     SOON_S,
@@ -35,25 +34,19 @@ from holdfast.testing.sandbox_steps import (
     write_files,
 )
 
-SandboxCheck = Callable[[SandboxBackend, Path], Awaitable[None]]
 _CALL = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 20).recv(99).decode())"
 
 
-CHECKS: dict[str, SandboxCheck] = {}
+CHECKS: ContractChecks[SandboxBackend] = ContractChecks()
 """All of them, by name."""
-
-
-def _check(check: SandboxCheck) -> SandboxCheck:
-    CHECKS[check.__name__] = check
-    return check
 
 
 async def check_backend(backend: SandboxBackend, folder: Path) -> dict[str, str]:
     """Run all checks and return the failures, by name. `folder` is for what they need outside."""
-    return await run_checks(CHECKS, backend, folder)
+    return await CHECKS.run(backend, folder)
 
 
-@_check
+@CHECKS.add
 async def check_isolation_reported(backend: SandboxBackend, folder: Path) -> None:
     """Every feature says whether it is enforced, and why not."""
     async with open_sandbox(backend) as place:
@@ -63,7 +56,7 @@ async def check_isolation_reported(backend: SandboxBackend, folder: Path) -> Non
             assert all(one.enforced or one.why for one in isolation), "not enforced, but without a reason"
 
 
-@_check
+@CHECKS.add
 async def check_commands(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         ran = await place.run(["sh", "-c", "cat; echo err >&2; exit 3"], ENV, stdin=b"said")
@@ -74,7 +67,7 @@ async def check_commands(backend: SandboxBackend, folder: Path) -> None:
         assert long.stdout == b"y\ny\ny\nend\n"[-10:], long
 
 
-@_check
+@CHECKS.add
 async def check_timeout(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         began = time.monotonic()
@@ -85,7 +78,7 @@ async def check_timeout(backend: SandboxBackend, folder: Path) -> None:
         assert time.monotonic() - began < SOON_S
 
 
-@_check
+@CHECKS.add
 async def check_environment(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         ran = await place.run(["env"], {**ENV, "ONLY": "ä b=c\n2"})
@@ -94,7 +87,7 @@ async def check_environment(backend: SandboxBackend, folder: Path) -> None:
         assert "ONLY=ä b=c\n2\n".encode() in ran.stdout
 
 
-@_check
+@CHECKS.add
 async def check_layers(backend: SandboxBackend, folder: Path) -> None:
     """Later layers win; none is ever written to."""
     low, high = folder / "low", folder / "high"
@@ -111,7 +104,7 @@ async def check_layers(backend: SandboxBackend, folder: Path) -> None:
     assert (low / "d/x").exists()
 
 
-@_check
+@CHECKS.add
 async def check_home(backend: SandboxBackend, folder: Path) -> None:
     """It is filled, writable, kept until the end, and its source is never written to."""
     write_files(folder / "home", {".config/agent": "given"})
@@ -133,7 +126,7 @@ async def check_home(backend: SandboxBackend, folder: Path) -> None:
         assert (ran.exit_code, ran.stdout) == (0, b""), ran
 
 
-@_check
+@CHECKS.add
 async def check_programs(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         done = await start(place, ["sh", "-c", "exit 7"])
@@ -154,7 +147,7 @@ async def check_programs(backend: SandboxBackend, folder: Path) -> None:
         assert stubborn.ended
 
 
-@_check
+@CHECKS.add
 async def check_exec_error(backend: SandboxBackend, folder: Path) -> None:
     write_files(folder / "layer", {"plain": "no program"})
     async with open_sandbox(backend, layers=(folder / "layer",)) as place:
@@ -166,7 +159,7 @@ async def check_exec_error(backend: SandboxBackend, folder: Path) -> None:
             raise AssertionError(f"{argv} was started")
 
 
-@_check
+@CHECKS.add
 async def check_daemons_end(backend: SandboxBackend, folder: Path) -> None:
     """A daemon does not outlive the program that started it."""
     async with open_sandbox(backend) as place:
@@ -178,7 +171,7 @@ async def check_daemons_end(backend: SandboxBackend, folder: Path) -> None:
         assert await read(place, "tick") == before, "a daemon still writes"
 
 
-@_check
+@CHECKS.add
 async def check_changes(backend: SandboxBackend, folder: Path) -> None:
     write_files(
         folder / "layer", {"kept": "k", "gone": "g", "changed": "c", "d/gone": "g", "d/kept": "k", "touched": "t"}
@@ -195,7 +188,7 @@ async def check_changes(backend: SandboxBackend, folder: Path) -> None:
     assert changes == [*{**paths, "early": "modified", "gone": "deleted", "n/e": "created"}.items()], changes
 
 
-@_check
+@CHECKS.add
 async def check_freeze(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         running = await start(place, ["sh", "-c", "while :; do date +%s%N > tick; sleep 0.02; done"])
@@ -212,7 +205,7 @@ async def check_freeze(backend: SandboxBackend, folder: Path) -> None:
         raise AssertionError("a program was started after the freeze")
 
 
-@_check
+@CHECKS.add
 async def check_paths(backend: SandboxBackend, folder: Path) -> None:
     (folder / "secret").write_text("s")
     async with open_sandbox(backend) as place:
@@ -237,7 +230,7 @@ async def check_paths(backend: SandboxBackend, folder: Path) -> None:
             raise AssertionError(f"{path} gave {file}")
 
 
-@_check
+@CHECKS.add
 async def check_view(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         await place.run(["sh", "-c", "mkdir d; echo in > d/file"], ENV)
@@ -249,7 +242,7 @@ async def check_view(backend: SandboxBackend, folder: Path) -> None:
         assert await read(place, "d/file") == b"in\n"
 
 
-@_check
+@CHECKS.add
 async def check_listeners(backend: SandboxBackend, folder: Path) -> None:
     address = ("127.0.1.1", 5432)
     async with open_sandbox(backend, listen=(address,)) as place:
@@ -265,7 +258,7 @@ async def check_listeners(backend: SandboxBackend, folder: Path) -> None:
         assert ran.stdout == b"from outside\n", ran
 
 
-@_check
+@CHECKS.add
 async def check_connect(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         program, port = await start_listening(place, accepts=True)
@@ -282,7 +275,7 @@ async def check_connect(backend: SandboxBackend, folder: Path) -> None:
         raise AssertionError("a connection succeeded although nothing listens")
 
 
-@_check
+@CHECKS.add
 async def check_blocked_connect(backend: SandboxBackend, folder: Path) -> None:
     """Connections to a program that listens and never accepts do not block other work."""
     async with open_sandbox(backend) as place:
@@ -298,7 +291,7 @@ async def check_blocked_connect(backend: SandboxBackend, folder: Path) -> None:
         assert ran.stdout == b"on\n", ran
 
 
-@_check
+@CHECKS.add
 async def check_kill(backend: SandboxBackend, folder: Path) -> None:
     """A kill affects only the agent: Holdfast's commands continue, and new programs can be started."""
     async with open_sandbox(backend) as place:
@@ -315,7 +308,7 @@ async def check_kill(backend: SandboxBackend, folder: Path) -> None:
         assert again.exit_code == 3, again
 
 
-@_check
+@CHECKS.add
 async def check_visible_paths(backend: SandboxBackend, folder: Path) -> None:
     write_files(folder, {"seen/x": "seen", "file": "alone"})
     visible = {"/agent/folder": folder / "seen", "/agent/file": folder / "file"}
@@ -325,7 +318,7 @@ async def check_visible_paths(backend: SandboxBackend, folder: Path) -> None:
         assert ran.stdout == b"seenalone", ran
 
 
-@_check
+@CHECKS.add
 async def check_throwaway(backend: SandboxBackend, folder: Path) -> None:
     if not enforces(backend, THROWAWAY):
         return
@@ -338,7 +331,7 @@ async def check_throwaway(backend: SandboxBackend, folder: Path) -> None:
         assert listed.stdout == b"a\nb\n", listed
 
 
-@_check
+@CHECKS.add
 async def check_separation(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as one, open_sandbox(backend) as other:
         await one.run(["sh", "-c", "echo 1 > mine"], ENV)
@@ -346,7 +339,7 @@ async def check_separation(backend: SandboxBackend, folder: Path) -> None:
         assert (await other.run(["ls"], ENV)).stdout == b""
 
 
-@_check
+@CHECKS.add
 async def check_command_audit(backend: SandboxBackend, folder: Path) -> None:
     if not enforces(backend, "command audit"):
         return
@@ -362,7 +355,7 @@ async def check_command_audit(backend: SandboxBackend, folder: Path) -> None:
     assert all(began - 1 <= command.ts <= time.time() + 1 for command in log.commands)
 
 
-@_check
+@CHECKS.add
 async def check_command_ends(backend: SandboxBackend, folder: Path) -> None:
     """With their exit codes; without one for those that a signal ends, including Holdfast's at the freeze."""
     if not enforces(backend, "command audit"):
@@ -381,14 +374,14 @@ async def check_command_ends(backend: SandboxBackend, folder: Path) -> None:
     assert 190 <= slept < 10_000, slept
 
 
-@_check
+@CHECKS.add
 async def check_concurrency(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         runs = [place.run(["sh", "-c", f"echo {n} > f{n}; cat f{n}"], ENV) for n in range(8)]
         assert [int(ran.stdout) for ran in await asyncio.gather(*runs)] == [*range(8)]
 
 
-@_check
+@CHECKS.add
 async def check_close(backend: SandboxBackend, folder: Path) -> None:
     """A program that was never ended is ended by then."""
     mark = f"9{os.getpid()}{time.monotonic_ns() % 1_000_000}"
