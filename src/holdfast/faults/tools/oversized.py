@@ -46,11 +46,8 @@ class Oversized:
     def _generate_changes(self, value: Any) -> Iterator[Any]:
         yield edit_value(value, self._pad)
         missing = self.bytes - _measure(value)
-        for path, part in list_parts(value)[1:] if missing > 0 else ():
-            if isinstance(part, str):
-                yield replace_part(value, path, part + _build_filler(missing))
-            elif is_rows(part):
-                yield replace_part(value, path, _repeat_rows(part, missing))
+        if missing > 0:
+            yield from _pad_parts(value, missing)
 
     def _pad(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
@@ -66,7 +63,7 @@ class Oversized:
             return _repeat_rows(value, missing)
         if isinstance(value, Mapping):
             return replace_field(value, _choose_field_name(value), _build_filler(missing))
-        return _pad_inside(value, missing)
+        return next(_pad_parts(value, missing), value)  # the object cannot get a field
 
 
 def _measure(value: Any) -> int:
@@ -75,14 +72,13 @@ def _measure(value: Any) -> int:
     return len((value if isinstance(value, str) else dump_json(to_plain(value))).encode(errors="replace"))
 
 
-def _pad_inside(value: Any, missing: int) -> Any:
-    """Grow the first text or list, because the object cannot get a field."""
+def _pad_parts(value: Any, missing: int) -> Iterator[Any]:
+    """Yield the value with one of its texts or lists grown: each in turn."""
     for path, part in list_parts(value)[1:]:
         if isinstance(part, str):
-            return replace_part(value, path, part + _build_filler(missing))
-        if is_rows(part):
-            return replace_part(value, path, _repeat_rows(part, missing))
-    return value
+            yield replace_part(value, path, part + _build_filler(missing))
+        elif is_rows(part):
+            yield replace_part(value, path, _repeat_rows(part, missing))
 
 
 def _repeat_rows(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from email.message import Message
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from holdfast.http1.heads import RequestHead
 from holdfast.model.trace import READ_METHODS
@@ -85,10 +85,8 @@ def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarg
 def build_arguments(target: RequestTarget, body: Any) -> Mapping[str, Any]:
     """Return the arguments that a fault's `match` may name: parts of the request, query parameters and JSON fields."""
     path, _, text = target.path.partition("?")
-    query: dict[str, Any] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
-        before = query.get(name, [])
-        query[name] = [*(before if isinstance(before, list) else [before]), value] if name in query else value
+    listed = parse_qs(text, keep_blank_values=True)
+    query = {name: values if len(values) > 1 else values[0] for name, values in listed.items()}
     fields = body if isinstance(body, dict) else {}
     own = {"method": target.method, "url": target.url, "path": path, "query": query, "body": body}
     return {**query, **fields, **own}

@@ -58,10 +58,7 @@ class TrialGateway:
         self._tool_results = ToolResults(context, other_tools, faulty=gateway.on_results)
         self._earlier_calls = EarlierCalls()
         self._websockets: set[Websocket] = set()
-        self._in_progress: dict[ModelCall, str] = {}
-        """Calls in progress with the key of each attempt; the key is empty once the attempt is known to have failed."""
-        self._recorded: set[ModelCall] = set()
-        """Those whose requested tool calls are already known."""
+        self._in_progress: list[ModelCall] = []
         self._side_requests: set[ModelCall] = set()
         """Other requests in progress: they may fetch the replies to earlier completions."""
         self._has_overlap = False
@@ -143,23 +140,25 @@ class TrialGateway:
         key = query.digest
         # A client that gave up and repeats its request may be faster than the end of its first attempt here. That
         # attempt must count as failed before the repetition is classified, or it would be taken for a new call.
-        if key in self._in_progress.values():
-            self._mark_abandoned(key)
+        for other in self._in_progress:
+            if other.attempt_key == key and other.is_gone:
+                self._attempts.record_end(key, other.record.retry, failed=True, lost=True)
+                other.attempt_key = ""
         retry = self._attempts.find_retry_number(exchange.head.get, key)
         # Faults of tools come before the call is numbered: they change what the model reads, and the request that goes
         # upstream, but not which call this is.
         query, changed_calls = await self._settle_results(query)
         model_call = self._create_model_call(exchange, query, retry, changed_calls)
-        self._in_progress[model_call] = key
+        model_call.attempt_key = key
+        self._in_progress.append(model_call)
         try:
             await model_call.answer_completion(self._gateway.router, exchange.wait)
         finally:
-            is_abandoned = not self._in_progress.pop(model_call)
-        if not is_abandoned:
+            self._in_progress.remove(model_call)
+        if model_call.attempt_key:
             record = model_call.record
             self._attempts.record_end(key, retry, failed=bool(record.error_type), lost=record.status is None)
         self._record_calls(model_call)
-        self._recorded.discard(model_call)
 
     def _create_model_call(
         self, exchange: Exchange, query: Query, retry: int, changed_calls: tuple[ChangedCall, ...]
@@ -185,14 +184,14 @@ class TrialGateway:
         """Record that the model has read the changed results, and once per reply the tool calls that it requested."""
         if model_call.was_read:
             self._tool_results.mark_read(model_call.changed_calls)
-        if model_call in self._recorded:
+        if model_call.are_calls_recorded:
             return
         reply = model_call.delivered_reply
         if model_call.has_unread_rest(reply):
             self._tool_results.record_unread_reply()
         if reply is None or reply.lacks:
             return
-        self._recorded.add(model_call)
+        model_call.are_calls_recorded = True
         calls, text = (*reply.tool_calls, *reply.other_calls), reply.text
         if calls:
             self._earlier_calls.keep(calls, text, model_call.request)
@@ -208,13 +207,6 @@ class TrialGateway:
         for model_call in self._side_requests:
             if model_call.is_over:
                 self._record_fetched(model_call)
-
-    def _mark_abandoned(self, key: str) -> None:
-        """Treat an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
-        for model_call, other in self._in_progress.items():
-            if other == key and model_call.is_gone:
-                self._attempts.record_end(key, model_call.record.retry, failed=True, lost=True)
-                self._in_progress[model_call] = ""
 
     async def _settle_results(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
         """Return the request, with the tool results replaced that the model must read differently.

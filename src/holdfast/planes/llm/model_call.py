@@ -60,6 +60,10 @@ class ModelCall:
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
         self.record = CallRecord(context, query, models, self._call, retry)
+        self.attempt_key = ""
+        """The key that its retries share; empty if it is known that the client has given up on it."""
+        self.are_calls_recorded = False
+        """Whether the tool calls in its reply are recorded."""
         self._service = f"llm:{self._call.target}" if call is not None else ""
         """The name under which a success is noted, because not all calls to a model may fail; else empty."""
         self._reply = ProviderReply(context, query, self.record, call is not None, query.codec)

@@ -70,9 +70,10 @@ class OpenAIResponses(Codec):
             out["usage"] = _write_usage(completion.usage)
         if completion.finish != before.finish:
             out |= _write_ending(completion)
-        out["output"] = edit_parts(as_list(original.get("output")), before, completion, _build_part_format(out["id"]))
+        part_format = _build_part_format(out["id"])
+        out["output"] = edit_parts(as_list(original.get("output")), before, completion, part_format)
         if _is_silent(completion) and not out["output"]:
-            out["output"] = [_build_part_format(out["id"]).text("", None)]
+            out["output"] = [part_format.text("", None)]
         if completion.lacks:
             out["output"] = [] if completion.lacks == "choices" else None
         return out
