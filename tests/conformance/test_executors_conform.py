@@ -17,7 +17,7 @@ from holdfast.execute.open_site import open_site
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.protocols.executor import Executor
-from holdfast.testing import executors
+from holdfast.testing import ContractChecks, executors
 from holdfast.testing.executors import CHECKS, check_executor
 
 
@@ -75,6 +75,6 @@ def test_an_executor_that_breaks_a_promise_is_named(tmp_path: Path, monkeypatch:
         finally:
             await executor.close()
 
-    monkeypatch.setattr(executors, "CHECKS", {name: CHECKS[name] for name in BREAKS.values()})
+    monkeypatch.setattr(executors, "CHECKS", ContractChecks({name: CHECKS[name] for name in BREAKS.values()}))
     failures = asyncio.run(check_executor(broken, tmp_path))
     assert set(failures) == set(BREAKS.values())
