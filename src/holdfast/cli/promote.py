@@ -9,7 +9,6 @@ from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -46,13 +45,6 @@ _OTHER_RULES = (
 )
 
 
-class PromotionRefusal(NamedTuple):
-    """The reason why a trial is not promoted, and a remedy."""
-
-    why: str
-    hint: str = _UNSTEADY
-
-
 @click.command(name="promote")
 @shared.runs_option
 @click.argument("trial")
@@ -72,11 +64,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     """
     stored, trial = _find_run(trial, run)
     session = replace(_find_session(stored, trial), contract="")
-    refused = _replay_once(stored, replace(session, failed_rules=()))
-    if refused:
-        raise UsageError(
-            f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint, code="session-unusable"
-        )
+    _replay_once(stored, replace(session, failed_rules=()))
     spec = stored.read_manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
@@ -137,8 +125,12 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint, code="trial-unknown")
 
 
-def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | None:
-    """Replay the session once. Return why the recorded failure did not recur, or None if it did."""
+def _build_refusal(session: RecordedSession, why: str, hint: str = _UNSTEADY) -> UsageError:
+    return UsageError(f"trial {session.id} was not promoted: {why}", hint=hint, code="session-unusable")
+
+
+def _replay_once(run: RunDir, session: RecordedSession) -> None:
+    """Replay the session once; raise UsageError if the recorded failure does not recur."""
     manifest = run.read_manifest()
     before = manifest.options
     options = RunOptions(part="replay", replicas=1, replay=before.replay, backend=before.backend, preflight=False)
@@ -149,24 +141,24 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
         try:
             derived, _ = derive_spec(spec, ListedSessions(read_path(files.all_files[0])), live=False)
         except NothingProven as nothing:
-            return PromotionRefusal(str(nothing), _OTHER_RULES)
+            raise _build_refusal(session, str(nothing), _OTHER_RULES) from None
         job = prepare_job(derived, options, ())
         with closing(run_prepared(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
             # Rules on the state that the agent leaves, without asking a model.
             on_state = frozenset(rule.id for rule in derived.invariants if is_state_rule(rule))
-            return _compare_failures(read_stored_trial(run, session.id, os.environ), outcome, on_state, session)
+            _compare_failures(read_stored_trial(run, session.id, os.environ), outcome, on_state, session)
 
 
 def _compare_failures(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
-) -> PromotionRefusal | None:
-    """Compare the replay with the trial: return how its failure differs, or None if it failed in the same way."""
+) -> None:
+    """Compare the replay with the trial; raise UsageError if it did not fail in the same way."""
     # From the clearest difference to the finest: it could not run; a rule was not judged; a rule held; it failed for
     # another reason; a fault missed its call; it ended differently. The first one found is reported.
     now = next(one for one in outcome.cells.read_traced() if one.trial.kind == "contract")
     again, case = list_failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
-        return PromotionRefusal(f"it could not be replayed: {now.seen.error}")
+        raise _build_refusal(session, f"it could not be replayed: {now.seen.error}")
     lost = [rule for rule in list_failed_rules(before) if rule not in again]
     unjudged = (
         set(lost)
@@ -175,22 +167,25 @@ def _compare_failures(
     )
     if unjudged:
         why = f"the contract does not contain {', '.join(sorted(unjudged))}, which failed"
-        return PromotionRefusal(why, _OTHER_RULES)
+        raise _build_refusal(session, why, _OTHER_RULES)
     if lost or case.status != "fail":
         unknown = next((f": {use.call}" for use in now.seen.recorded if use.refused), "")
         why = f" ({case.reason}{unknown})" if case.reason else ""
-        return PromotionRefusal(
-            f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _build_hint(lost, on_state, session)
+        raise _build_refusal(
+            session,
+            f"replayed, {', '.join(lost) or 'it'} did not fail again{why}",
+            _build_hint(lost, on_state, session),
         )
     if other := _find_changed_finding(before, now, on_state):
         was, differs = other
         why = f"replayed, {was.invariant} failed for another reason: {differs.reason}; before: {was.reason}"
-        return PromotionRefusal(why, _build_hint([was.invariant], on_state, session))
+        raise _build_refusal(session, why, _build_hint([was.invariant], on_state, session))
     if unmet := _find_unmet_faults(before.seen, now.seen):
-        return PromotionRefusal(f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
+        raise _build_refusal(session, f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
     if now.seen.ending != before.seen.ending:
-        return PromotionRefusal(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
-    return None
+        raise _build_refusal(
+            session, f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
+        )
 
 
 def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
