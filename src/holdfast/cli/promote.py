@@ -171,11 +171,8 @@ def _compare_failures(
     if lost or case.status != "fail":
         unknown = next((f": {use.call}" for use in now.seen.recorded if use.refused), "")
         why = f" ({case.reason}{unknown})" if case.reason else ""
-        raise _build_refusal(
-            session,
-            f"replayed, {', '.join(lost) or 'it'} did not fail again{why}",
-            _build_hint(lost, on_state, session),
-        )
+        why = f"replayed, {', '.join(lost) or 'it'} did not fail again{why}"
+        raise _build_refusal(session, why, _build_hint(lost, on_state, session))
     if other := _find_changed_finding(before, now, on_state):
         was, differs = other
         why = f"replayed, {was.invariant} failed for another reason: {differs.reason}; before: {was.reason}"
@@ -183,9 +180,8 @@ def _compare_failures(
     if unmet := _find_unmet_faults(before.seen, now.seen):
         raise _build_refusal(session, f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
     if now.seen.ending != before.seen.ending:
-        raise _build_refusal(
-            session, f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
-        )
+        why = f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
+        raise _build_refusal(session, why)
 
 
 def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
