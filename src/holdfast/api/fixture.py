@@ -229,12 +229,12 @@ def _build_spec(
     return {"agent": section, "golden_prompts": [prompt], "contract": contract, **sections}
 
 
-def _refuse_others(name: str, value: Any, kind: type, made: str) -> None:
+def _refuse_others(name: str, value: Any, kind: type, example: str) -> None:
     __tracebackhide__ = True
     if isinstance(value, str | kind) or not isinstance(value, Iterable):
-        problem, hint = f"{name} is {value!r}, expected a list", f"write {name}=[{made}]"
+        problem, hint = f"{name} is {value!r}, expected a list", f"write {name}=[{example}]"
     elif others := [one for one in value if not isinstance(one, kind)]:
-        problem, hint = f"{name} contains {others[0]!r}", f"create each entry with {made}"
+        problem, hint = f"{name} contains {others[0]!r}", f"create each entry with {example}"
     else:
         return
     raise add_details(UsageError(problem, hint=hint, code="argument-invalid"))
@@ -258,7 +258,7 @@ def _read_rule(entry: dict[str, Any]) -> RuleEntry:
 def _refuse_late(entry: RuleEntry) -> None:
     """Reject a check that must run while the world exists, or needs a calm answer: it cannot be added afterwards."""
     __tracebackhide__ = True
-    made, kind = entry.check, entry.invariant.check
-    if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
+    check, kind = entry.check, entry.invariant.check
+    if isinstance(check, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
         hint = f"request it in the call: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
         raise add_details(UsageError(f"{kind} must be requested before the run", hint=hint, code="run-over"))

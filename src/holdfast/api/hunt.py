@@ -219,8 +219,9 @@ def _estimate_cost(planner: HuntPlanner, run: RunDir, max_trials: int | None) ->
 
 
 def _find_scenario(planner: HuntPlanner, id: str) -> Scenario:
-    made = (hunt.points.build_scenario(one.points) for hunt in planner.hunts for one in collect_causes(planner, hunt))
-    return next(one for one in made if one.name == id)
+    hunts = ((hunt, cause) for hunt in planner.hunts for cause in collect_causes(planner, hunt))
+    scenarios = (hunt.points.build_scenario(cause.points) for hunt, cause in hunts)
+    return next(one for one in scenarios if one.name == id)
 
 
 def _get_stop(options: RunOptions, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:

@@ -204,8 +204,8 @@ def _complete(
     spec: Spec, problems: Iterable[Problem], options: RunOptions, functions: dict[str, Callable[..., Any]]
 ) -> LoadedSpec:
     """Return the spec with the tasks of its part, and with all warnings about it."""
-    spec, made = build_part(spec, os.environ)
-    warnings = (*format_spec_warnings(spec, problems), *made)
+    spec, part_warnings = build_part(spec, os.environ)
+    warnings = (*format_spec_warnings(spec, problems), *part_warnings)
     return LoadedSpec(spec, warnings, options.part, functions, options.seed, options.replicas)
 
 

@@ -133,11 +133,11 @@ class SpecFile:
 
     def _list_cells(self) -> Iterator[FileItem]:
         """Yield the cells that no case decides: for a task, those of rules with their own trials."""
-        for part, made in self._plans.items():
-            spec = made.spec
+        for part, plan in self._plans.items():
+            spec = plan.spec
             shared = {rule.id for rule in select_case_rules(spec)} if part == "scenario" else set()
-            for key in made.cells:
-                if key.invariant not in shared and made.count_expected(key):
+            for key in plan.cells:
+                if key.invariant not in shared and plan.count_expected(key):
                     rule = spec.get_invariant(key.invariant)
                     line = rule.position.line if rule.position is not None else 1
                     yield _build_item(rule.id, part, key.scenario, rule.id, spec.params[key.params], line)
@@ -169,9 +169,9 @@ class SpecFile:
         yield from cells
 
     def _store_outcomes(self, part: str, result: RunResult) -> None:
-        run, made = result.run, self._plans[part]
+        run, plan = result.run, self._plans[part]
         for row in run.cells:
-            if run.complete or _is_settled(row, made):
+            if run.complete or _is_settled(row, plan):
                 cell = row.cell
                 lines = () if cell.outcome == "pass" else failures.explain_cell(run, row)
                 key = (part, cell.invariant, cell.scenario, encode_canonical(cell.params).decode())
@@ -183,11 +183,11 @@ class SpecFile:
                 self._decided[key] = _decide_case(case, result)
 
 
-def _is_settled(row: CellRow, made: Plan) -> bool:
+def _is_settled(row: CellRow, plan: Plan) -> bool:
     """Return whether a cell of a run that fail-fast ended is final."""
     cell = row.cell
     decided = cell.passes + cell.fails + cell.errors + cell.unproven
-    return cell.outcome == "fail" or decided >= len(made.get_tasks(cell.invariant)) * made.spec.replicas
+    return cell.outcome == "fail" or decided >= len(plan.get_tasks(cell.invariant)) * plan.spec.replicas
 
 
 def _decide_case(row: CaseRow, result: RunResult) -> ItemOutcome:

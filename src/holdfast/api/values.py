@@ -1,4 +1,4 @@
-"""Faults and checks as values, validated by the file's schema as soon as they are made."""
+"""Faults and checks as values, validated by the file's schema as soon as they are value."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
     if plane not in planes:
         hint = suggest_name(str(plane), planes, label="planes")
         raise UsageError(f"there is no plane {plane!r}", hint=hint, code="name-unknown")
-    made = FaultValue(plane, mode, settings)
-    where, reader, name = find_caller(), Reader(), made.family.name
-    read_faults(reader, name, build_node([made.entry], Node("null", where.line, 1, path=name)))
+    value = FaultValue(plane, mode, settings)
+    where, reader, name = find_caller(), Reader(), value.family.name
+    read_faults(reader, name, build_node([value.entry], Node("null", where.line, 1, path=name)))
     _refuse(reader, where.path)
-    return made
+    return value
 
 
 def check(type: str, /, **written_settings: Any) -> CheckValue:
@@ -68,14 +68,14 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
 
     Raises SpecError for an unknown type or setting, or a bad value.
     """
-    made = CheckValue(type, written_settings)
+    value = CheckValue(type, written_settings)
     where, reader = find_caller(), Reader()
-    node = build_node(made.entry, Node("null", where.line, 1, path="check"))
+    node = build_node(value.entry, Node("null", where.line, 1, path="check"))
     choice = choose(reader, MENU, node)
     if not isinstance(choice, Bad):
         read_settings(reader, choice, node, ["type"])
     _refuse(reader, where.path)
-    return made
+    return value
 
 
 def _refuse(reader: Reader, path: str) -> None:

@@ -113,17 +113,17 @@ def _choose_spec(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str
     return str(spec.resolve())
 
 
-def _check_rule(rule: str | None, made: Sequence[Trend]) -> None:
-    rules = list(dict.fromkeys(one.rule for trend in made for one in trend.rules))
+def _check_rule(rule: str | None, trends: Sequence[Trend]) -> None:
+    rules = list(dict.fromkeys(one.rule for trend in trends for one in trend.rules))
     if rule is not None and rule not in rules:
         near = get_close_matches(rule, rules, 1)
         hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(rules[:20]) or 'none'}"
         raise UsageError(f"--rule {rule}: no complete run of this file has this rule", hint=hint, code="name-unknown")
 
 
-def _show(made: Sequence[Trend], rule: str | None) -> None:
+def _show(trends: Sequence[Trend], rule: str | None) -> None:
     paint = get_painter(screen.should_use_color(sys.stdout))
-    for trend in made:
+    for trend in trends:
         shared.show_lines([*format_trend(replace(trend, spec=shorten_path(trend.spec)), paint, rule), ""])
 
 
@@ -131,7 +131,7 @@ _TREND_KEYS = ("id", "started", "commit", "dirty", "score", "passed")
 """What `trend --json` has of each run."""
 
 
-def _show_json(made: Sequence[Trend], rule: str | None) -> None:
+def _show_json(trends: Sequence[Trend], rule: str | None) -> None:
     parts = [
         {
             "part": trend.part,
@@ -139,9 +139,9 @@ def _show_json(made: Sequence[Trend], rule: str | None) -> None:
             "runs": [{name: getattr(run, name) for name in _TREND_KEYS} for run in trend.runs],
             "rules": [one for one in trend.rules if rule in (None, one.rule)],
         }
-        for trend in made
+        for trend in trends
     ]
-    print_document({"spec": made[0].spec, "parts": parts})
+    print_document({"spec": trends[0].spec, "parts": parts})
 
 
 @click.command(name="compare")

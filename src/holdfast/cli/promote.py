@@ -244,11 +244,11 @@ def _add_session(spec: Path, session: Path, *, by_hand: bool) -> None:
     """Add the session to the spec. If new lines are not enough, or the spec is Python code, print what to write."""
     name = Path(os.path.relpath(session, spec.parent)).as_posix()
     text = spec.read_bytes().decode("utf-8", "replace") if spec.is_file() and not by_hand else ""
-    made = add_session(text, name) if text else None
-    if made is None:
+    extended = add_session(text, name) if text else None
+    if extended is None:
         print(f"Add it to {shorten_path(spec)} by hand:\n\nreplays:\n  sessions:\n    - file: {name}")
-    elif made == text:
+    elif extended == text:
         print(f"{shorten_path(spec)} names it already")
     else:
-        write_atomically(spec, [made.encode()])
+        write_atomically(spec, [extended.encode()])
         print(f"{shorten_path(spec)}: added to replays.sessions")

@@ -65,10 +65,10 @@ def prepare(
         if last is not None:
             options = replace(options, seed=last.read_manifest().options.seed)
             spec, problems = load_part(path, options)
-    spec, made = make(spec, os.environ)
+    spec, more_warnings = make(spec, os.environ)
     warnings = [
         *format_spec_warnings(spec, problems),
-        *made,
+        *more_warnings,
         *check_options(spec, options),
         *filter(None, map(warn_shadowed, outputs)),
     ]
