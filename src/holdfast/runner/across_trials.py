@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.model.codec import digest, encode_canonical
@@ -125,19 +125,13 @@ TEXT_WIDTH = 60
 """Characters of a prompt and of an answer shown in the warning."""
 
 
-class _FirstAnswer(Struct, frozen=True):
-    """The first answer to a prompt."""
-
-    digest: str
-    text: str
-
-
 class CalmAnswers:
     """Collects the answers of trials without faults, and detects a prompt with two different answers."""
 
     def __init__(self, spec: Spec) -> None:
         self._calm = frozenset(scenario.name for scenario in spec.scenarios if scenario.calm)
-        self._first: dict[str, _FirstAnswer] = {}
+        self._first: dict[str, tuple[str, str]] = {}
+        """By prompt: the digest of its first answer, and the answer's text."""
         self.warning = ""
 
     def add(self, trial: Trial, observation: Observation) -> None:
@@ -150,11 +144,11 @@ class CalmAnswers:
             return
         question = digest(encode_canonical([trial.task, trial.params]))
         answer = digest(encode_canonical(answers))
-        first = self._first.setdefault(question, _FirstAnswer(answer, shorten(answers[-1] or "", TEXT_WIDTH)))
-        if first.digest != answer:
+        first, text = self._first.setdefault(question, (answer, shorten(answers[-1] or "", TEXT_WIDTH)))
+        if first != answer:
             prompt, other = shorten(trial.task.prompt, TEXT_WIDTH), shorten(answers[-1] or "", TEXT_WIDTH)
             self.warning = (
-                f"answers differed between calm trials of one prompt: '{prompt}' got '{first.text}' and '{other}'. "
+                f"answers differed between calm trials of one prompt: '{prompt}' got '{text}' and '{other}'. "
                 "Either the agent keeps state between trials or its answers are not deterministic."
             )
 
