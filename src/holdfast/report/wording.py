@@ -85,10 +85,13 @@ def format_interval(interval: Interval | None, scale: float = 1.0) -> str:
     if interval is None or not interval.is_shown:
         return ""
     low, high = interval.low * scale, interval.high * scale
-    digits = 0 if high - low >= 2 else 2  # a narrow interval must not look like a missing one
-    ends = f"{low:.{digits}f}–{high:.{digits}f}"
     few = f": {format_count(interval.prompts, 'prompt')}" if interval.method == "bootstrap" else ""
-    return f"95 %: {ends}" + (f", approximate{few}" if interval.approximate else "")
+    return f"95 %: {_format_ends(low, high)}" + (f", approximate{few}" if interval.approximate else "")
+
+
+def _format_ends(low: float, high: float) -> str:
+    digits = 0 if high - low >= 2 else 2  # a narrow interval must not look like a missing one
+    return f"{low + 0.0:.{digits}f}{'–' if low >= 0 else ' to '}{high:.{digits}f}".replace("-0 ", "0 ")
 
 
 def list_calm_and_chaos(score: Score) -> list[tuple[str, str]]:
@@ -106,9 +109,6 @@ def format_paired(score: Score) -> str:
     if difference is None or not difference.interval.is_shown:
         return ""
     cost, low, high = -difference.points, -difference.interval.high, -difference.interval.low
-    digits = 0 if high - low >= 2 else 2
-    between = "–" if low >= 0 else " to "
-    ends = f"{low + 0.0:.{digits}f}{between}{high:.{digits}f}".replace("-0 ", "0 ")
     few = (
         f", approximate: {format_count(difference.interval.prompts, 'prompt')}"
         if difference.interval.approximate
@@ -120,7 +120,7 @@ def format_paired(score: Score) -> str:
         if difference.rules >= score.rules
         else f"{difference.rules} of {score.rules} rules, which apply in both,"
     )
-    return f"chaos {word} points on the same {rules} and prompts (95 %: {ends}{few})"
+    return f"chaos {word} points on the same {rules} and prompts (95 %: {_format_ends(low, high)}{few})"
 
 
 def format_warning(warning: RunWarning) -> str:

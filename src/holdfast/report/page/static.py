@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import islice
 from typing import Any
 
 from holdfast.model.run import Run
-from holdfast.model.verdict import OUTCOMES
 from holdfast.report import cases, wording
-from holdfast.report.page.cells import build_matrix
 from holdfast.report.page.run import build_run
 from holdfast.report.safe import to_one_line
+from holdfast.report.terminal.matrix import build_grid
 
 CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
 """Limits: causes, expanded causes, cells per cause, cases, and characters of a text."""
@@ -127,14 +127,8 @@ def _render_badge(word: str) -> Markup:
 def _render_failed_part(part: Mapping[str, Any]) -> Markup:
     """Return one part of several: its causes, then its matrix."""
     matrix = part["matrix"]
-    head = tag(
-        "tr", tag("th", "rule", scope="col"), *(tag("th", tag("bdi", name), scope="col") for name in matrix["heads"])
-    )
-    body = (
-        tag("tr", tag("th", tag("bdi", row["rule"]), scope="row"), *(tag("td", text) for _, text in row["cells"]))
-        for row in matrix["rows"]
-    )
-    table = tag("table", tag("thead", head), tag("tbody", *body), kind="part-matrix") if matrix["rows"] else None
+    rows = ([row["rule"], *(tag("td", text) for _, text in row["cells"])] for row in matrix["rows"])
+    table = _render_table(("rule", *matrix["heads"]), rows, "part-matrix") if matrix["rows"] else None
     return tag("section", tag("h2", part["part"]), _render_causes(part, part), table, kind="failed-part")
 
 
@@ -262,16 +256,16 @@ def render_fragment(run: Run) -> str:
         _render_table(("case", "status", "composite", "because"), map(_render_case_cells, rows[:ROWS]))
         if rows
         else None,
-        _render_matrix(run, document) if rules else None,
+        _render_matrix(run) if rules else None,
         tag("p", f"{more} more not shown; the report has them") if more else None,
         kind="holdfast-run",
     )
 
 
-def _render_table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
-    head = tag("tr", *(tag("th", tag("bdi", name)) for name in heads))
+def _render_table(heads: Iterable[str], rows: Iterable[Sequence[str]], kind: str = "") -> Markup:
+    head = tag("tr", *(tag("th", tag("bdi", name), scope="col") for name in heads))
     body = (tag("tr", tag("th", tag("bdi", name), scope="row"), *cells) for name, *cells in rows)
-    return tag("table", tag("thead", head), tag("tbody", *body))
+    return tag("table", tag("thead", head), tag("tbody", *body), kind=kind)
 
 
 def _render_case_cells(one: Mapping[str, Any]) -> list[str]:
@@ -282,16 +276,11 @@ def _render_case_cells(one: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _render_matrix(run: Run, document: Mapping[str, Any]) -> Markup:
-    packed = build_matrix(run)
-    width, rules = len(document["columns"]), document["rules"][:ROWS]
-    faces = {}
-    for n in range(packed["cells"]):
-        word, tally = OUTCOMES[packed["outcome"][n]], packed["strings"][packed["tally"][n]]
-        text = " ".join(filter(None, (wording.SIGNS[word], tally, word)))
-        faces[packed["rule"][n], packed["column"][n]] = tag("td", text, title=word)
-    rows = (
-        [rule["id"], tag("td", rule["severity"]), *(faces.get((n, at), tag("td")) for at in range(width))]
-        for n, rule in enumerate(rules)
-    )
-    return _render_table(("rule", "severity", *(one["name"] for one in document["columns"])), rows)
+def _render_matrix(run: Run) -> Markup:
+    grid = build_grid(run)
+    rows = []
+    for rule in islice(grid.rules, ROWS):
+        faces = [grid.get_face(rule, head) for head in grid.heads]
+        cells = (tag("td", f"{face.text} {face.outcome}".strip(), title=face.outcome) for face in faces)
+        rows.append([rule, tag("td", grid.rules[rule]), *cells])
+    return _render_table(("rule", "severity", *grid.heads), rows)
