@@ -29,6 +29,7 @@ class Decisive:
             return False
         if cell.outcome != "fail":
             return True
+        # A failed case is shown as failed together with the cells of its column: they explain it.
         if wording.format_column(cell) in self._failed:
             return True
         if not self._matrix:

@@ -136,6 +136,7 @@ def _format_excerpt(trial: TrialRow, room: int) -> str:
     text = wording.format_answer(trial)
     if len(text) <= room:
         return to_one_line(text)
+    # A third of the room goes to the text before the deciding words: what follows them usually says more.
     start = max(0, trial.marks[0][0] - room // 3) if trial.marks else 0
     piece = to_one_line(text[start : start + room])
     return ("… " if start else "") + piece + (" …" if start + room < len(text) else "")

@@ -83,6 +83,7 @@ class TaskCases(CaseCollector[_JudgedTask]):
         scenario, task, params = key
         unmet = self._find_unmet_rules(key)
         counted = [_discount_unmet(one, unmet) for one in self._list_trials(key)]
+        # Unproven replicas are errors here: the aggregation treats both as undecided.
         replicas = tuple(one.replica for one in counted)
         result = self._decide(replicas, key)
         broken = [one.replica for one in counted if one.replica.status == "error" and not one.unproven]

@@ -117,6 +117,7 @@ class RunRecord:
     def write_trials(self, batch: Sequence[Trial]) -> None:
         known = self._scenarios
         for trial in batch:
+            # Nearly all trials have the scenario of the spec itself, so comparing objects is enough and costs nothing.
             if known.get(trial.scenario.name) is not trial.scenario:
                 self._keep_scenario(trial.scenario)
         self._trials.write_lines(encode_lines(map(build_record, batch)), len(batch))

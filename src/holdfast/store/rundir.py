@@ -187,6 +187,7 @@ class RunDir:
         while True:
             number += 1
             try:
+                # mkdir is atomic: of two processes that try the same number, one gets it and the other tries the next.
                 (runs / f"{number:04d}").mkdir(mode=0o700)
             except FileExistsError:
                 continue

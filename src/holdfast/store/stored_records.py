@@ -53,6 +53,7 @@ class StoredRecords:
         verdicts.
         """
         index = self._index
+        # A trial may have been judged repeatedly: of several verdicts by one rule the last counts.
         last = {index.judged[number]: number for number in index.by_cell.list_owned(cell)}
         observed = [(trial, verdict) for trial, verdict in last.items() if index.is_observed(trial)]
         verdicts = self._read_verdicts([verdict for _, verdict in observed])

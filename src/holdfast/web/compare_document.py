@@ -84,6 +84,7 @@ def _select_parts(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
     """Return the parts of a multi-part run; next to a run of one part, the matching part."""
     if not run.parts:
         return (run,)
+    # A run of one part is compared with that part of the other run, and with no other.
     wanted = None if other.parts else other.read_manifest().options.part
     return tuple(part for part in run.parts if wanted in (None, part.path.name))
 

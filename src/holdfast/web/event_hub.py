@@ -126,6 +126,7 @@ class EventHub:
         now = _find_running_part(run)
         live = self._opened.find_live(now.id) if now is not None else None
         if now is None or live is None:
+            # Between two parts nothing is written, but the run goes on.
             between = encode_event("progress", {"state": "running", "part": ""})
             return self._skip_repeated(id, between) if is_in_progress(run) else None
         with live.lock:

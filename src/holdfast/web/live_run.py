@@ -161,6 +161,8 @@ class LiveRun:
         observation = _decode(lambda data: unpack(data, self._run.path / "blobs"), line)
         if observation is None:
             return
+        # A trial that counted as a harness error was observed again: the run was resumed, and its errors no longer
+        # count.
         if observation.trial in self._broken:
             raise _RunAgain
         trial = self._pending.get(observation.trial)

@@ -91,6 +91,7 @@ class Notes:
         fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with open(fd, "ab", buffering=0) as file:
             size = os.fstat(fd).st_size
+            # A killed viewer may have left half a line; the next note must begin on a line of its own.
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             file.write((b"\n" if torn else b"") + encode(line) + b"\n")
 

@@ -97,6 +97,7 @@ class OpenedRuns:
         return live
 
     def _open_run(self, run: RunDir) -> OpenedRun:
+        # A running run is valid until something new was read, and one that has ended until its files change.
         live = self._follow(run)
         stamp: tuple[object, ...]
         if live is not None:

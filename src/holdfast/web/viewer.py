@@ -79,6 +79,7 @@ class IdleConnections:
         idle = sorted(
             (one for one in connections if one not in self._busy), key=lambda one: self._since.setdefault(one, now)
         )
+        # Beyond the limit the connections that were idle longest are closed first.
         spare = len(idle) + len(self._busy) - MOST
         for number, one in enumerate(idle):
             if number < spare or now - self._since[one] > IDLE_S:

@@ -61,6 +61,7 @@ class ExcludesPattern:
         try:
             hits = self._find_hits(text, self.patterns)
         except NothingToJudge as never:
+            # A pattern that can never match must not hide a match of another one.
             dead = str(never)
             hits = self._find_hits(
                 text, [pattern for pattern in self.patterns if explain_dead_pattern(pattern) is None]

@@ -138,6 +138,7 @@ class ClaimMatchesState:
         answers = [turn.text for turn in exhibit.observation.turns if turn.text and not is_blank(turn.text)]
         if not answers:
             return Finding(None, "nothing to judge: the agent gave no answer", "no-answer")
+        # A claim whose pattern can never match proves nothing, but the other claims may still be untrue.
         dead = [why for claim in self.claims if (why := explain_dead_pattern(claim.says))]
         claims = [(n, words) for n, claim in enumerate(self.claims) if (words := _find_claim(claim.says, answers))]
         for n, words in claims:

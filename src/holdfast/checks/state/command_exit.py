@@ -114,6 +114,7 @@ class CommandExit:
 
     async def _add_missing_programs(self, ended: ExitRecord, world: World, never_there: tuple[str, ...]) -> ExitRecord:
         """Return how it ended, with the programs that it could not run."""
+        # sh exits with 2 if it cannot read the command, but so do many programs: only a trial run tells them apart.
         if ended.exit_code == _SYNTAX_ERROR and not find_bash_features(self.command):
             await self._refuse_unreadable(world)
         output = f"{ended.stdout}\n{ended.stderr}"
@@ -131,6 +132,8 @@ class CommandExit:
         ended = read_evidence(exhibit, [self.command, self.timeout], ExitRecord)
         what = shorten(self.command, 60)
         passed = ended.exit_code == self.exit_code and not ended.timed_out
+        # An expected exit code counts whatever was missing. Otherwise a missing program explains the result before the
+        # code.
         meaning = "by exit code" if passed else interpret_exit(ended.not_run)
         if meaning == "error":
             raise HarnessError(

@@ -121,6 +121,7 @@ class DbUnchangedExcept:
         """
         if marks.default is not None or not count_qualifiers(name):
             return is_covered(self.tables, name, marks.default or "")
+        # The default schema is unknown: only a pattern that names its schema decides.
         if is_covered(self.tables, name, ""):
             return True
         if is_covered(self.tables, name, name.rpartition(".")[0]):

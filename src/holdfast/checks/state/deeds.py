@@ -55,6 +55,7 @@ def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     """Return the tool calls that are such an action: the tool did it, whatever reply the agent got."""
     named_so = [event for event in find_calls(trace) if is_match(event, str(deed.get("tool", "*")))]
     fitting = [(event, has_arguments(event.input, deed.get("arguments"))) for event in named_so]
+    # Three groups: calls that certainly count, calls that may count, and calls whose arguments were cut.
     well = [event for event, has_match in fitting if has_match and _is_done(event)]
     doubt = next((event for event, has_match in fitting if has_match is not False and _is_done(event) is None), None)
     cut = next((event for event, has_match in fitting if has_match is None), None)

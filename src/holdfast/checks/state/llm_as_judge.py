@@ -105,6 +105,7 @@ class LlmAsJudge:
         if not judge_input.text.strip():
             return build_evidence(self._question, Opinion(""))
         rubric = self.rubric
+        # With several replies each is cut at its own end, so the notes must say so.
         several = self.input_from == "replies" and len(observation.turns) > 1
         shown_part = ("the beginning of each reply" if several else "its beginning") if judge_input.cut else ""
         message = judging.build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, shown=shown_part)

@@ -95,6 +95,7 @@ def find_uncertain_requests(requests: Sequence[StoredRequest], filters: Mapping[
     requests_left = []
     for one in requests if filters else ():
         others = {name: wanted for name, wanted in filters.items() if not _is_in_body(one, name)}
+        # It matches everything that can be checked, and a filter on its unknown body may match as well.
         if one.hidden and len(others) < len(filters) and filter_requests([one], others):
             requests_left.append(one)
     return requests_left

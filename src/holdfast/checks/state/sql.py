@@ -164,6 +164,7 @@ def is_equal_value(value: Any, wanted: Any) -> bool:
     """Return whether a value of a database equals the expected one; MySQL's booleans are 1 and 0."""
     if isinstance(wanted, bool):
         return value is wanted or (type(value) is int and value == int(wanted))
+    # A decimal that a float cannot hold arrives as text, and is compared without rounding.
     if isinstance(value, str) and isinstance(wanted, int | float) and sum(map(str.isdigit, value)) > _EXACT_DIGITS:
         number = int(value) if isinstance(wanted, int) and value.lstrip("-").isdecimal() else to_number(value)
         return number == wanted

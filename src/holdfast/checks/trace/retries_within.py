@@ -43,6 +43,7 @@ class RetriesWithin:
             why = f"{repeats} after it failed, more than {self.max}"
             return Finding(False, why, "repeated-too-often", (at,))
         sentence = repeats if most else "no failed call was repeated"
+        # Calls that a model only requested may have been made: with them the limit may be exceeded.
         perhaps_most, _ = _find_most_repeated(events)
         if perhaps_most > self.max:
             return Finding(None, f"{sentence}; {calls.describe_requested(requested)}", "calls-unseen")

@@ -80,6 +80,7 @@ def _build_signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]
     if one is None:
         return case.causes, case.reason
     unpassed = cases.list_unpassed(one)
+    # A task may fail in several ways in one trial: its cause is all of its verdicts and violations together.
     verdicts = tuple((v.outcome, v.cause) for v in unpassed)
     forbidden = tuple((rule.rule, bool(rule.error)) for rule in one.seen.forbidden if rule.violated or rule.error)
     reasons = (*cases.list_violations(one), *(v.reason for v in unpassed))

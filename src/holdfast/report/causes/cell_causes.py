@@ -222,6 +222,7 @@ class Causes:
     def _get_member(self, cell: Cell) -> MemberCell:
         head = wording.format_column(cell)
         met = cell.chaos and cell.met
+        # A run of a million cells has few columns: the cells of a column share one value.
         known = self._members.get((head, met))
         if known is None:
             place = self._places.get(cell.scenario, len(self._places))

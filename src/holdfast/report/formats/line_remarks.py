@@ -39,6 +39,7 @@ def format_commands(run: Run) -> Iterator[str]:
             left += 1
     if left:
         yield f"::notice title=Holdfast::{_escape_data(f'{left} more: {format_report_path(run)}')}"
+    # A run may fail without a remark on any line, for example by its score. The step must still show why.
     if run.score.exit_code and not counts["error"] and not counts["warning"]:
         reasons = "; ".join(run.score.reasons)
         text = _escape_data(f"{format_verdict(run.score)}: {to_one_line(reasons)}")

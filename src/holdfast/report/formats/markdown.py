@@ -173,6 +173,7 @@ def _format_path(run: Run) -> str:
 
 
 def _format_table(matrix: Grid) -> Iterator[str]:
+    # A large matrix shows where something happened: quiet rules are dropped first, then quiet scenarios.
     rules = list(matrix.rules)
     if len(rules) > MAX_ROWS:
         rules = [rule for rule in rules if not matrix.is_quiet([rule], matrix.heads)]

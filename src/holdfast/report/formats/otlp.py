@@ -50,6 +50,7 @@ def build_trial_spans(run: Run, traced: TracedTrial) -> list[dict[str, Any]]:
     span_ids = {e.span_id: _build_id(8, trace_id, n) for n, e in enumerate(traced.seen.trace) if e.span_id}
     spans = [_build_agent_span(run, traced, trace_id, root)]
     for n, event in enumerate(traced.seen.trace):
+        # A call whose parent is not in the trace belongs to the agent itself.
         parent = span_ids.get(event.parent_span_id, root)
         spans.append(_build_call_span(event, traced.seen.at, trace_id, _build_id(8, trace_id, n), parent))
     return spans

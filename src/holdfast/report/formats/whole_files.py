@@ -116,6 +116,7 @@ def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
     root = ET.Element("testsuites")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for part, run in runs.items():
+        # Each part is rendered as a report of its own, and its suites are moved into one document.
         made = ET.fromstring(  # noqa: S314  # what our own reporter has just written
             b"".join(next(iter(Junit().render(run).values())))
         )

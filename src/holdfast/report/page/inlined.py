@@ -134,6 +134,7 @@ class InlinedRun:
         )
 
     def _get_bounds(self, held: bool) -> Bounds:
+        # Once the room is used up, trials get short documents instead of none, so the page still lists each of them.
         if self._room[held] <= 0:
             return SHORT
         return INLINED._replace(sent=0) if held else INLINED

@@ -139,6 +139,7 @@ class Numbering:
     def __init__(self, run: Run) -> None:
         self.rules = {rule.id: number for number, rule in enumerate(run.invariants)}
         heads = [wording.format_head(scenario.name, params) for scenario in run.scenarios for params in run.params]
+        # In reverse, so that the first of two equal headings counts.
         self.columns = {head: number for number, head in reversed(list(enumerate(heads)))}
 
 

@@ -101,6 +101,7 @@ class Live:
 
     def _estimate_rest(self, elapsed: float) -> str:
         """Return an estimate of the remaining time from the pace so far; empty before there is one."""
+        # Trials that an earlier session ran took no time in this one, so they say nothing about the pace.
         run, left = self._progress.done - self._progress.taken_over, self._progress.total - self._progress.done
         return f", about {_format_time(elapsed / run * left)} left" if run > 0 and left > 0 else ""
 

@@ -157,6 +157,7 @@ def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterato
     for run in trend.runs:
         yield _format_run(run, wide, paint)
     visible = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
+    # The cases of a scenario fail with its rules: they get a line of their own only if no rule has one.
     told_by_rules = {one.scenario for one in visible if one.rule != CASES}
     visible = [one for one in visible if one.rule != CASES or one.scenario not in told_by_rules]
     wide = max((count_columns(_format_name(one)) for one in visible), default=0)

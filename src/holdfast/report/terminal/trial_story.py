@@ -78,6 +78,8 @@ def _build_turns(turns: Sequence[Document], last_ms: float) -> tuple[list[StoryL
 def _take_faults(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
     """Return the faults that the call met; they are marked as placed."""
     modes = call["fault"].split("+") if call["fault"] else []
+    # A call has the modes of its faults, but no reference to their firings. Several faults may have one mode, so the
+    # number of the call, its retry and its place must agree, too.
     indexes = [
         n
         for n, one in enumerate(faults)
