@@ -17,8 +17,9 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.context import OnFault
 from holdfast.execute.local import Observed, OnStart, Store
 from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, await_result, format_error
-from holdfast.execute.ray_worker import WorkerReport, WorkOrder, encode_trials, read_observation
+from holdfast.execute.ray_worker import WorkerReport, WorkOrder, read_observation
 from holdfast.execute.trace_sink import OnCall
+from holdfast.model.codec import encode
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
@@ -126,9 +127,8 @@ class RayExecutor:
                     return
                 await self._wait_for_news()
                 # Everything that arrived is stored before any of it is judged, so an interrupt here loses nothing.
-                for trial, observation in [
-                    (trial, keep(trial, observation)) for trial, observation in self._collect_results()
-                ]:
+                stored = [(trial, keep(trial, observation)) for trial, observation in self._collect_results()]
+                for trial, observation in stored:
                     if on_fault is not None:
                         for fault in observation.ledger:
                             on_fault(trial, fault)
@@ -154,7 +154,7 @@ class RayExecutor:
         if not trials:
             return
         try:
-            ref = worker.actor.run.remote(encode_trials(trials))
+            ref = worker.actor.run.remote(list(map(encode, trials)))
         except self._ray.exceptions.RayError as full:  # no room for what is sent: returning batches free some
             if not self._under_way:
                 raise HarnessError(
@@ -236,21 +236,22 @@ class RayExecutor:
 
         Returns those that were repeated often enough.
         """
-        given_up: list[Observed] = []
+        failed: list[Observed] = []
         for trial in trials:
             self._deaths[trial.id] += 1
             if self._deaths[trial.id] >= TRIES:
-                given_up.append((trial, _make_error(trial, f"{how}: {self._mask(format_error(why))}")))
+                error = f"{how}: {self._mask(format_error(why))}"
+                failed.append((trial, Observation(trial.id, error=error, error_code="worker-unusable")))
             else:
                 self._to_repeat.append(trial)
                 self._repeated += 1
-        return given_up
+        return failed
 
     def _handle_lost_worker(self, worker: ClusterWorker, error: Exception) -> list[Observed]:
         """Handle a lost worker: its running trials are repeated one by one, and so is what it had not begun."""
         for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
             del self._under_way[future]
-            future.add_done_callback(_mark_handled)
+            future.add_done_callback(lambda lost: lost.cancelled() or lost.exception())  # marks its result as handled
         # A worker runs its first batch, and any trial of that batch may have killed it. They are repeated one by one,
         # which shows which one it was. The other batches had not begun: they are innocent, and are simply handed out
         # again.
@@ -259,10 +260,10 @@ class RayExecutor:
         self._lost += 1
         self._pool.end(worker)
         self._pool.open_another()
-        given_up = self._retry_trials(at_work.trials, f"{TRIES} workers died with this trial", error)
+        failed = self._retry_trials(at_work.trials, f"{TRIES} workers died with this trial", error)
         self._to_repeat.extend(trial for batch in waiting for trial in batch.trials)
         self._report_workers()
-        return given_up
+        return failed
 
     async def _stop(self, keep: Store) -> None:
         """Store what has arrived, and end the working workers: no trial continues after the run."""
@@ -282,13 +283,3 @@ class RayExecutor:
         if self._on_workers is not None:
             in_flight = sum(len(batch.trials) for batch in self._under_way.values())
             self._on_workers(Workers(len(self._pool.workers), in_flight, self._lost, self._repeated))
-
-
-def _mark_handled(future: asyncio.Future[Any]) -> None:
-    """Mark the result of a lost batch as handled."""
-    if not future.cancelled():
-        future.exception()
-
-
-def _make_error(trial: Trial, why: str) -> Observation:
-    return Observation(trial.id, error=why, error_code="worker-unusable")

@@ -121,16 +121,12 @@ class WorkerPool:
         task.add_done_callback(self.opening.discard)
 
     async def _open_worker(self) -> None:
+        actor = None
         try:
             actor = self._actor.options(**self._build_options()).remote()
-            opened = actor.open.remote(*self._first, self._order)
-        except self._ray.exceptions.RayError as broken:  # no room for the order itself
-            self._refuse(WorkerReport(_UNNAMED, refused=format_error(broken)))
-            return
-        try:
             async with asyncio.timeout(OPEN_S):
-                report: WorkerReport = await await_result(opened)
-        except self._ray.exceptions.RayError as broken:
+                report: WorkerReport = await await_result(actor.open.remote(*self._first, self._order))
+        except self._ray.exceptions.RayError as broken:  # also if there is no room for the order itself
             self._refuse(WorkerReport(_UNNAMED, refused=format_error(broken)))
             return
         except TimeoutError:  # no room, or a site that does not open: the run continues without it
@@ -143,9 +139,7 @@ class WorkerPool:
             self._ray.kill(actor)
             self._refuse(report)
             return
-        self._site_notes = self._site_notes or tuple(
-            [replace(note, text=self._mask(note.text)) for note in report.notes]
-        )
+        self._site_notes = self._site_notes or tuple([replace(n, text=self._mask(n.text)) for n in report.notes])
         self.workers.append(ClusterWorker(actor, report.machine, report.slots))
 
     def _build_options(self) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from holdfast.processes.scratch import sweep
 from holdfast.spec import read_secret_values
 from holdfast.version import __version__
 
-_trials = create_decoder(Trial)
-_observations = create_decoder(Observation)
+read_trial = create_decoder(Trial).decode
+read_observation = create_decoder(Observation).decode
 
 
 class WorkOrder(Struct, frozen=True):
@@ -86,24 +86,12 @@ def hash_secrets(values: Iterable[str], salt: str) -> tuple[str, ...]:
     return tuple(sorted({hashlib.blake2b(f"{salt}:{value}".encode(), digest_size=16).hexdigest() for value in values}))
 
 
-def encode_trials(trials: Iterable[Trial]) -> list[bytes]:
-    return [encode(trial) for trial in trials]
-
-
-def read_trials(lines: Iterable[bytes]) -> list[Trial]:
-    return [_trials.decode(line) for line in lines]
-
-
 def encode_observation(observation: Observation) -> bytes:
     """Return the observation as it is sent: complete, with its trace and audit log."""
     try:
         return encode(observation)
     except UnicodeEncodeError:  # lone surrogates: what is stored will say so
         return encode(make_storable(observation))
-
-
-def read_observation(line: bytes) -> Observation:
-    return _observations.decode(line)
 
 
 def build_environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
@@ -127,7 +115,9 @@ class TrialWorker:
 
         The order is pickled separately, because another version of Holdfast could not read it.
         """
-        report = WorkerReport(socket.gethostname(), _get_node_id())
+        ray = sys.modules.get("ray")  # absent in tests
+        node = ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else ""
+        report = WorkerReport(socket.gethostname(), node)
         try:
             _check_versions(version, python)
             sweep()  # files that a killed worker left on this machine
@@ -143,7 +133,7 @@ class TrialWorker:
         """
         assert self._executor is not None, "opened before it runs"
         try:
-            return self._runner.run(_run_batch(self._executor, batch))
+            return self._runner.run(_run_batch(self._executor, map(read_trial, batch)))
         except AgentUnavailable as gone:
             return _make_refusal(WorkerReport(socket.gethostname()), gone)
 
@@ -153,8 +143,8 @@ class TrialWorker:
         self._runner.close()
 
 
-async def _run_batch(executor: LocalExecutor, batch: list[bytes]) -> list[bytes]:
-    return [encode_observation(observation) async for _, observation in executor.execute(read_trials(batch))]
+async def _run_batch(executor: LocalExecutor, trials: Iterable[Trial]) -> list[bytes]:
+    return [encode_observation(observation) async for _, observation in executor.execute(trials)]
 
 
 def _make_refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
@@ -162,12 +152,6 @@ def _make_refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
     if isinstance(broken, AgentUnavailable):
         report = replace(report, body=broken.body, config=broken.config)
     return replace(report, refused=str(broken), code=broken.code, hint=hint)
-
-
-def _get_node_id() -> str:
-    """Return this machine's id in the cluster; empty outside of one."""
-    ray = sys.modules.get("ray")
-    return ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else ""
 
 
 def _check_versions(version: str, python: str) -> None:

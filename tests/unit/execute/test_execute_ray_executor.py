@@ -14,7 +14,7 @@ from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.ray_executor import AHEAD, BATCH_LIMIT, TRIES, RayExecutor, Workers
 from holdfast.execute.ray_pool import WorkerNeeds
-from holdfast.execute.ray_worker import WorkerReport, encode_observation, read_trials
+from holdfast.execute.ray_worker import WorkerReport, encode_observation, read_trial
 from holdfast.model.codes import RunNote
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Scenario
@@ -79,7 +79,7 @@ class Actor:
         return WorkerReport(self._node, self._node, refused=refused, slots=1, notes=(RunNote("agent-start", "a note"),))
 
     def _run(self, lines: list[bytes]) -> Any:
-        trials = read_trials(lines)
+        trials = list(map(read_trial, lines))
         if self._cluster.full:
             raise ObjectStoreFullError("The object store is full.")
         self._dead = self._dead or any(trial.id in self._cluster.deadly for trial in trials)

@@ -21,11 +21,11 @@ from holdfast.execute.ray_worker import (
     WorkOrder,
     build_environment,
     encode_observation,
-    encode_trials,
     get_python_version,
     hash_secrets,
     read_observation,
 )
+from holdfast.model.codec import encode
 from holdfast.model.observation import Observation, Turn
 from holdfast.plan import build_plan
 from holdfast.spec import load
@@ -85,7 +85,7 @@ def test_a_worker_opens_a_site_and_runs_what_it_is_given(worker: TrialWorker, fo
     report = opened(worker, made)
     assert (report.refused, report.slots) == ("", 1)
     trials = build_plan(pickle.loads(made.spec)).trials
-    lines = worker.run(encode_trials(trials))
+    lines = worker.run(list(map(encode, trials)))
     assert isinstance(lines, list)
     assert [(seen.trial, seen.turns[0].text) for seen in map(read_observation, lines)] == [
         (trial.id, trial.task.prompt.upper()) for trial in trials
