@@ -71,12 +71,12 @@ def _sentence(words: str) -> str:
 def _lines(page: PluginPage, written: str) -> Iterator[str]:
     check = page.section == RULES
     where = "[check](checks.md)" if check else f"fault of [`{page.section}`](#{page.section})"
-    whole = "```yaml" in written
     yield f"# `{page.name}`\n\n*A {where}.* {page.what}\n"
     yield "## What it checks\n" if check else "## What it does\n"
-    yield (written if whole else f"{written}\n{_settings(page.settings)}").strip() + "\n"
-    if not whole:
+    yield f"{written.strip()}\n"
+    if "```yaml" not in written:
         yield f"```yaml\n{page.example}```\n"
+    yield f"## Settings\n\n{_settings(page.settings)}\n"
     yield f"{'## What it reads' if check else '## Where it acts'}\n\n{page.acts}\n"
     yield f"## What it proves\n\n{' '.join(_proof(page))}\n"
     if page.standards:

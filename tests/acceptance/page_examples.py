@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import yaml
 from docs_pages import REPO
 
+from holdfast import plugins
+from holdfast.protocols.fault import read_traits
+from holdfast.spec.rules.fault_entry import FAMILIES
 from site_plugins import CHECKS, FAULTS, plugin_pages
 
 _YAML = re.compile(r"^```yaml *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -20,6 +23,13 @@ class PageExample(NamedTuple):
     name: str
     words: tuple[str, ...]
     content: Any
+
+    @property
+    def needs_wire(self) -> bool:
+        """Whether the fault cannot act on a function."""
+        if self.section == "invariants":
+            return False
+        return read_traits(plugins.find(FAMILIES[self.section].registry, self.name)).wire_only
 
     @property
     def scenario(self) -> dict[str, Any]:
@@ -40,4 +50,4 @@ def page_examples() -> list[PageExample]:
 
 def scenarios(*sections: str, wire: bool = False) -> list[dict[str, Any]]:
     """Of the faults of these sections: those for the wire alone, or the others."""
-    return [one.scenario for one in page_examples() if one.section in sections and ("wire" in one.words) == wire]
+    return [one.scenario for one in page_examples() if one.section in sections and one.needs_wire == wire]

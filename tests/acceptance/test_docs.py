@@ -20,6 +20,7 @@ from holdfast.cli.main import root
 from holdfast.faults import profiles
 from holdfast.spec import check
 from holdfast.spec.catalogue.reference import build_codes_page, build_reference
+from holdfast.spec.rules.fault_entry import FAMILIES
 
 DOCS = REPO / "docs"
 SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")
@@ -174,34 +175,20 @@ def entry(page: str, section: str, name: str) -> str:
     return part.partition(f"\n### `{name}`\n")[2].partition("\n### ")[0]
 
 
-ENTRIES = [
-    (page, section, name, plugin)
-    for page, section, family in (
-        ("checks.md", "type", "checks"),
-        ("faults.md", "tool_faults", "faults.tool"),
-        ("faults.md", "llm_faults", "faults.llm"),
-        ("faults.md", "context_attacks", "faults.context"),
-    )
-    for name, plugin in plugins.list_plugins(family)
-]
+@pytest.mark.parametrize("name", plugins.list_names("checks"))
+def test_every_check_has_an_entry_with_an_example(name: str) -> None:
+    assert re.search(rf"```yaml (rule|section)\n(.*\n)*?.*type: {name}\b", entry("checks.md", "type", name))
 
 
-@pytest.mark.parametrize(
-    ("page", "section", "name", "plugin"), ENTRIES, ids=[f"{section}-{name}" for _, section, name, _ in ENTRIES]
-)
-def test_every_fault_and_check_has_an_entry_with_its_settings_and_an_example(
-    page: str, section: str, name: str, plugin: Any
-) -> None:
-    text = entry(page, section, name)
-    assert [f.name for f in fields(plugin) if f"`{f.name}`" not in text] == []
-    assert re.search(rf"```yaml (rule|scenario|section)( wire)?\n(.*\n)*?.*(mode|type): {name}\b", text)
+SECTIONS = {family.registry: name for name, family in FAMILIES.items()}
 
 
-@pytest.mark.parametrize("section", ["mcp_faults", "http_faults", "service_faults", "world_faults"])
-def test_every_fault_of_a_table_is_there_with_its_settings(section: str) -> None:
-    table = (DOCS / "faults.md").read_text().partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
-    rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
-    found = dict(plugins.list_plugins(f"faults.{section.removesuffix('_faults')}"))
+@pytest.mark.parametrize(("family", "section"), SECTIONS.items(), ids=SECTIONS.values())
+def test_every_fault_has_a_row_with_its_settings(family: str, section: str) -> None:
+    text = (DOCS / "faults.md").read_text().partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
+    table = text.partition("\n| mode | what it does ")[2] or text.partition("\n| type | what it does ")[2]
+    rows = {line.split("`")[1]: line for line in table.partition("\n\n")[0].splitlines() if line.startswith("| `")}
+    found = dict(plugins.list_plugins(family))
     assert set(rows) == set(found)
     for name, plugin in found.items():
         assert [f.name for f in fields(plugin) if f"`{f.name}`" not in rows[name]] == []

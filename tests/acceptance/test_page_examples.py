@@ -15,7 +15,7 @@ import time
 calls = 0
 
 
-def find_item(name):
+def search(name):
     global calls
     calls += 1
     return {"price": "$24.90", "left": calls, "id": "K1", "sizes": [1, 2, 3, 4]}
@@ -26,20 +26,29 @@ def model(question, facts):
     return {"text": text, "finish_reason": "stop"}
 
 
+def send_mail(to):
+    return {}
+
+
 def answer(question):
     said, begun = [], time.monotonic()
     for attempt in range(4):
         if time.monotonic() - begun > 1:
             break  # late enough
         try:
-            said.append(model(question, find_item("kettle"))["text"])
+            said.append(model(question, search("kettle"))["text"])
         except TimeoutError:
             break
         except Exception as failed:
             said.append(f"{type(failed).__name__}")
     return " ".join(map(str, said)) or "I cannot see the stock."
 """
-FUNCTIONS = {"type": "python", "endpoint": "agent:answer", "tools": ["agent:find_item"], "llm": "agent:model"}
+FUNCTIONS = {
+    "type": "python",
+    "endpoint": "agent:answer",
+    "tools": ["agent:search", "agent:send_mail"],
+    "llm": "agent:model",
+}
 # The tools that the rules on the pages of checks name: this agent has them, and does not call them.
 NAMED = ("check_balance", "issue_refund", "lookup_order", "market_data_api", "send_payment")
 
@@ -63,8 +72,8 @@ def test_the_rule_of_every_check_that_needs_no_world_is_judged(project: MakeProj
     shown = [one for one in page_examples() if one.section == "invariants"]
     rules = [{"description": one.name, **one.content[0]} for one in shown if "rule" in one.words and not _in_world(one)]
     assert len(rules) > 20
-    down = {"name": "down", "tool_faults": [{"tool": "find_item", "mode": "error"}]}
-    tools = ["agent:find_item", *(f"agent:{name}" for name in NAMED)]
+    down = {"name": "down", "tool_faults": [{"tool": "search", "mode": "error"}]}
+    tools = ["agent:search", *(f"agent:{name}" for name in NAMED)]
     source = DESK + "".join(f"\n\ndef {name}():\n    return {{}}\n" for name in NAMED)
     made = project(contract(rules, [CALM, down], agent={**FUNCTIONS, "tools": tools, "isolation": "inline"}), source)
     result = made.cli("contract", "run", "--json", "--no-report")

@@ -77,10 +77,9 @@ def test_every_fault_and_check_has_a_page_that_tells_what_it_proves_with_an_exam
 
 def test_what_a_page_of_a_fault_tells_is_not_told_twice(folder: Path) -> None:
     pages = pages_in(folder)
-    entry = (REPO / "docs/faults.md").read_text().partition("\n### `truncated_response`\n\n")[2]
-    sentence = entry.splitlines()[0]
+    sentence = (REPO / "docs/checks.md").read_text().partition("\n### `refusal_check`\n\n")[2].splitlines()[0]
     assert len(sentence) > 40
-    assert [name for name, text in pages.items() if sentence in text] == ["faults/llm_faults/truncated_response.md"]
+    assert [name for name, text in pages.items() if sentence in text] == ["checks/refusal_check.md"]
     assert "[`truncated_response`](faults/llm_faults/truncated_response.md)" in pages["faults.md"]
     assert "[`llm_as_judge`](checks/llm_as_judge.md)" in pages["security.md"]
 

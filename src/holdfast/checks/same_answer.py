@@ -29,7 +29,7 @@ AskedModel: TypeAlias = Annotated[
 ]
 Votes: TypeAlias = Annotated[
     Annotated[int, Meta(ge=1, le=99)] | None,
-    about("For method model: the number of votes; the median counts."),
+    about("For method model: the number of votes, each with two questions; the median counts."),
 ]
 
 DEFAULT = 0.75

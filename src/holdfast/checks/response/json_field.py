@@ -27,7 +27,9 @@ class JsonField:
         about("JSONPath (`$.items[0]`) or dotted path (`items.0`). Every match counts.",
               min_length=1, examples=["$.status"]),
     ]  # fmt: skip
-    equals: Annotated[Any, about("An equal JSON value.", examples=["refunded"])] = UNSET
+    equals: Annotated[Any, about('An equal JSON value: 1 equals 1.0, but not "1" or true.', examples=["refunded"])] = (
+        UNSET
+    )
     matches: Annotated[str | None, about("A regular expression; values that are not text are read as JSON.")] = None
     contains: Annotated[Any, about("Part of a text, a key of an object, or a member of an array.")] = UNSET
     value_type: Annotated[

@@ -46,7 +46,9 @@ class DbUnchangedExcept:
     tables: Annotated[
         tuple[str, ...],
         about(
-            "Tables that may change: names or globs, in the default schema unless they name one.", examples=[["mails"]]
+            "Tables that may change: names or globs. A bare name is in the default schema or database; `app.log` names "
+            "another schema, `*.log` any.",
+            examples=[["mails"]],
         ),
     ] = ()
     timeout: Annotated[Duration, about("The time limit per statement; over it the check is an error.")] = 30_000

@@ -43,7 +43,10 @@ class FilesChangedOnly:
     ] = ()
     ignore: Annotated[
         tuple[str, ...],
-        about("Files, folders or globs to ignore at any depth; the verdict lists them.", examples=[["dist"]]),
+        about(
+            "Files, folders or globs to ignore at any depth. Your list replaces the default; the verdict lists them.",
+            examples=[["dist"]],
+        ),
     ] = (".pytest_cache", "__pycache__", "node_modules/.cache")
 
     traits: ClassVar[CheckTraits] = CheckTraits(

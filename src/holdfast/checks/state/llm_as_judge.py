@@ -53,18 +53,28 @@ class Opinion(Struct, frozen=True, omit_defaults=True):
 class LlmAsJudge:
     """A model scores the output at or above the threshold."""
 
-    model: Annotated[str, about("A name in models, provider/name, or a known model.", min_length=1, examples=["judge"])]
+    model: Annotated[
+        str,
+        about("A name in models, provider/name, or a known model such as gpt-4o.", min_length=1, examples=["judge"]),
+    ]
     criteria: Annotated[str, about("What to evaluate.", min_length=1, examples=["The answer names its source."])]
     input_from: Annotated[
         str, about("agent_output, replies, stdout, workspace, or <service>.<field>.", min_length=1)
     ] = "agent_output"
     rubric: Annotated[Rubric, about("Descriptions of a pass and a fail.")] = _NO_RUBRIC
     temperature: Annotated[
-        float | None, about("The temperature; default: that of the model's entry, otherwise 0.", ge=0, le=2)
+        float | None,
+        about(
+            "The temperature; default: that of the model's entry, otherwise 0. Not sent to models that take none.",
+            ge=0,
+            le=2,
+        ),
     ] = None
     pass_threshold: Annotated[float, about("The lowest score that passes.", ge=0, le=1)] = 0.5
     votes: Annotated[int, about("The number of votes; the median counts.", ge=1, le=99)] = 1
-    max_input: Annotated[int, about("The number of bytes shown to the judge.", ge=1, le=judging.LARGEST)] = 65_536
+    max_input: Annotated[
+        int, about("The number of bytes shown to the judge; a note says if more was cut.", ge=1, le=judging.LARGEST)
+    ] = 65_536
 
     # No text decides: a model never sees more.
     # Where it forbids something, every reply counts.

@@ -57,7 +57,9 @@ class Sql:
 
     service: Annotated[str, about("A PostgreSQL or MySQL service.", min_length=1, examples=["db"])]
     query: Annotated[str, about("One statement.", min_length=1, examples=["SELECT count(*) FROM refunds"])]
-    equals: Annotated[Any, about("An equal value in the first column of the first row.", examples=[1])] = UNSET
+    equals: Annotated[Any, about('The value in the first column of the first row. 1 and "1" differ.', examples=[1])] = (
+        UNSET
+    )
     at_least: Annotated[float | None, about("The lowest value that passes.")] = None
     at_most: Annotated[float | None, about("The highest value that passes.")] = None
     matches: Annotated[str | None, about("A regular expression that matches the value.")] = None

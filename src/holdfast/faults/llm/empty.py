@@ -23,7 +23,9 @@ class Empty:
 
     shape: Annotated[
         Literal["content", "choices", "message"],
-        Meta(description="What to empty: text and tool calls, the list of choices, or the message (null)."),
+        Meta(
+            description="What to empty: text and tool calls (`content`), the list of `choices`, or the `message`: null."
+        ),
     ] = "content"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

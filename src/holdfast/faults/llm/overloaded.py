@@ -24,7 +24,7 @@ class Overloaded:
 
     shape: Annotated[
         Literal["status", "stream_error"],
-        Meta(description="An error status, or status 200 and an error after a few tokens."),
+        Meta(description="An error status; or, for streams, status 200 and an error after a few tokens."),
     ] = "status"
 
     traits: ClassVar[FaultTraits] = FaultTraits(

@@ -215,7 +215,12 @@ class ResponseDrift:
         Literal[
             "json_field_rename", "verbosity_shift", "format_change", "refusal_rephrase", "tone_shift", "model_fallback"
         ],
-        Meta(description="What changes."),
+        Meta(
+            description="What changes. `json_field_rename` fits JSON, `verbosity_shift` and `tone_shift` prose, "
+            "`format_change` prose or fenced JSON, `refusal_rephrase` refusals. `model_fallback` names a smaller model "
+            "and keeps only the first sentences.",
+            examples=["verbosity_shift"],
+        ),
     ] = "json_field_rename"
     severity: Annotated[Literal["subtle", "moderate", "significant"], Meta(description="How much changes.")] = "subtle"
     direction: Annotated[

@@ -228,10 +228,13 @@ def get_registry(section: str) -> str:
 
 
 def _list_settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
-    return tuple(
-        PluginSetting(f.key, describe_field(f), format_default(f.default), f.required, f.hint.description)
-        for f in get_keys(keys)
-        if f.key not in but
+    return tuple(build_setting(field) for field in get_keys(keys) if field.key not in but)
+
+
+def build_setting(field: Field) -> PluginSetting:
+    """Return a key as the documentation shows it."""
+    return PluginSetting(
+        field.key, describe_field(field), format_default(field.default), field.required, field.hint.description
     )
 
 

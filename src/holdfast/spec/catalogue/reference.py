@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -15,17 +15,17 @@ from holdfast import plugins, service_kinds
 from holdfast.model.capabilities import LACKS
 from holdfast.model.codes import load_codes
 from holdfast.model.spec import Aggregation, ToolRef
+from holdfast.model.standards import MUTATIONS, StandardEntry, find_entries
 from holdfast.model.world import CONTAINER
 from holdfast.protocols.check import CodesTrait
 from holdfast.reading.fields import Field, Schema, get_keys, parse_hint
+from holdfast.spec.catalogue.plugin_page import PluginKind, PluginSetting, build_setting, iter_pages
 from holdfast.spec.catalogue.schema import (
     build_properties,
     build_section_schema,
     build_selector,
     build_shared_refs,
     build_variant,
-    describe_field,
-    format_default,
     get_first_line,
     list_required,
 )
@@ -170,16 +170,25 @@ def _iter_lines() -> Iterator[str]:
             if place:
                 yield from _iter_section_lines(f"`services[].{place}`", part)
     yield "## Invariants\n"
-    yield "[Checks](checks.md) has the settings of each check, `holdfast checks NAME` their types.\n"
+    yield "[Checks](checks.md) says how each check decides.\n"
     yield from _iter_section_lines("Keys of every invariant", RuleKeys)
+    yield from _iter_settings("Check settings", "check")
     yield "## Faults\n"
-    yield "[Faults](faults.md) has the settings of each fault, `holdfast faults NAME` their types.\n"
+    yield "[Faults](faults.md) says what each fault does, and when it fires.\n"
     rows_by_family = {name: [_format_row(field) for field in get_keys(kind.keys)] for name, kind in FAMILIES.items()}
     on_calls = [rows for name, rows in rows_by_family.items() if name != "world_faults"]
     shared = [row for row in on_calls[0] if all(row in rows for rows in on_calls)]
     yield from _iter_table("Keys of every fault but `world_faults`", shared)
     for name, rows in rows_by_family.items():
         yield from _iter_table(f"`{name}`", [row for row in rows if row not in shared])
+    yield from _iter_settings("Fault settings", "fault")
+    yield "## Public lists\n"
+    yield "Attacks, and the checks that look for them, have the ids of public lists. Reports show the ids.\n"
+    yield "| name | kind | ids |\n|---|---|---|"
+    for page in (*iter_pages("fault"), *iter_pages("check")):
+        if page.standards:
+            yield _format_ids(page.name, page.kind, page.standards)
+    yield from (_format_ids(name, "mutation", find_entries(ids)) for name, ids in MUTATIONS.items())
 
 
 def _iter_section_lines(title: str, kind: type) -> Iterator[str]:
@@ -197,14 +206,29 @@ def _iter_table(title: str, rows: Sequence[str], words: str = "") -> Iterator[st
         yield ""
 
 
+def _iter_settings(title: str, kind: PluginKind) -> Iterator[str]:
+    """Yield one table with the settings of every check or fault."""
+    yield f"### {title}\n"
+    yield f"| {kind} | key | type | default | meaning |\n|---|---|---|---|---|"
+    for page in iter_pages(kind):
+        name = page.name if kind == "check" else f"{page.section}.{page.name}"
+        for setting in page.settings:
+            yield f"| `{name}` {_format_setting(setting)}"
+    yield ""
+
+
+def _format_ids(name: str, kind: str, entries: Iterable[StandardEntry]) -> str:
+    ids = ", ".join(f"[{entry.id} {entry.title}]({entry.url})" for entry in entries)
+    return f"| `{name}` | {kind} | {ids} |"
+
+
 def _format_row(field: Field) -> str:
-    default = format_default(field.default)
-    cells = (
-        f"`{field.key}`",
-        describe_field(field),
-        "*required*" if field.required else f"`{default}`" if default else "",
-        field.hint.description,
-    )
+    return _format_setting(build_setting(field))
+
+
+def _format_setting(setting: PluginSetting) -> str:
+    default = "*required*" if setting.required else f"`{setting.default}`" if setting.default else ""
+    cells = (f"`{setting.key}`", setting.type, default, setting.meaning)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
