@@ -50,7 +50,7 @@ def test_reporter_gives_the_golden_file(name: str) -> None:
     ("file", "settings"),
     [
         ("summary-100.txt", {"width": 100}),
-        ("summary-60-ascii.txt", {"width": 60, "unicode": False}),
+        ("summary-60.txt", {"width": 60}),
         ("summary-verbose.txt", {"width": 100, "verbose": True}),
         ("summary-quiet.txt", {"width": 100, "quiet": True}),
     ],

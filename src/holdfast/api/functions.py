@@ -20,7 +20,7 @@ from holdfast.api.entry_points import (
     run_in_thread,
 )
 from holdfast.api.inline_callables import install_functions
-from holdfast.api.job import prepare_job, run_prepared
+from holdfast.api.job import prepare_job, run_job
 from holdfast.api.loaded_spec import LoadedSpec, SpecSource, load_source
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
@@ -167,8 +167,8 @@ def build_work(
         stored = replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
         each, hear = listen is not None, listen or (lambda event: None)
         with use_runs_folder(runs), install_functions(spec.functions, inline=inline):
-            prepared = prepare_job(spec.spec, stored, spec.warnings, _build_environ(spec))
-            outcome = run_prepared(prepared, hear, report=False, each_trial=each, interrupts=interrupts)
+            job = prepare_job(spec.spec, stored, spec.warnings, _build_environ(spec))
+            outcome = run_job(job, hear, report=False, each_trial=each, interrupts=interrupts)
         result = RunResult(outcome)
         if result.exit_code == 2:
             result.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.api.job import PreparedJob, load_part, prepare_job
+from holdfast.api.job import load_part, prepare_job
 from holdfast.errors import HarnessError, HoldfastError, NothingProven, UsageError, UserError
 from holdfast.hunt.failed_trial import list_forms
 from holdfast.hunt.fault_map import build_fault_map
@@ -54,7 +54,7 @@ class EndedHunt(Struct, frozen=True):
     """As reports show it: by its causes."""
 
 
-def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
+def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> Job:
     """Return the job of a new hunt; `cause`: try only this known cause."""
     # The spec is loaded twice: known causes and the number of calm replicas depend on it, and become options with which
     # it is loaded again.
@@ -91,7 +91,7 @@ def _with_known(spec: Spec, options: RunOptions, cause: str) -> HuntOptions:
     )
 
 
-def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
+def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> Job:
     """Return the hunt that reduces a failed trial to its cause; raise UserError if it did not fail, or met no fault."""
     manifest = run.read_manifest()
     spec, _ = load_stored_spec(run, manifest, None, os.environ)
@@ -107,15 +107,15 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
     forms = list_forms(begun, observation.ledger, spec.params[0])
     goal = replace(options.hunt, shrink=forms, failure=(worst.invariant, worst.code), failed_trial=trial)
     seed = manifest.seed if options.seed is None else options.seed
-    prepared = prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
-    if worst.invariant not in {rule.id for rule in prepared.job.plan.invariants}:
+    job = prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
+    if worst.invariant not in {rule.id for rule in job.plan.invariants}:
         problem = f"trial {trial} broke {worst.invariant}, which is not a rule that hunts of this file judge"
         hint = "a hunt judges the rules of the contract if there is one, and no rule with probes"
         raise UserError(problem, code="nothing-to-shrink", hint=hint)
-    return prepared
+    return job
 
 
-def prepare_confirmation(job: Job, result: HuntResult) -> PreparedJob:
+def prepare_confirmation(job: Job, result: HuntResult) -> Job:
     """Return the causes once more, without the recording: as often as `--confirm-live` says."""
     ids = {one.id for one in result.causes}
     known = tuple(one for one in load_known_causes(job.spec, ()) if one.scenario.name in ids)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
@@ -32,15 +32,6 @@ from holdfast.spec import LoadOptions, check, find_contract_problems, reject_uns
 from holdfast.store.rundir import RunDir, RunEnd
 
 
-class PreparedJob(Struct, frozen=True):
-    """A job, and the run to resume if it is not a new one."""
-
-    job: Job
-    rundir: RunDir | None = None
-    files: str = ""
-    """With `--cached`: the digest of the files next to the spec."""
-
-
 def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
     """Return the spec with the options applied; raises SpecError if the selected part cannot run."""
     checked = check(path, environ=os.environ, options=convert(LoadOptions, options, built=built))
@@ -54,7 +45,7 @@ def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -
 
 def prepare_job(
     spec: Spec, options: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
-) -> PreparedJob:
+) -> Job:
     """Return a new job, after checking everything that it needs."""
     choose_loop_factory(environ)  # raises if one cannot be resolved
     option = "--record" if options.record else "--replay" if options.replay else ""
@@ -70,11 +61,11 @@ def prepare_job(
 
         check_cluster(spec, job.options)
     check_users(spec, environ)
-    return PreparedJob(job)
+    return job
 
 
-def run_prepared(
-    prepared: PreparedJob,
+def run_job(
+    job: Job,
     listen: Listen,
     *,
     report: bool,
@@ -88,15 +79,14 @@ def run_prepared(
 
     `at` is the folder of a new run that is part of a larger one.
     """
-    job = prepared.job
     here = os.getcwd()
-    rundir = prepared.rundir or begin(job, (runs or get_runs_folder(job.spec.file)).absolute(), at, prepared.files)
+    rundir = job.resumed or begin(job, (runs or get_runs_folder(job.spec.file)).absolute(), at)
     try:
         running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
     except BaseException as broken:
-        if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
+        if isinstance(broken, AgentUnavailable) and job.resumed is None:
             broken.cases = tuple(list_unrun_cases(job.spec, job.plan, str(broken)))
-        if prepared.rundir is None:
+        if job.resumed is None:
             rundir.discard_if_empty()
         raise
     finally:

@@ -11,14 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.hunt import prepare_hunt
-from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job
+from holdfast.api.job import build_part, load_part, prepare_job
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.folders import find_config, get_runs_folder
 from holdfast.model.codes import RunWarning
 from holdfast.model.spec import Part, Spec, get_run_command
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions
-from holdfast.runner.job import format_spec_warnings
+from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.past.whole_history import find_baseline
 from holdfast.runner.start import resume_job
 from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, describe_missing, is_own_part
@@ -35,7 +35,7 @@ class WholePlan(Struct, frozen=True):
 
     spec: Spec
     options: RunOptions
-    jobs: dict[Part, PreparedJob]
+    jobs: dict[Part, Job]
     skipped: dict[Part, str]
     """Parts that do not run, and why."""
     whole: RunDir | None = None
@@ -75,7 +75,7 @@ def plan_whole(
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint, code="nothing-to-run")
-    jobs: dict[Part, PreparedJob] = {}
+    jobs: dict[Part, Job] = {}
     failed: dict[Part, HarnessError] = {}
     left = {part: describe_missing(part, spec) for part in NOT_DECLARED if part not in spec.declares}
     for part in wanted:
@@ -133,14 +133,14 @@ def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
 
 def _prepare_part(
     part: Part, spec: Spec, run_options: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
-) -> PreparedJob:
+) -> Job:
     """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
     # The minimum applies to the overall score; parts then tolerate non-critical failures.
     least = None if get_min_score(run_options, spec) is None else 0.0
     options, path = replace(run_options, part=part, min_score=least), Path(spec.path)
     if whole is not None and is_own_part(whole, whole.get_part(part)):
         rundir = whole.get_part(part)
-        return PreparedJob(resume_job(rundir, config=path, force=force, options=options, environ=os.environ), rundir)
+        return resume_job(rundir, config=path, force=force, options=options, environ=os.environ)
     if part == "hunt":
         goal = HuntOptions(only_known=not spec.hunt_trials, replay_orphans=False)
         most = spec.hunt_trials or options.max_trials

@@ -12,13 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.hunt import conclude_hunt
-from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, get_min_score
 from holdfast.errors import HarnessError, NothingProven, UserError
 from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.model.run import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
+from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome, load_run, store_score
 from holdfast.runner.past.whole_history import compare_baseline, describe_regressions
 from holdfast.runner.start import begin_whole, load_stored_spec
@@ -35,7 +35,7 @@ from holdfast.score.resilience import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reaso
 from holdfast.store.run_folders import is_written
 from holdfast.store.rundir import RunDir
 
-RunPart = Callable[[Part, PreparedJob, RunDir], RunOutcome]
+RunPart = Callable[[Part, Job, RunDir], RunOutcome]
 """Runs the part in that folder, or returns the stored run that it would only repeat."""
 ShowPart = Callable[[RunOutcome], None]
 
@@ -69,8 +69,8 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
     if plan.whole is not None:
         whole.lock()
         forget_overall(whole)
-        for part, prepared in plan.jobs.items():
-            if prepared.rundir is None:  # it runs again, and must not write into the run that it links to
+        for part, job in plan.jobs.items():
+            if job.resumed is None:  # it runs again, and must not write into the run that it links to
                 whole.get_part(part).path.unlink(missing_ok=True)
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
@@ -112,17 +112,17 @@ def _run_parts(
     weights = plan.spec.weights
     results: list[PartResult] = [build_skipped(part, why, weights) for part, why in plan.skipped.items()]
     results += [build_skipped(part, why, weights, BROKEN) for part, why in plan.failed.items()]
-    for part, prepared in plan.jobs.items():
+    for part, job in plan.jobs.items():
         if is_interrupted(results):
             results.append(build_skipped(part, "the run was interrupted before this part", weights))
             continue
-        settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
+        used_up = _apply_budgets(job, outcomes, plan.options, time.monotonic() - began)
         if used_up:
             results.append(build_skipped(part, f"{used_up} is used up", weights, UNPROVEN))
             continue
-        outcome = stack.enter_context(closing(run_part(part, settled, whole.get_part(part))))
+        outcome = stack.enter_context(closing(run_part(part, job, whole.get_part(part))))
         if part == "hunt":
-            outcome, why, code = _conclude_hunt(settled, outcome)
+            outcome, why, code = _conclude_hunt(job, outcome)
             if why:
                 results.append(build_skipped(part, why, weights, code))
                 continue
@@ -132,29 +132,27 @@ def _run_parts(
     return results
 
 
-def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutcome, str, int]:
+def _conclude_hunt(job: Job, outcome: RunOutcome) -> tuple[RunOutcome, str, int]:
     """Return the outcome of the hunt, or why there is nothing to hunt, such as a rule that fails in calm, and its exit
     code.
 
     Known causes that could not be tried leave the verdict open; without any, other parts report what is wrong.
     """
     try:
-        return conclude_hunt(prepared.job.plan, prepared.job.options, outcome).outcome, "", HELD
+        return conclude_hunt(job.plan, job.options, outcome).outcome, "", HELD
     except HarnessError as broken:
         return outcome, str(broken), BROKEN
     except (UserError, NothingProven) as nothing:
-        return outcome, str(nothing), UNPROVEN if prepared.job.options.hunt.known else HELD
+        return outcome, str(nothing), UNPROVEN if job.options.hunt.known else HELD
 
 
-def _apply_budgets(
-    prepared: PreparedJob, before: dict[Part, RunOutcome], options: RunOptions, took_s: float
-) -> tuple[PreparedJob, str]:
-    """Return a later part with the remaining budgets, and the option that is used up, if one is.
+def _apply_budgets(job: Job, before: dict[Part, RunOutcome], options: RunOptions, took_s: float) -> str:
+    """Give a later part the remaining budgets; return the option that is used up, if one is.
 
     The agent has been reached, so the preflight is skipped, and its findings are reused.
     """
     if not before:
-        return prepared, ""
+        return ""
     # Budgets are those of the whole run, and each part checks only its own: what earlier parts used is taken off.
     trials = sum(outcome.score.trials for outcome in before.values())
     spent = sum((o.score.spent.cost_usd or 0.0) if o.score.spent else 0.0 for o in before.values())
@@ -164,11 +162,10 @@ def _apply_budgets(
         "max_time_s": None if options.max_time_s is None else options.max_time_s - took_s,
     }
     used_up = next((name for name, budget in left.items() if budget is not None and budget <= 0), "")
-    job = prepared.job
     stateful = any(outcome.run.stateful for outcome in before.values())
     concurrency = 1 if stateful else job.options.concurrency
     job.options = replace(job.options, preflight=False, concurrency=concurrency, **left)
-    return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
+    return f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
 
 
 def _compare_runs(

@@ -9,9 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
-from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, plan_whole
 from holdfast.api.whole_run import WholeOutcome, run_whole
 from holdfast.cli import options as shared
@@ -25,7 +22,7 @@ from holdfast.model.spec import Part
 from holdfast.report.causes.cause_words import build_entries
 from holdfast.report.formats.whole_files import check_output, render_markdown, select_failed, write_whole
 from holdfast.report.overall import build_document, format_summary
-from holdfast.report.safe import can_show_signs
+from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
 from holdfast.store.rundir import RunDir
 
@@ -35,16 +32,15 @@ def run_and_show_parts(
 ) -> WholeOutcome:
     """Run the parts of a plan, each with its page if `report` is set, and show each."""
 
-    def run_part(part: Part, prepared: PreparedJob, at: RunDir) -> RunOutcome:
+    def run_part(part: Part, job: Job, at: RunDir) -> RunOutcome:
         screen.print_heading(part)
-        if cached and prepared.rundir is None and part != "hunt":
-            stored, files = find_cached_outcome(prepared.job, outputs)
+        if cached and job.resumed is None and part != "hunt":
+            stored = find_cached_outcome(job, outputs)
             if stored is not None:
                 at.path.parent.mkdir(parents=True, exist_ok=True)
                 at.path.symlink_to(os.path.relpath(Path(stored.run.path).absolute(), at.path.parent))
                 return stored
-            prepared = replace(prepared, files=files)
-        outcome = execute(prepared, screen, report=report, at=at)
+        outcome = execute(job, screen, report=report, at=at)
         return outcome if part == "hunt" else write_reports(outcome)  # that of a hunt follows when it is concluded
 
     def show_part(outcome: RunOutcome) -> None:
@@ -75,7 +71,6 @@ def show_overall(combined: WholeOutcome, screen: Screen, page: str) -> None:
         color=terminal.should_use_color(sys.stdout),
         quiet=screen.quiet,
         verbose=screen.verbose,
-        unicode=can_show_signs(sys.stdout.encoding),
         page=page,
         sandbox=next((one.run.sandbox for one in combined.outcomes.values()), ""),
         running=combined.running,

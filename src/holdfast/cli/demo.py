@@ -31,7 +31,6 @@ from holdfast.folders import get_runs_folder, shorten_path
 from holdfast.model.run import Overall
 from holdfast.model.score import Cell
 from holdfast.plan import RunOptions
-from holdfast.report.safe import can_show_signs, to_ascii
 from holdfast.report.wording import format_number, format_verdict
 
 _SUMMARY = "You saw one contract that a good agent kept and a careless one broke; without faults the two look alike."
@@ -130,5 +129,4 @@ def _print_table(results: list[tuple[str, Overall]]) -> None:
         lines.append(
             f"  {name:<10}{numbers}   {format_verdict(one)}   ·   {get_runs_folder() / one.run / 'report.html'}"
         )
-    text = "\n".join(lines)
-    print(text if can_show_signs(sys.stdout.encoding) else to_ascii(text), end="\n\n")
+    print("\n".join(lines), end="\n\n")

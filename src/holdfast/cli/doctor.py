@@ -20,7 +20,6 @@ from holdfast.errors import UsageError
 from holdfast.folders import DEFAULT_FILES, find_config
 from holdfast.model.spec import PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
-from holdfast.report.safe import can_show_signs
 from holdfast.report.terminal.diagnosis import Diagnosis, DoctorFinding, Sheet, build_document
 from holdfast.spec import LoadOptions, check
 
@@ -54,7 +53,7 @@ def show_findings(
         print_document(build_document(diagnosis))
         return diagnosis.exit_code
     out = sys.stdout
-    sheet = Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))
+    sheet = Sheet(get_width(out), color=should_use_color(out))
 
     def tell(title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str]) -> None:
         sys.stdout.write(sheet.format_part(title, about, findings, notes) + "\n")

@@ -19,7 +19,6 @@ from holdfast.api.hunt import (
     prepare_hunt,
     prepare_shrink,
 )
-from holdfast.api.job import PreparedJob
 from holdfast.cli import options as shared
 from holdfast.cli.reports import report_unwritten, write_all_reports, write_reports
 from holdfast.cli.run_job import execute, prepare
@@ -34,6 +33,7 @@ from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
 from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, format_map
+from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome, apply_hunt
 from holdfast.runner.past.hunted import read_newest_scores, read_tried_faults
 from holdfast.runner.past.last_failed import list_runs
@@ -47,44 +47,44 @@ def _set_max_trials(options: RunOptions) -> RunOptions:
     return options if options.max_trials else replace(options, max_trials=MAX_TRIALS)
 
 
-def _prepare_resumed(config: Path | None, resume: str, force: bool, options: RunOptions) -> PreparedJob:
+def _prepare_resumed(config: Path | None, resume: str, force: bool, options: RunOptions) -> Job:
     """Return the job of a stored hunt. Its budgets stay as they were, unless they are given again."""
-    prepared = prepare(config, options, resume=resume, force=force)
-    run, job = prepared.rundir, prepared.job
+    job = prepare(config, options, resume=resume, force=force)
+    run = job.resumed
     assert run is not None
     forget_hunt(run)
     manifest = run.read_manifest()
     budgets = {name: getattr(job.options, name) or getattr(manifest.options, name) for name in BUDGETS}
     job.options = replace(job.options, **budgets)
     run.write_manifest(replace(manifest, options=replace(manifest.options, **budgets)))
-    return prepared
+    return job
 
 
-def _run_and_show(prepared: PreparedJob, write: Path | None, screen: Screen) -> int:
+def _run_and_show(job: Job, write: Path | None, screen: Screen) -> int:
     """Run and show the hunt, and return the exit code."""
     if write is not None:
         _read_causes(write)
-    hunted = run_hunt(prepared, screen)
-    if prepared.job.options.hunt.confirm_live and hunted.result.causes:
-        live = prepare_confirmation(prepared.job, hunted.result)
+    hunted = run_hunt(job, screen)
+    if job.options.hunt.confirm_live and hunted.result.causes:
+        live = prepare_confirmation(job, hunted.result)
         hunted = add_live_counts(hunted, run_hunt(live, Screen(as_json=screen.as_json, silent=True)).planner)
-    with closing(write_all_reports(hunted.outcome, prepared.job)) as outcome:
-        show_hunt(hunted, prepared.job.spec.path, as_json=screen.as_json)
+    with closing(write_all_reports(hunted.outcome, job)) as outcome:
+        show_hunt(hunted, job.spec.path, as_json=screen.as_json)
         if write is not None:
             write_causes(write, hunted.result)
         return report_unwritten(outcome)
 
 
-def run_hunt(prepared: PreparedJob, screen: Screen) -> EndedHunt:
+def run_hunt(job: Job, screen: Screen) -> EndedHunt:
     """Run the trials of a hunt."""
 
     def show_calm(outcome: RunOutcome) -> None:
-        outcome = write_all_reports(outcome, prepared.job)
+        outcome = write_all_reports(outcome, job)
         if not screen.as_json:
             screen.finish(outcome)
 
-    with closing(execute(prepared, screen, report=True)) as outcome:
-        hunted = conclude_hunt(prepared.job.plan, prepared.job.options, outcome, show_calm)
+    with closing(execute(job, screen, report=True)) as outcome:
+        hunted = conclude_hunt(job.plan, job.options, outcome, show_calm)
         screen.close()
     return hunted
 
@@ -94,7 +94,7 @@ def show_hunt(hunted: EndedHunt, spec_path: str, *, as_json: bool) -> None:
     if as_json:
         print_document({**to_builtins(hunted.result), "run": hunted.run.id, "exit_code": hunted.result.exit_code})
         return
-    shared.show_lines(format_hunt(hunted.result, spec_path, shorten_path(hunted.run.path)))
+    print(*format_hunt(hunted.result, spec_path, shorten_path(hunted.run.path)), sep="\n")
 
 
 def write_causes(path: Path, result: HuntResult) -> None:
@@ -153,10 +153,10 @@ def hunt(
     goal = build_hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
     options = shared.build_run_options(part="hunt", hunt=goal, **raw_options)
     if resume is not None:
-        prepared = _prepare_resumed(config, resume, force, options)
+        job = _prepare_resumed(config, resume, force, options)
     else:
-        prepared = prepare_hunt(find_config(config), _set_max_trials(options), cause=cause)
-    return _run_and_show(prepared, write, Screen(as_json=as_json, quiet=quiet))
+        job = prepare_hunt(find_config(config), _set_max_trials(options), cause=cause)
+    return _run_and_show(job, write, Screen(as_json=as_json, quiet=quiet))
 
 
 def shrink(
@@ -173,23 +173,23 @@ def shrink(
     """Reduce a failed trial to its cause, or resume that, and return the exit code."""
     options = shared.build_run_options(part="hunt", **raw_options)
     if resume is not None:
-        prepared = _prepare_resumed(config, resume, force, options)
+        job = _prepare_resumed(config, resume, force, options)
     elif (place := find_trial(trial)) is not None:
-        prepared = prepare_shrink(*place, _set_max_trials(options), config)
+        job = prepare_shrink(*place, _set_max_trials(options), config)
     else:
         problem = f"no stored trial begins with {trial}"
         raise UsageError(problem, hint="holdfast runs lists the runs", code="trial-unknown")
-    return _run_and_show(prepared, write, Screen(as_json=as_json, quiet=quiet))
+    return _run_and_show(job, write, Screen(as_json=as_json, quiet=quiet))
 
 
 def show_map(*, config: Path | None, as_json: bool, **raw_options: Any) -> int:
     """Ask every prompt once without faults, and show the calls and which faults were tried there."""
     raw_options = {"replicas": 1, **{name: value for name, value in raw_options.items() if value is not None}}
     options = shared.build_run_options(part="hunt", hunt=build_hunt_options(purpose="map"), **raw_options)
-    prepared = prepare_hunt(find_config(config), options)
+    job = prepare_hunt(find_config(config), options)
     screen = Screen(as_json=as_json, quiet=True)
-    hunted = run_hunt(prepared, screen)
-    spec = prepared.job.spec
+    hunted = run_hunt(job, screen)
+    spec = job.spec
     runs = list(list_runs(get_runs_folder(spec.file), spec, every_part=True))
     fault_map = replace(
         build_fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(read_newest_scores(runs))
@@ -202,5 +202,5 @@ def show_map(*, config: Path | None, as_json: bool, **raw_options: Any) -> int:
                 {**to_builtins(fault_map), "percent": round(fault_map.coverage.percent, 2), "run": hunted.run.id}
             )
         else:
-            shared.show_lines(format_map(fault_map, outcome.run.page))
+            print(*format_map(fault_map, outcome.run.page), sep="\n")
     return 0

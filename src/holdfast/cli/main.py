@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
+import json
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -19,6 +22,20 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from holdfast.model.score import Case
+
+
+_SIMILAR = dict(zip("✔✘–·×…━╸≈→↵─←◆«»", "+x-|x.=-~>/-<*[]", strict=True))
+"""Holdfast's signs in ASCII; each is one character, so tables stay aligned."""
+
+
+def replace_unencodable(broken: UnicodeError) -> tuple[str, int]:
+    """Replace what a stream's encoding does not have: signs by similar characters, others as JSON writes them."""
+    assert isinstance(broken, UnicodeEncodeError)
+    text = broken.object[broken.start : broken.end]
+    return "".join(_SIMILAR.get(char) or json.dumps(char)[1:-1] for char in text), broken.end
+
+
+codecs.register_error("holdfast", replace_unencodable)
 
 
 class TolerantStream:
@@ -55,11 +72,13 @@ class TolerantStream:
 
 
 def tolerate_write_errors(stream: TextIO | None) -> TolerantStream:
-    """Wrap a stream so that write errors do not end the program. Output to a closed stream is discarded."""
+    """Wrap a stream so that no write error ends the program. Output to a closed stream is discarded."""
     if isinstance(stream, TolerantStream):
         return stream
     if stream is None:
         stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="holdfast")
     return TolerantStream(stream)
 
 

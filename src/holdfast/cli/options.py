@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -318,15 +318,6 @@ def warn(message: str) -> None:
     from holdfast.report.safe import to_one_line
 
     print(f"warning: {to_one_line(message)}", file=sys.stderr)
-
-
-def show_lines(lines: Iterable[str]) -> None:
-    """Print lines, in ASCII if the terminal cannot show the signs."""
-    from holdfast.report.safe import can_show_signs, to_ascii
-
-    signs = can_show_signs(sys.stdout.encoding)
-    for line in lines:
-        print(line if signs else to_ascii(line))
 
 
 def check_options(spec: Spec, options: RunOptions) -> list[RunWarning]:

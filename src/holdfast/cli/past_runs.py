@@ -16,7 +16,7 @@ from holdfast.cli import screen
 from holdfast.cli.screen import print_document
 from holdfast.errors import UsageError
 from holdfast.folders import DEFAULT_FILES, get_runs_folder, shorten_path
-from holdfast.report.safe import can_show_signs, get_painter, to_ascii
+from holdfast.report.safe import get_painter
 from holdfast.report.terminal.comparison import build_document, format_comparison
 from holdfast.report.terminal.past_runs import Trend, build_trends, format_table, format_trend
 from holdfast.runner.past.comparison import compare_runs
@@ -50,7 +50,7 @@ def runs_command(count: int, as_json: bool) -> int:
     # newest first, each run before its parts
     ordered = sorted(listed, key=lambda run: (-run.order[0], run.order[1]))
     paint = get_painter(screen.should_use_color(sys.stdout))
-    shared.show_lines(format_table(ordered, screen.get_width(sys.stdout), paint))
+    print(*format_table(ordered, screen.get_width(sys.stdout), paint), sep="\n")
     more = len({run.id.partition("/")[0] for run in runs}) - len(ids)
     if more:
         print(f"{more} more: holdfast runs -n {more + len(ids)}")
@@ -124,7 +124,7 @@ def _check_rule(rule: str | None, trends: Sequence[Trend]) -> None:
 def _show(trends: Sequence[Trend], rule: str | None) -> None:
     paint = get_painter(screen.should_use_color(sys.stdout))
     for trend in trends:
-        shared.show_lines([*format_trend(replace(trend, spec=shorten_path(trend.spec)), paint, rule), ""])
+        print(*format_trend(replace(trend, spec=shorten_path(trend.spec)), paint, rule), "", sep="\n")
 
 
 _TREND_KEYS = ("id", "started", "commit", "dirty", "score", "passed")
@@ -165,6 +165,5 @@ def compare_command(before: str, after: str, as_json: bool, exits: bool) -> int:
     if as_json:
         print_document(build_document(comparison))
     else:
-        text = "\n".join(format_comparison(comparison, get_painter(screen.should_use_color(sys.stdout)))) + "\n"
-        sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else to_ascii(text))
+        print(*format_comparison(comparison, get_painter(screen.should_use_color(sys.stdout))), sep="\n")
     return int(exits and bool(comparison.select_rules("worse")))

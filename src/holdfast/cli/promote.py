@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import click
 from msgspec.structs import replace
 
-from holdfast.api.job import load_part, prepare_job, run_prepared
+from holdfast.api.job import load_part, prepare_job, run_job
 from holdfast.cli import options as shared
 from holdfast.cli.replay_sessions import FOLDER
 from holdfast.cli.stored import CAUSE, find_cause, find_trial
@@ -143,7 +143,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> None:
         except NothingProven as nothing:
             raise _build_refusal(session, str(nothing), _OTHER_RULES) from None
         job = prepare_job(derived, options, ())
-        with closing(run_prepared(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
+        with closing(run_job(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
             # Rules on the state that the agent leaves, without asking a model.
             on_state = frozenset(rule.id for rule in derived.invariants if is_state_rule(rule))
             _compare_failures(read_stored_trial(run, session.id, os.environ), outcome, on_state, session)

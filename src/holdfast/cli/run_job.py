@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from holdfast.api.job import PreparedJob, build_part, load_part, prepare_job, run_prepared
+from holdfast.api.job import build_part, load_part, prepare_job, run_job
 from holdfast.cli.options import build_run_options, check_options
 from holdfast.cli.reports import report_step, report_unwritten, write_all_reports, write_reports
 from holdfast.cli.screen_output import Screen
@@ -46,7 +46,7 @@ def prepare(
     outputs: Sequence[Path] = (),
     last_failed: bool = False,
     make: MakePart = build_part,
-) -> PreparedJob:
+) -> Job:
     """Prepare a job. Everything that can be rejected is rejected here, before the agent is started."""
     for path in outputs:
         find_reporter(path)
@@ -77,14 +77,13 @@ def prepare(
     return prepare_job(spec, options, warnings)
 
 
-def _prepare_resume(config: Path | None, resume: str, force: bool, options: RunOptions) -> PreparedJob:
+def _prepare_resume(config: Path | None, resume: str, force: bool, options: RunOptions) -> Job:
     """Prepare the rest of a stored run; raise UsageError if it has several parts."""
     rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
     if rundir.read_manifest().parts:
         hint = f"continue it: holdfast ci --resume {quote(format_name(rundir.path))}"
         raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
-    rundir = rundir.get_single()
-    return PreparedJob(resume_job(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
+    return resume_job(rundir.get_single(), config=config, force=force, options=options, environ=os.environ)
 
 
 def _select_failed(spec: Spec, options: RunOptions, warnings: list[RunWarning]) -> RunOptions:
@@ -115,25 +114,23 @@ def _check_recording(path: Path) -> None:
             raise UsageError(problem, hint=hint, code="recording-unusable") from wrong
 
 
-def execute(prepared: PreparedJob, screen: Screen, *, report: bool, at: RunDir | None = None) -> RunOutcome:
+def execute(job: Job, screen: Screen, *, report: bool, at: RunDir | None = None) -> RunOutcome:
     """Run, score and store the job. `at` is the folder of a new run that is a part of a larger one."""
     listen = screen.build_listener()
-    for warning in prepared.job.warnings:
+    for warning in job.warnings:
         screen.warn(warning)
     try:
-        return run_prepared(prepared, listen, report=report, at=at, beat=screen.tick, each_trial=screen.hears_trials)
+        return run_job(job, listen, report=report, at=at, beat=screen.tick, each_trial=screen.hears_trials)
     except BaseException:
         screen.close()
         raise
 
 
-def execute_and_report(
-    prepared: PreparedJob, screen: Screen, outputs: Sequence[Path] = (), *, report: bool = True
-) -> RunOutcome:
+def execute_and_report(job: Job, screen: Screen, outputs: Sequence[Path] = (), *, report: bool = True) -> RunOutcome:
     """Execute the only job of a command, and write every requested report."""
-    outcome = execute(prepared, screen, report=report)
+    outcome = execute(job, screen, report=report)
     try:
-        return write_all_reports(outcome, prepared.job, outputs)
+        return write_all_reports(outcome, job, outputs)
     except BaseException:
         outcome.close()
         raise
@@ -169,10 +166,10 @@ def run_and_show(
         hint = f"{option} runs only the remaining trials"
         raise UsageError(f"--cached and {option} cannot be combined", hint=hint, code="options-conflict")
     options = build_run_options(part=part, **raw_options)
-    prepared = prepare(config, options, resume=resume, force=force, outputs=outputs, last_failed=last_failed, make=make)
+    job = prepare(config, options, resume=resume, force=force, outputs=outputs, last_failed=last_failed, make=make)
     if dry_run:
-        return screen.print_dry_run(prepared.job, prepared.rundir)
-    with closing(_run_or_reuse(prepared, screen, outputs, report=not no_report, cached=cached)) as outcome:
+        return screen.print_dry_run(job)
+    with closing(_run_or_reuse(job, screen, outputs, report=not no_report, cached=cached)) as outcome:
         screen.finish(outcome)
         report_step([outcome.run], outcome.score, outcome.run.id, annotations=annotations)
         if otlp is not None:
@@ -185,22 +182,19 @@ def run_and_show(
     return report_unwritten(outcome)
 
 
-def _run_or_reuse(
-    prepared: PreparedJob, screen: Screen, outputs: Sequence[Path], *, report: bool, cached: bool
-) -> RunOutcome:
+def _run_or_reuse(job: Job, screen: Screen, outputs: Sequence[Path], *, report: bool, cached: bool) -> RunOutcome:
     """Run the job; with `cached`, reuse a stored run if nothing has changed since."""
     if cached:
-        stored, files = find_cached_outcome(prepared.job, outputs)
+        stored = find_cached_outcome(job, outputs)
         if stored:
             return write_reports(stored, outputs, step_summary=True)
-        prepared = replace(prepared, files=files)
-    return execute_and_report(prepared, screen, outputs, report=report)
+    return execute_and_report(job, screen, outputs, report=report)
 
 
-def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
-    """Return the stored run that a new one would repeat, if there is one, and the digest that identifies a new run.
+def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> RunOutcome | None:
+    """Return the stored run that a new one would repeat, if there is one; otherwise give the job its digest.
 
-    Both are empty if the spec names variables: their values may be secret, and no run stores them. UsageError if
+    It gets none if the spec names variables: their values may be secret, and no run stores them. UsageError if
     Holdfast cannot know whether anything changed.
     """
     from holdfast.runner.outcome import load_run
@@ -210,20 +204,20 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
     variables = ", ".join(dict.fromkeys(cached.list_variables(job)))
     if variables:
         print(f"--cached: every trial runs, because {variables} may have a different value today", file=sys.stderr)
-        return None, ""
+        return None
     runs = get_runs_folder(job.spec.file)
-    files = cached.digest_files(job, [*outputs, *list_stored_files(runs)])
-    run = cached.find_cached_run(runs, job, files)
+    job.files = cached.digest_files(job, [*outputs, *list_stored_files(runs)])
+    run = cached.find_cached_run(runs, job)
     if run is None:
         changed = ", ".join(cached.find_changed_variables(runs, job))
         if changed:
             print(f"--cached: every trial runs, because these variables changed: {changed}", file=sys.stderr)
-        return None, files
+        return None
     outcome = load_run(run, environ=os.environ)
     summary = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
     print(summary, file=sys.stderr)
     note = RunNote("cached", f"{summary}; models and services may answer differently today")
-    return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files
+    return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note)))
 
 
 def print_score(value: float | None, reasons: Sequence[str], exit_code: int, *, exit_zero: bool) -> int:
@@ -240,7 +234,7 @@ def score_contract(
 ) -> int:
     """Run the contract, print only its score, and return the exit code."""
     options = build_run_options(**raw_options)
-    prepared = prepare(config, options, resume=resume, force=force, last_failed=last_failed)
-    with closing(execute_and_report(prepared, Screen(silent=True), report=False)) as outcome:
+    job = prepare(config, options, resume=resume, force=force, last_failed=last_failed)
+    with closing(execute_and_report(job, Screen(silent=True), report=False)) as outcome:
         pass  # the number is all that is shown
     return print_score(outcome.score.value, outcome.score.reasons, outcome.score.exit_code, exit_zero=exit_zero)

@@ -13,12 +13,11 @@ from holdfast.model.codes import STATEFUL, RunWarning
 from holdfast.model.events import CostEstimated, Event, WarningIssued
 from holdfast.model.spec import Part
 from holdfast.report.calls import describe_estimate
-from holdfast.report.safe import can_show_signs, escape_commands, get_painter, to_ascii
+from holdfast.report.safe import escape_commands, get_painter
 from holdfast.report.terminal.progress import Plain
 from holdfast.report.terminal.summary import NOTES, format_details, format_summary
 from holdfast.report.wording import format_count, format_warning
 from holdfast.runner.job import Job, Listen, count_planned
-from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from holdfast.report.terminal.live import Live
@@ -35,7 +34,6 @@ class Screen:
         self.quiet = quiet
         self.verbose = verbose
         self._silent = silent
-        self._signs = can_show_signs(sys.stdout.encoding)
         self._listener: Live | Plain | None = None
         self._warnings: list[RunWarning] = []
         """Held back until the failures are shown."""
@@ -65,8 +63,8 @@ class Screen:
         if terminal.is_live(sys.stdout):
             from holdfast.report.terminal.live import Live
 
-            return Live(sys.stdout, color=terminal.should_use_color(sys.stdout), unicode=self._signs)
-        return Plain(sys.stdout, verbose=self.verbose, unicode=self._signs)
+            return Live(sys.stdout, color=terminal.should_use_color(sys.stdout))
+        return Plain(sys.stdout, verbose=self.verbose)
 
     def warn(self, warning: RunWarning) -> None:
         """Print a warning below the failures, or immediately if no failures are shown."""
@@ -148,12 +146,11 @@ class Screen:
         self._print_warnings()
 
     def _write(self, text: str) -> None:
-        text = text if self._signs else to_ascii(text)
         sys.stdout.write(escape_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
 
-    def print_dry_run(self, job: Job, rundir: RunDir | None) -> int:
+    def print_dry_run(self, job: Job) -> int:
         """Print how many trials would run; for a resumed run, how many are missing."""
-        plan, counts = job.plan, count_planned(job, rundir)
+        plan, counts = job.plan, count_planned(job)
         if self.as_json:
             terminal.print_document({"dry_run": True, "seed": job.spec.seed, **counts})
             return 0

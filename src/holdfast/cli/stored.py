@@ -144,7 +144,7 @@ def _show_trial(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int
         print_document({**document, "run": run.id, "timeline": to_builtins(build_timeline(document))})
         return 0
     paint = get_painter(should_use_color(sys.stdout))
-    shared.show_lines(format_story(document, run.id, paint, get_width(sys.stdout), whole=verbose))
+    print(*format_story(document, run.id, paint, get_width(sys.stdout), whole=verbose), sep="\n")
     return 0
 
 

@@ -14,7 +14,7 @@ from holdfast.model.run import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import format_robustness
 from holdfast.report.page.values import pick
-from holdfast.report.safe import Paint, get_painter, to_ascii, to_one_line
+from holdfast.report.safe import Paint, get_painter, to_one_line
 from holdfast.store.run_folders import format_name
 
 _COUNTED = "cases-failed"
@@ -76,7 +76,6 @@ def format_summary(
     color: bool,
     quiet: bool = False,
     verbose: bool = False,
-    unicode: bool = True,
     page: str = "",
     sandbox: str = "",
     running: bool = False,
@@ -97,8 +96,7 @@ def format_summary(
         if quiet
         else [paint(wording.format_warning(one), "warning") for one in select_warnings(whole, verbose=verbose)]
     )
-    text = "\n".join(lines) + "\n"
-    return text if unicode else to_ascii(text)
+    return "\n".join(lines) + "\n"
 
 
 def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning]:

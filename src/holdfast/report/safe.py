@@ -14,8 +14,6 @@ _HIDDEN = (
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _COMMAND = r"(?m)^[^\S\n]*(?=::)|##(?=\[)"
-# Each replaces one character, so a table stays aligned.
-_ASCII = str.maketrans("✔✘–·×…━╸≈→↵─←◆«»", "+x-|x.=-~>/-<*[]")
 
 
 def _show(match: re.Match[str]) -> str:
@@ -40,23 +38,6 @@ def to_one_line(text: str) -> str:
 def escape_commands(text: str) -> str:
     """Return the text without workflow commands, which GitHub's runner would execute: an answer may contain one."""
     return re.sub(_COMMAND, lambda match: match[0] + "\\", text)
-
-
-_SIGNS = "✔✘–·×…━≈→↵"
-
-
-def can_show_signs(encoding: str | None) -> bool:
-    """Return whether a stream with that encoding can show the signs."""
-    try:
-        _SIGNS.encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
-def to_ascii(text: str) -> str:
-    """Return the text in ASCII: Holdfast's signs by similar characters, others by number."""
-    return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def count_columns(text: str) -> int:

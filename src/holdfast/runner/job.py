@@ -29,9 +29,19 @@ class Job:
     """A spec, the part of it to run, and how."""
 
     def __init__(
-        self, spec: Spec, options: RunOptions, environ: Mapping[str, str], warnings: tuple[RunWarning, ...] = ()
+        self,
+        spec: Spec,
+        options: RunOptions,
+        environ: Mapping[str, str],
+        warnings: tuple[RunWarning, ...] = (),
+        *,
+        resumed: RunDir | None = None,
     ) -> None:
         refuse_unrunnable(spec)
+        self.resumed = resumed
+        """The run to resume; None for a new run."""
+        self.files = ""
+        """With `--cached`: the digest of the files next to the spec."""
         self.spec = spec
         self.options = options
         self.environ = environ
@@ -114,10 +124,10 @@ class DryRun(TypedDict):
     """An upper limit: a conversation may end early."""
 
 
-def count_planned(job: Job, rundir: RunDir | None) -> DryRun:
+def count_planned(job: Job) -> DryRun:
     """Count a whole new run, or what is missing from a run to resume."""
     plan = job.plan
-    stored = read_observations(rundir, traces=False) if rundir else ()
+    stored = read_observations(job.resumed, traces=False) if job.resumed else ()
     done = IdTable(observation.trial for observation in stored if not observation.error)
     votes = {rule.id: count_calls(rule) for rule in plan.invariants if consults_model(rule)}
     trials = judge_calls = asked_users = 0

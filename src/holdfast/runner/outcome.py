@@ -47,10 +47,13 @@ class RunOutcome(Struct, frozen=True):
     """A run that has ended, with its score and its view for reports."""
 
     run: Run
-    score: Score
     cells: StoredCells
     unwritten: tuple[str, ...] = ()
     """Why requested reports are missing."""
+
+    @property
+    def score(self) -> Score:
+        return self.run.score
 
     def close(self) -> None:
         """Close the run's files."""
@@ -86,7 +89,7 @@ def conclude(
     run = replace(run, judged_from=judged_from, page=shorten_path(page) if page else "")
     if spec.by_cases:
         run = replace(run, cases=build_case_rows(cells, cases), contract=contract if matrix else None)
-    outcome = RunOutcome(run, score, cells)
+    outcome = RunOutcome(run, cells)
     return apply_hunt(outcome, rundir) if spec.part == "hunt" else outcome
 
 
@@ -105,11 +108,11 @@ def load_run(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
 
 
 def apply_hunt(outcome: RunOutcome, rundir: RunDir, result: HuntResult | None = None) -> RunOutcome:
-    """Return the outcome of a hunt, by what it result; without that, by its stored result."""
+    """Return the outcome of a hunt, by this result, or by its stored one."""
     from holdfast.runner.hunt_view import add_hunt, read_hunt  # other runs do not need it
 
     run = add_hunt(outcome.run, rundir, outcome.cells, result or read_hunt(rundir))
-    return replace(outcome, run=run, score=run.score)
+    return replace(outcome, run=run)
 
 
 def _compute_score(

@@ -33,10 +33,10 @@ FILES_SHOWN = 5
 """Changed files that are listed by name."""
 
 
-def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
+def begin(job: Job, runs: Path, at: RunDir | None = None) -> RunDir:
     """Create a run: its manifest and its copy of the spec are on disk before anything runs.
 
-    `at` is its folder if it is a part of a larger run; `files` is the digest of the files next to the spec, if known.
+    `at` is its folder if it is a part of a larger run.
     """
     if at is not None:
         at.path.mkdir(parents=True, mode=0o700)
@@ -45,10 +45,10 @@ def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> Ru
     recording = job.options.replay
     options = replace(job.options, part=job.spec.part, replay=recording and recording.resolve())
     manifest = _build_manifest(run, job.spec, options)
-    if files:
+    if job.files:
         from holdfast.runner.past.cached import digest_variables
 
-        manifest = replace(manifest, files=files, variables=digest_variables(job))
+        manifest = replace(manifest, files=job.files, variables=digest_variables(job))
     run.write_manifest(manifest)
     write_part(run, job.spec)
     return run
@@ -129,7 +129,8 @@ def resume_job(
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.write_manifest(replace(manifest, options=replace(manifest.options, **verdict)))
     forged = (RunWarning("run-forged", warning),) if warning else ()
-    return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *mixed, *forged, *edited))
+    warnings = (*format_spec_warnings(spec, problems), *mixed, *forged, *edited)
+    return Job(spec, options, environ, warnings, resumed=run)
 
 
 def _warn_mixed(changes: str, *, force: bool) -> tuple[RunWarning, ...]:

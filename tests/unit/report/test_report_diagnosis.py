@@ -14,7 +14,7 @@ NONE = DoctorFinding("curl", "n/a", "route-absent", "not installed")
 
 
 def sheet(**how):
-    return Sheet(**{"width": 80, "color": False, "unicode": True, **how})
+    return Sheet(**{"width": 80, "color": False, **how})
 
 
 def test_a_part_is_aligned_with_sign_word_and_fix(golden: Golden):
@@ -30,9 +30,8 @@ def test_long_names_and_words_are_folded_and_control_codes_are_shown():
     assert "\\x1b[31m" in text
 
 
-def test_colour_and_ascii():
+def test_colour():
     assert "\x1b[32m" in sheet(color=True).format_part("a", "", (OK,))
-    assert sheet(unicode=False).format_part("a", "", (OK, NOT)).isascii()
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,6 @@ def test_plain_says_now_and_then_how_far_the_run_is() -> None:
     assert out.getvalue().splitlines()[2:] == ["  3 of 14 trials, 0 failed"]
 
 
-def test_plain_in_ascii() -> None:
-    out = io.StringIO()
-    Plain(out, verbose=True, unicode=False)(PASSED)
-    assert out.getvalue() == "+ pass      max-latency | llm-degraded\n"
-
-
 def test_live_shows_progress_failures_elapsed_and_the_rest() -> None:
     clock = Clock()
     listener, stream = live(clock)

@@ -11,7 +11,6 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
-from holdfast.report.safe import can_show_signs
 from holdfast.report.terminal.summary import format_summary
 
 
@@ -174,15 +173,6 @@ def test_colour_sends_only_our_own_codes() -> None:
 
 def test_colour_changes_nothing_but_colour() -> None:
     assert re.sub("\x1b\\[[0-9;]*m", "", text(sample(), color=True)) == text(sample())
-
-
-def test_ascii_fallback() -> None:
-    assert text(sample(), unicode=False).isascii()
-
-
-@pytest.mark.parametrize(("encoding", "able"), [("utf-8", True), ("ascii", False), ("cp1252", False), (None, False)])
-def test_signs_need_an_encoding_that_has_them(encoding: str | None, able: bool) -> None:
-    assert can_show_signs(encoding) is able
 
 
 def test_long_answer_is_cut_around_the_deciding_words() -> None:

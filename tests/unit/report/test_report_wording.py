@@ -19,7 +19,6 @@ from holdfast.report.safe import (
     get_painter,
     make_visible,
     shorten,
-    to_ascii,
     to_one_line,
 )
 from holdfast.report.short_names import join_names, shorten_names
@@ -159,15 +158,6 @@ def test_one_line_is_one_line_that_can_be_encoded(text: str) -> None:
 @given(ANY, st.integers(1, 40))
 def test_shortened_text_fits_its_room(text: str, room: int) -> None:
     assert count_columns(shorten(text, room)) <= room
-
-
-@given(ANY)
-def test_ascii_fallback_is_ascii(text: str) -> None:
-    assert to_ascii(text).isascii()
-
-
-def test_ascii_signs_take_the_same_room() -> None:
-    assert to_ascii("✔ ✘ – …") == "+ x - ."
 
 
 def test_wide_characters_take_two_columns() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.codec import to_builtins
-from holdfast.report.safe import Paint, count_columns, get_painter, pad, to_ascii, to_one_line
+from holdfast.report.safe import Paint, count_columns, get_painter, pad, to_one_line
 from holdfast.report.wording import SIGNS, format_count
 
 Attempt: TypeAlias = Literal["ok", "not", "n/a", "unproven"]
@@ -107,10 +107,9 @@ def _build_entry(one: DoctorFinding) -> dict[str, Any]:
 class Sheet:
     """Formats parts of a diagnosis as text, for a screen or a pipe."""
 
-    def __init__(self, width: int, *, color: bool, unicode: bool) -> None:
+    def __init__(self, width: int, *, color: bool) -> None:
         self._width = width
         self._paint: Paint = get_painter(color)
-        self._unicode = unicode
 
     def format_part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
         """Return a heading, one line per finding, and notes."""
@@ -119,7 +118,7 @@ class Sheet:
         room = min(longest, max(16, self._width // 2 - 10))
         timed = any(one.took_ms is not None for one in findings)
         lines = [line for one in findings for line in self._format_finding(one, room, timed)]
-        return self._join_lines([head, *lines, *[f"  note: {to_one_line(note)}" for note in notes]])
+        return "\n".join([head, *lines, *[f"  note: {to_one_line(note)}" for note in notes], ""])
 
     def format_verdict(self, diagnosis: Diagnosis) -> str:
         """Return the result in one line."""
@@ -127,9 +126,8 @@ class Sheet:
         open_ = [one for one in diagnosis.findings if one.outcome == "unproven"]
         if broken:
             words = f"{format_count(len(broken), 'required thing')} {'is' if len(broken) == 1 else 'are'} missing"
-            return self._join_lines(
-                [f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(to_one_line(o.route) for o in broken)}"]
-            )
+            routes = ", ".join(to_one_line(one.route) for one in broken)
+            return f"{self._paint(f'✘ {words}', 'fail')}: {routes}\n"
         if not diagnosis.machine:
             words = "The agent can be asked"
         elif diagnosis.spec is None:
@@ -137,7 +135,7 @@ class Sheet:
         else:
             words = "Every fault of this spec can be met"
         more = f"; {format_count(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
-        return self._join_lines([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
+        return f"{self._paint(f'✔ {words}', 'pass')}{more}\n"
 
     def _format_finding(self, one: DoctorFinding, room: int, timed: bool) -> Iterator[str]:
         start, name = f"  {SIGNS[_STYLES[one.outcome]]} {one.outcome:<{_WORD}}  ", to_one_line(one.route)
@@ -157,7 +155,3 @@ class Sheet:
 
     def _wrap(self, text: str, indent: int) -> list[str]:
         return wrap(text, max(20, self._width - indent), break_long_words=False, break_on_hyphens=False)
-
-    def _join_lines(self, lines: Sequence[str]) -> str:
-        text = "\n".join(lines) + "\n"
-        return text if self._unicode else to_ascii(text)

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from holdfast.model.events import Event, RunEnded, RunStarted
-from holdfast.report.safe import get_painter, shorten, to_ascii, to_one_line
+from holdfast.report.safe import get_painter, shorten, to_one_line
 from holdfast.report.terminal.matrix import draw, fits_screen
 from holdfast.report.terminal.progress import Progress
 
@@ -32,9 +32,8 @@ class Live:
         *,
         clock: Callable[[], float] = monotonic,
         color: bool = True,
-        unicode: bool = True,
     ) -> None:
-        self._stream, self._clock, self._color, self._unicode = stream, clock, color, unicode
+        self._stream, self._clock, self._color = stream, clock, color
         self._paint = get_painter(color)
         self._progress = Progress()
         self._began = self._next = clock()
@@ -108,7 +107,7 @@ class Live:
     def _build_text(self, text: str) -> Text:
         from rich.text import Text
 
-        return Text.from_ansi(text if self._unicode else to_ascii(text), no_wrap=True, overflow="ellipsis")
+        return Text.from_ansi(text, no_wrap=True, overflow="ellipsis")
 
 
 def _open_console(stream: TextIO, color: bool) -> Console:

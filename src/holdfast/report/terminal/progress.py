@@ -11,7 +11,7 @@ from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
 from holdfast.report.calls import format_usage_so_far
-from holdfast.report.safe import to_ascii, to_one_line
+from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.matrix import MAX_ROWS, Grid, build_face
 from holdfast.report.wording import SIGNS, format_column, format_tally, list_marks
 from holdfast.score.run_totals import SpendingTally
@@ -23,10 +23,8 @@ _PULSE_S = 30.0
 class Plain:
     """Writes the header and the progress from time to time; with `verbose` each cell as it is decided."""
 
-    def __init__(
-        self, stream: TextIO, *, verbose: bool = False, unicode: bool = True, clock: Callable[[], float] = monotonic
-    ) -> None:
-        self._stream, self._unicode, self._clock = stream, unicode, clock
+    def __init__(self, stream: TextIO, *, verbose: bool = False, clock: Callable[[], float] = monotonic) -> None:
+        self._stream, self._clock = stream, clock
         self._cells = verbose
         self._progress = Progress()
         self._next = clock() + _PULSE_S
@@ -55,7 +53,7 @@ class Plain:
         self._stream.flush()
 
     def _write(self, text: str) -> None:
-        self._stream.write((text if self._unicode else to_ascii(text)) + "\n")
+        self._stream.write(text + "\n")
         self._stream.flush()
 
 

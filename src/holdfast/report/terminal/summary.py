@@ -11,7 +11,7 @@ from holdfast.report import calls, cases, mutations, wording
 from holdfast.report.causes import cause_words
 from holdfast.report.causes.cell_causes import Cause, group_cells, has_cause
 from holdfast.report.facts import list_cell_facts
-from holdfast.report.safe import Paint, count_columns, get_painter, to_ascii, to_one_line
+from holdfast.report.safe import Paint, count_columns, get_painter, to_one_line
 from holdfast.report.short_names import join_names
 from holdfast.report.terminal import failures
 from holdfast.report.terminal.failures import LABEL, SHOWN, format_cell, format_facts, format_title, list_unexplained
@@ -33,7 +33,6 @@ def format_summary(
     color: bool,
     verbose: bool = False,
     quiet: bool = False,
-    unicode: bool = True,
     most_notes: int = NOTES,
 ) -> str:
     """Failures with reasons, the matrix and the verdict; `quiet` keeps only names and the verdict."""
@@ -43,9 +42,7 @@ def format_summary(
     else:
         lines = format_details(run, width, paint, verbose=verbose)
         lines += [_format_verdict(run, paint), *_list_context(run), *_format_notes(run, paint, verbose, most_notes)]
-    text = "\n".join(lines) + "\n"
-    # Colour codes are ASCII, so they survive.
-    return text if unicode else to_ascii(text)
+    return "\n".join(lines) + "\n"
 
 
 def format_details(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:

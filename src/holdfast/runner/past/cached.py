@@ -246,14 +246,14 @@ class _DirectUrl(Struct, frozen=True):
     dir_info: dict[str, bool] = {}
 
 
-def find_cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
+def find_cached_run(runs: Path, job: Job) -> RunDir | None:
     """Return the newest `--cached` run with the same agent and options that reached a verdict.
 
     Only runs made with `--cached` are considered: others do not record the files next to their spec.
     """
     for run, manifest in _iter_runs(runs, job):
         with suppress(UserError, OSError):  # a run that cannot be read cannot be reused
-            if manifest.files == files and _has_verdict(run):
+            if manifest.files == job.files and _has_verdict(run):
                 return run
     return None
 
