@@ -2,11 +2,12 @@
 
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Meta
 
 from holdfast.agents.python.host_protocol import TrialRequest
 from holdfast.model.codec import create_decoder, encode, encode_canonical, make_encodable, make_storable
@@ -40,6 +41,8 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return st.sampled_from(inner)
+    if origin is Annotated:
+        return within(inner[0], inner[1])
     if origin in (Union, UnionType):
         return st.one_of(*map(of, inner))
     if origin is dict:
@@ -48,7 +51,18 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
         return st.lists(of(inner[0]), max_size=2).map(tuple)
     if origin is tuple:
         return st.tuples(*map(of, inner))
-    return st.deferred(lambda: st.builds(kind, **{n: fields(kind, t) for n, t in get_type_hints(kind).items()}))
+    return st.deferred(
+        lambda: st.builds(kind, **{n: fields(kind, t) for n, t in get_type_hints(kind, include_extras=True).items()})
+    )
+
+
+def within(kind: Any, limits: Meta) -> st.SearchStrategy[Any]:
+    """Any value of a type within the limits of its annotation."""
+    if kind is int:
+        return st.integers(limits.ge if limits.ge is not None else -(2**53), limits.le or 2**53)
+    if kind is float and (limits.ge, limits.gt) != (None, None):
+        return st.floats(limits.ge or 0, limits.le, exclude_min=limits.gt is not None, allow_infinity=False)
+    return of(kind).filter(len) if limits.min_length else of(kind)
 
 
 def fields(kind: Any, of_field: Any) -> st.SearchStrategy[Any]:

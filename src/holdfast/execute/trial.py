@@ -206,7 +206,9 @@ def _record_calls(context: LiveContext, answer: Answer) -> None:
 async def _run_agent(site: Site, trial: Trial, context: LiveContext) -> Answer:
     own_site, task = site, trial.task
     if site.has_params:
-        own_site, task = site.by_params.get(encode_canonical(trial.params), site), site.fill_task(trial)
+        task = site.fill_task(trial)
+        if site.by_params:  # params that no site was opened for are a harness error, never another site's answer
+            own_site = site.by_params[encode_canonical(trial.params)]
     if site.users is not None and task.user is not UNSET:
         context.turns.user = site.users.join(task.user)
     answer = await own_site.worlds.run(own_site.agent, task, context)
