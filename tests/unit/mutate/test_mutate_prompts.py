@@ -182,7 +182,8 @@ ROWS = {
     row[1]: [cell.strip() for cell in re.split(r"(?<!\\)\|", row[2])[:-1]]
     for row in re.finditer(r"^\| `(\w+)` \|(.*)$", TYPES, re.MULTILINE)
 }
-REQUEST_WEIGHTS = dict(re.findall(r"^\| `(\w+)` \((\d\.\d)\) \|", PAGE, re.MULTILINE))
+REQUESTS = PAGE.split("\n## Mutations of the HTTP request\n")[1].split("\n## ")[0]
+REQUEST_WEIGHTS = dict(re.findall(r"^\| `(\w+)` \| (\d\.\d) \|", REQUESTS, re.MULTILINE))
 
 
 def test_the_page_has_every_type_with_its_weight() -> None:
@@ -198,7 +199,7 @@ def test_the_page_tells_attacks_from_what_keeps_the_intent() -> None:
 
 def test_the_examples_are_what_comes_out() -> None:
     assert SHOWN in PAGE
-    templates = {"angry": "I have waited for a week now! {prompt}"}
+    templates = {"in_a_hurry": "Quick, I am on the phone: {prompt}"}
     for type in MUTATIONS:
         if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS:
             made = mutated([type], [SHOWN], count=14, seed=0, templates=templates).tasks

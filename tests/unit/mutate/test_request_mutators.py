@@ -113,10 +113,11 @@ def test_prompts_begin_with_different_variants() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_names_every_variant_and_what_it_plants_or_breaks(kind: str) -> None:
     page = (Path(__file__).parents[3] / "docs/mutation.md").read_text()
-    rows = page.split(f"| `{kind}`")[1].split("\n| `")[0].splitlines()
-    names = dict(pair for row in rows if "|" in row for pair in re.findall(r"`(\w+)`( \*| †|)", row.split("|")[-3]))
+    row = page.split(f"\n| `{kind}`")[1].split("\n")[0]
+    listed = " ".join(re.findall(r"\(([^()]*)\)", row))
+    names = dict(re.findall(r"`(\w+)`( \\\*| †|)", listed))
     assert set(names) == set(variants(kind))
     for n in range(len(variants(kind))):
         one = made(kind, n)
         assert one.request is not None
-        assert names[one.name] == (" *" if one.canaries else " †" if one.request.malformed else "")
+        assert names[one.name] == (r" \*" if one.canaries else " †" if one.request.malformed else "")
