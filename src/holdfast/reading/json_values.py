@@ -147,7 +147,10 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=256)
 def compile_path(path: str) -> FindAll:
-    """Return a finder for every part that the path names; raise BadPath if it is not a path."""
+    """Return a finder for every part that the path names; raise BadPath if it is not a path.
+
+    The finder of a path with `..` raises RecursionError if the value has more than a thousand levels.
+    """
     if not path:
         raise BadPath("it is empty")
     if path.startswith("$") and not _PLAIN.fullmatch(path):
@@ -171,7 +174,10 @@ def compile_answer_path(path: str) -> Find:
         ) from None
 
     def find(value: Any) -> Any:
-        parts = parts_at(value)
+        try:
+            parts = parts_at(value)
+        except RecursionError:
+            return MISSING
         if len(parts) < 2:
             return parts[0] if parts else MISSING
         texts = [item for item in parts if isinstance(item, str)]
@@ -218,9 +224,6 @@ def _compile_jsonpath(path: str) -> FindAll:
         raise BadPath(str(bad).splitlines()[0]) from None
 
     def find(value: Any) -> list[Any]:
-        try:
-            return list(compiled.findall(value)) if isinstance(value, dict | list) else []
-        except RecursionError:  # `..` in a value of more than a thousand levels
-            return []
+        return list(compiled.findall(value)) if isinstance(value, dict | list) else []
 
     return find

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading.json_values import _parse_iteratively, _write_iteratively, compile_path, parse_json
+from holdfast.reading.json_values import (
+    MISSING,
+    _parse_iteratively,
+    _write_iteratively,
+    compile_answer_path,
+    compile_path,
+    parse_json,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -49,5 +56,8 @@ def test_any_depth() -> None:
     assert depth == 99_999
 
 
-def test_a_path_that_cannot_follow_the_depth_finds_nothing() -> None:
-    assert compile_path("$..a")(parse_json('{"a":' * 20_000 + "1" + "}" * 20_000)) == []
+def test_a_path_that_cannot_follow_the_depth_does_not_claim_that_nothing_is_there() -> None:
+    deep = parse_json('{"a":' * 20_000 + "1" + "}" * 20_000)
+    with pytest.raises(RecursionError):
+        compile_path("$..a")(deep)
+    assert compile_answer_path("$..a")(deep) is MISSING
