@@ -181,3 +181,19 @@ def test_clean_removes_kept_worlds_only_if_asked(project: Path, tmp_path: Path) 
     done = holdfast(project, "clean", "--kept")
     assert f"removed .holdfast/kept/{folder.name}" in done.stdout
     assert not folder.exists()
+
+
+def test_a_trial_that_did_something_forbidden_is_listed_with_that_rule(tmp_path: Path) -> None:
+    spec = {
+        "version": 1,
+        "id": "left",
+        "task": {"prompt": "go"},
+        "agent": {"type": "command", "command": "touch elsewhere; echo done"},
+        "forbidden": {"file_writes_outside": ["src/"]},
+        "invariants": {"answers": {"description": "it answers", "check": {"type": "completes"}}},
+    }
+    (tmp_path / "holdfast.yaml").write_text(yaml.safe_dump(spec))
+    done = holdfast(tmp_path, "run", "--keep")
+    (trial,) = (tmp_path / ".holdfast/kept").iterdir()
+    assert f"the world of {trial.name};" in done.stdout, done.stdout
+    assert "file_writes_outside fail" in holdfast(tmp_path, "shell").stdout

@@ -26,7 +26,7 @@ from holdfast.report.safe import to_one_line
 from holdfast.runner.job import is_trusted
 from holdfast.runner.start import load_stored_spec
 from holdfast.secrets.values import resolve_secrets
-from holdfast.store.record import read_trials, read_verdicts
+from holdfast.store.record import read_observations, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir, list_verdict_files
 from holdfast.world import kept_world
 from holdfast.world.kept_world import ABOUT, KeptWorld, list_kept_worlds, read_kept_world
@@ -59,14 +59,18 @@ def shell_command(trial: str | None, words: tuple[str, ...]) -> int:
 
 
 def _describe_trial(folder: Path) -> str:
-    """Describe the trial: its scenario and the rules that it did not pass."""
+    """Describe the trial: its scenario, the rules that it did not pass, and what it did that is forbidden."""
     try:
         run = RunDir(Path(read_kept_world(folder).run))
         scenario = next((trial.scenario for trial in read_trials(run) if trial.id == folder.name), "")
         verdicts = [one for path in list_verdict_files(run) for one in read_verdicts(path) if one.trial == folder.name]
+        seen = next((one for one in read_observations(run, traces=False) if one.trial == folder.name), None)
     except (OSError, UserError):
         return f"{folder.name}  (its run is gone)"
     rules = [f"{one.invariant} {one.outcome}" for one in verdicts if one.outcome not in ("pass", "n/a")]
+    if seen is not None:
+        rules += [f"{one.rule} fail" for one in seen.forbidden if one.violated]
+        rules += ["harness error"] if seen.error else []
     failed = ", ".join(dict.fromkeys(rules)) or "every rule passed"
     return to_one_line(f"{folder.name}  run {run.id}  {scenario}  {failed}")
 

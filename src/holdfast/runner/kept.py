@@ -44,10 +44,11 @@ class KeptWorlds:
             return
         from holdfast.world.sandbox.workspace import remove
 
-        if has_failed(observation, verdicts):
+        world = self._folder / observation.trial
+        if not has_failed(observation, verdicts):
+            remove(world)
+        elif world.is_dir():  # a preflight has none
             self.trials.append(observation.trial)
-        else:
-            remove(self._folder / observation.trial)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -38,6 +38,13 @@ def test_a_world_stays_if_something_went_wrong(tmp_path, monkeypatch, seen, outc
     assert bool(worlds.notes) is stays
 
 
+def test_a_failed_preflight_has_no_world_to_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    worlds = KeptWorlds(True, RunDir(Path(".holdfast/runs/0001")))
+    worlds.decide(Observation("abc", forbidden=(ForbiddenResult("http_except", True),)))
+    assert worlds.notes == ()
+
+
 def test_nothing_is_touched_where_nothing_is_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (KEPT / "abc").mkdir(parents=True)
