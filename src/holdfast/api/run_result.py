@@ -120,6 +120,6 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Return the output in a notebook."""
-        from holdfast.report.page.static import render_fragment
+        from holdfast.report.page.html import render_text
 
-        return render_fragment(self.run)
+        return render_text(str(self))

@@ -52,8 +52,6 @@ class Intake:
         before = run.read_end()
         self.conditions = Conditions(before.isolation if before else ())
         self.kept = KeptWorlds(job.options.keep, run, hidden)
-        self._foreseen: dict[str, tuple[Observation, list[Verdict]]] = {}
-        """Verdicts made while a trial still holds its world, to decide whether to keep that world."""
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
         self._spec = job.spec
         self._consultations = Consultations(job.spec, job.environ, run)
@@ -94,7 +92,6 @@ class Intake:
 
     def store_control(self, trial: Trial, observation: Observation) -> None:
         """Store a control trial. It is compared with, not judged."""
-        self._foreseen.pop(trial.id, None)
         observation, _ = self._write(observation)
         self.controls[trial.id] = observation
         self.kept.decide(observation)
@@ -127,24 +124,28 @@ class Intake:
             return self._write(make_storable(replace(observation, notes=notes)))
         return observation, masked
 
-    def judge_if_quick(self, trial: Trial, observation: Observation, *, alone: bool = False) -> bool:
-        """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
-        # Judging on the event loop is fastest, but a slow check would delay the other trials and eat their timeouts.
-        # So only checks that are known to be quick, on answers of bounded length, run here.
-        served = self._bench.select_rules(trial)
-        if served.asks or self._foreseen or not (alone or (not served.slow and _is_short(observation))):
-            return False
-        self._record_verdicts(trial, observation, self._bench.judge(trial, observation))
-        return True
-
     async def judge(self, trial: Trial, observation: Observation, *, alone: bool = False) -> None:
-        """Judge the trial. Slow judging must not delay other trials, whose timeouts are running.
+        """Judge the trial; `alone`: no other trial is running.
 
         A trial whose rules ask a model is judged when the model has answered; `settle` waits for these.
         """
-        rules = self._bench.select_rules(trial).rules
-        work = self._judge(trial, observation, alone=alone)
-        await (self._waiting.add(work) if self._consultations.select_rules(rules, observation) else work)
+        served = self._bench.select_rules(trial)
+        if served.asks and self._consultations.select_rules(served.rules, observation):
+            await self._waiting.add(self._consult_and_judge(trial, observation, alone=alone))
+        else:
+            await self._judge(trial, observation, alone=alone)
+
+    async def _consult_and_judge(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
+        await self._judge(trial, await self._add_answers(trial, observation), alone=alone)
+
+    async def _judge(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
+        # Judging on the event loop is fastest, but a slow check would delay the other trials and eat their timeouts.
+        # So only checks that are known to be quick, on answers of bounded length, run here.
+        if alone or (not self._bench.select_rules(trial).slow and _is_short(observation)):
+            verdicts = self._bench.judge(trial, observation)
+        else:
+            verdicts = await asyncio.to_thread(self._bench.judge, trial, observation)
+        self._record_verdicts(trial, observation, verdicts)
 
     async def _add_answers(self, trial: Trial, observation: Observation) -> Observation:
         """Add the models' answers to the observation; they are on disk before a verdict depends on them."""
@@ -159,19 +160,6 @@ class Intake:
             if not evidence.error:  # rejudging the run repeats a failed call
                 self.record.write_answer(StoredAnswer(trial.id, id, evidence))
         return replace(observation, evidence={**observation.evidence, **answers})
-
-    async def _judge(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
-        observation = await self._add_answers(trial, observation)
-        # `--keep` judges a trial early, while its world still exists. Those verdicts are reused only if nothing that a
-        # rule reads has changed since.
-        before, verdicts = self._foreseen.pop(trial.id, (None, []))
-        if before is not None and _is_judged_alike(before, observation):
-            pass  # the early verdicts are valid
-        elif alone or (not self._bench.select_rules(trial).slow and _is_short(observation)):
-            verdicts = self._bench.judge(trial, observation)
-        else:
-            verdicts = await asyncio.to_thread(self._bench.judge, trial, observation)
-        self._record_verdicts(trial, observation, verdicts)
 
     def open(self) -> None:
         """Call before an agent runs."""
@@ -208,10 +196,7 @@ class Intake:
         if self._consultations.select_rules(self._bench.select_rules(trial).rules, observation):
             return True
         observation = make_storable(observation)  # the form in which it will be stored
-        verdicts = self._bench.judge(trial, observation)
-        # These verdicts are final unless the observation still changes: `_judge` compares it with this one.
-        self._foreseen[trial.id] = observation, verdicts
-        return has_failed(observation, verdicts)
+        return has_failed(observation, self._bench.judge(trial, observation))
 
     def report_fault(self, trial: Trial, fault: FaultMet) -> None:
         if self._listen is not None:
@@ -274,14 +259,3 @@ def _is_short(observation: Observation) -> bool:
         if turn.text is not None and len(turn.text) > LONG:
             return False
     return True
-
-
-def _is_judged_alike(before: Observation, observation: Observation) -> bool:
-    """Return whether the two observations differ only in fields that no rule reads."""
-    return observation == replace(
-        before,
-        notes=observation.notes,
-        at=observation.at,
-        attempts=observation.attempts,
-        duration_ms=observation.duration_ms,
-    )

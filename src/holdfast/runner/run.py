@@ -146,8 +146,7 @@ class RunInProgress:
             )
             async with aclosing(ended):  # whatever happens here, the executor's slots are closed
                 async for trial, observation in ended:
-                    if not intake.judge_if_quick(trial, observation, alone=alone):
-                        await intake.judge(trial, observation, alone=alone)
+                    await intake.judge(trial, observation, alone=alone)
                     called.add(observation)
                     if calm is not None:
                         calm.add(trial, observation)

@@ -2,73 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.verdict import Outcome
 
 
-class Regression(Struct, frozen=True):
-    """A rule that passed in a scenario and now fails; `commit` is that of the first run in which it failed."""
+class RuleTrend(Struct, frozen=True, omit_defaults=True):
+    """A rule in a scenario over runs, oldest first; None if a run did not have it."""
 
     rule: str
     scenario: str
-    before: Outcome
-    after: Outcome
-    commit: str = ""
-    run: str = ""
-    """The first run in which it failed."""
-    dirty: bool = False
+    outcomes: tuple[Outcome | None, ...]
+    passed_in: str = ""
+    """The last run in which it passed before it failed."""
+    failed_in: str = ""
+    """The first run in which it then failed; empty if it never went from pass to fail."""
+    failed_commit: str = ""
+    passed_commit: str = ""
+    failed_dirty: bool = False
     """That run had uncommitted changes."""
+    passed_dirty: bool = False
+    mended_in: str = ""
+    """The run in which it passed again after that."""
+
+    @property
+    def changed(self) -> bool:
+        return len({one for one in self.outcomes if one in ("pass", "fail")}) > 1
 
 
-def find_last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None = None) -> str | None:
-    """Return the id of the newest complete, passing run of that part of that file; `before` a run."""
-    limit = None if before is None else PastRun(before).order
-    good = [run for run in runs if run.spec == spec and run.part == part and run.good]
-    good = [run for run in good if limit is None or run.order < limit]
-    return max(good, key=lambda run: run.order).id if good else None
+def build_rule_trends(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
+    """Yield every rule in every scenario of these runs, which are of one part of one file, oldest first."""
+    by_run = [{(cell.rule, cell.scenario): cell.outcome for cell in run.cells} for run in runs]
+    for key in dict.fromkeys(key for known in reversed(by_run) for key in known):
+        yield _build_rule(*key, [known.get(key) for known in by_run], runs)
 
 
-def compare_runs(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()) -> tuple[Regression, ...]:
-    """Return what passed in one run and fails in the other; errors and unproven rules are not regressions.
+def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
+    """Return the last change from pass to fail; undecided runs in between do not count."""
+    trend = RuleTrend(rule, scenario, tuple(outcomes))
+    before: PastRun | None = None
+    passing = False
+    for run, outcome in zip(runs, outcomes, strict=True):
+        if outcome == "pass":
+            if trend.failed_in and not trend.mended_in and not passing:
+                trend = replace(trend, mended_in=run.id)
+            before, passing = run, True
+        elif outcome == "fail":
+            if passing and before is not None:
+                trend = replace(
+                    trend,
+                    passed_in=before.id,
+                    passed_commit=before.commit,
+                    passed_dirty=before.dirty,
+                    failed_in=run.id,
+                    failed_commit=run.commit,
+                    failed_dirty=run.dirty,
+                    mended_in="",
+                )
+            passing = False
+    return trend
 
-    The cases of a scenario are named if none of its rules is. Runs `between` the two, of the same part and file, show
-    when it began.
-    """
-    was = {(cell.rule, cell.scenario): cell.outcome for cell in before.cells}
-    line = [
-        run for run in between if before.order < run.order < after.order and run.is_point and _is_same_part(run, after)
-    ]
-    line = [*sorted(line, key=lambda run: run.order), after]
-    result = []
-    for cell in after.cells:
-        outcome = was.get((cell.rule, cell.scenario))
-        if outcome == "pass" and cell.outcome == "fail":
-            first = _find_first_failing(cell, line)
-            result.append(
-                Regression(cell.rule, cell.scenario, outcome, cell.outcome, first.commit, first.id, first.dirty)
-            )
-    by_rule = {one.scenario for one in result if one.rule != CASES}
-    return tuple(one for one in result if one.rule != CASES or one.scenario not in by_rule)
 
-
-def _is_same_part(run: PastRun, other: PastRun) -> bool:
-    return run.spec == other.spec and run.part == other.part
-
-
-def _find_first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
-    """Return the run since which it failed wherever it was decided."""
-    first = line[-1]
-    for run in reversed(line):
-        outcome = next((c.outcome for c in run.cells if (c.rule, c.scenario) == (cell.rule, cell.scenario)), None)
-        if outcome == "fail":
-            first = run
-        elif outcome == "pass":
-            break
-    return first
+def drop_explained_cases(trends: Iterable[RuleTrend]) -> list[RuleTrend]:
+    """Leave out the cases of a scenario that has a rule here: the cases fail with their rules."""
+    listed = list(trends)
+    by_rule = {one.scenario for one in listed if one.rule != CASES}
+    return [one for one in listed if one.rule != CASES or one.scenario not in by_rule]
 
 
 CASES = "(cases)"

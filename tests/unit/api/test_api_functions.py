@@ -80,11 +80,10 @@ def test_cells_and_trials_can_be_walked_through(result: holdfast.RunResult) -> N
         result.cell("price", "rain")
 
 
-def test_a_notebook_shows_the_matrix_with_every_text_escaped(result: holdfast.RunResult) -> None:
+def test_a_notebook_shows_the_summary_with_every_text_escaped(result: holdfast.RunResult) -> None:
     shown = result._repr_html_()
-    assert "&lt;Shop&gt;" in shown
-    assert "<Shop>" not in shown
-    assert '<td title="fail">✘ fail</td>' in shown
+    assert "What does &lt;it&gt;" in shown
+    assert "<it>" not in shown
     assert "✘ price · down" in str(result)
 
 
@@ -186,7 +185,6 @@ def test_a_task_is_run_where_there_is_no_contract(tmp_path: Path) -> None:
         runs=tmp_path,
     )
     assert [(row.case.scenario, row.case.status) for row in found.cases] == [("calm", "pass")]
-    assert "✔ pass" in found._repr_html_()
 
 
 @pytest.mark.parametrize(

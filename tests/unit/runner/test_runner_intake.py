@@ -50,7 +50,7 @@ def taken(spec: Spec, tmp_path: Path, texts: list[str], **more: bool) -> tuple[l
         for trial, text in zip(job.plan.trials, texts, strict=False):
             seen = Observation(trial.id, (Turn(trial.task.prompt, text),))
             intake.store(trial, seen)
-            assert intake.judge_if_quick(trial, seen, alone=True)
+            await intake.judge(trial, seen, alone=True)
             counts.append(len(list(read_verdicts(run.get_verdict_file()))))
         await asyncio.sleep(0)
         counts.append(len(list(read_verdicts(run.get_verdict_file()))))

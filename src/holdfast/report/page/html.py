@@ -10,13 +10,22 @@ from html import escape
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import convert
+
 from holdfast.model.run import Overall, Run
 from holdfast.model.spec import Part
+from holdfast.report import overall
 from holdfast.report.page.inlined import DocumentPack, InlinedRun, inline_overall
-from holdfast.report.page.static import Markup, format_title, render_static_page
+from holdfast.report.safe import get_painter, to_one_line
+from holdfast.report.terminal.summary import format_details, format_summary
+from holdfast.report.wording import format_verdict
 
 BUNDLE = Path(__file__).parent / "bundle"
 """The files that `make page` builds from `frontend/`: a script, a style and the page that both front ends fill."""
+
+
+WIDTH = 100
+"""Columns of the text that a page shows without scripts."""
 
 
 class Html:
@@ -29,14 +38,32 @@ class Html:
 
 
 def _render_run_page(run: Run) -> Iterator[bytes]:
-    page = InlinedRun(run)
-    yield from _render_pieces(format_title(page.run), render_static_page(page.run, page.causes), page.packed)
+    main = render_text(format_summary(run, width=WIDTH, color=False), *_format_map(run))
+    yield from _render_pieces(format_verdict(run.score), run.name or run.spec_path, main, InlinedRun(run).packed)
+
+
+def _format_map(run: Run) -> Iterator[str]:
+    if run.map:
+        from holdfast.hunt.fault_map import FaultMap  # only for hunts: it imports the search
+        from holdfast.report.terminal.hunt import format_map
+
+        yield "\n".join(format_map(convert(run.map, FaultMap)))
 
 
 def render_overall_page(whole: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
     """Yield the page of a run of several parts."""
-    document, packed = inline_overall(whole, runs)
-    yield from _render_pieces(format_title(document), render_static_page(document, {}), packed)
+    texts = [overall.format_summary(whole, color=False)]
+    for part in whole.parts:
+        if part.exit_code and part.part in runs:
+            texts += [f"== {part.part}\n", *format_details(runs[part.part], WIDTH, get_painter(False))]
+    pages = (f'<li><a href="{escape(one.page)}">{one.part}</a></li>' for one in whole.parts if one.page)
+    main = f"{render_text(*texts)}\n<ul>{''.join(pages)}</ul>"
+    yield from _render_pieces(format_verdict(whole), whole.name or whole.spec_path, main, inline_overall(whole, runs))
+
+
+def render_text(*texts: str) -> str:
+    """Return a run as a terminal shows it: what a page says without scripts, and a notebook's output."""
+    return f'<pre class="plain">{escape(chr(10).join(texts))}</pre>'
 
 
 def build_shell(head: str, main: str) -> tuple[str, str]:
@@ -47,7 +74,7 @@ def build_shell(head: str, main: str) -> tuple[str, str]:
     return before + main + between, after
 
 
-def _render_pieces(title: str, main: Markup, packed: DocumentPack) -> Iterator[bytes]:
+def _render_pieces(verdict: str, name: str, main: str, packed: DocumentPack) -> Iterator[bytes]:
     script, style = bundle_text("page.js"), bundle_text("page.css")
     # The page loads nothing, and only this script and this style run.
     policy = (
@@ -55,7 +82,10 @@ def _render_pieces(title: str, main: Markup, packed: DocumentPack) -> Iterator[b
         "base-uri 'none'; form-action 'none'"
     )
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    before, after = build_shell(f"{meta}\n<title>{escape(title)}</title>\n<style>{style}</style>", main)
+    title = f"<title>{escape(to_one_line(f'{verdict} · {name}'))}</title>"
+    before, after = build_shell(
+        f"{meta}\n{title}\n<style>{style}</style>", f"<h1>{escape(to_one_line(name))}</h1>\n{main}"
+    )
     yield f'{before}<script type="application/octet-stream" id="data">'.encode("utf-8", "replace")
     for piece in packed.encode_pieces():
         yield piece.encode("ascii")

@@ -81,7 +81,7 @@ class InlinedRun:
         self._written: dict[str, str] = {}
         """The trials in the page, and the command that repeats each."""
         self.packed = DocumentPack()
-        self.run = {"run": _build_row(run), **build_run(run)}
+        document = {"run": _build_row(run), **build_run(run)}
         grouping, matrix = Causes(run), MatrixTable(run)
         # The trials of cases come first: a cell with the same trial knows less about it.
         for case in _select_cases(run):
@@ -89,13 +89,12 @@ class InlinedRun:
                 self._add_trial(replica.replica.trial, replica.replica.status == "pass", case.case, replica)
         for row in run.cells:
             grouping.add(row)
-            if self.run["has_matrix"] and self._limits.add_cell(row):
+            if document["has_matrix"] and self._limits.add_cell(row):
                 matrix.add(row.cell)
                 self._add_cell(row, *matrix.get_indexes(row.cell))
-        self.causes = build_causes(run, grouping)
-        self.packed.add("run", self.run)
-        self.packed.add("run/causes", self.causes)
-        if self.run["has_matrix"]:
+        self.packed.add("run", document)
+        self.packed.add("run/causes", build_causes(run, grouping))
+        if document["has_matrix"]:
             self.packed.add("run/matrix", {**matrix.build_document(), "lacks": self._limits.describe_left_out()})
 
     def _add_cell(self, row: CellRow, rule: int, column: int) -> None:
@@ -164,7 +163,7 @@ class InlinedRun:
         self._room[held] -= max(0, size - _BARE)
 
 
-def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], DocumentPack]:
+def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> DocumentPack:
     """Return the document of a run of several parts, with the failures of each; each part has its own page."""
     failed = [build_failed_part(part, runs[part.part]) for part in whole.parts if part.exit_code and part.part in runs]
     document = {
@@ -182,7 +181,7 @@ def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, 
     }
     packed = DocumentPack()
     packed.add("run", document)
-    return document, packed
+    return packed
 
 
 def _build_row(run: Run) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from holdfast.folders import shorten_path
-from holdfast.model.verdict import Outcome
 from holdfast.report.safe import Paint, count_columns, pad, shorten, to_one_line
 from holdfast.report.wording import SIGNS, format_count, format_exit_code, format_number
-from holdfast.store.past_run import CASES, UNENDED, PastRun
+from holdfast.store.past_run import UNENDED, PastRun, RuleTrend, build_rule_trends, drop_explained_cases
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
 _SPEC = 3
@@ -69,29 +67,6 @@ BAR = 20
 """Columns of a bar for a score of 100."""
 
 
-class RuleTrend(Struct, frozen=True, omit_defaults=True):
-    """A rule in a scenario over runs, oldest first; None if a run did not have it."""
-
-    rule: str
-    scenario: str
-    outcomes: tuple[Outcome | None, ...]
-    passed_in: str = ""
-    """The last run in which it passed before it failed."""
-    failed_in: str = ""
-    """The first run in which it then failed; empty if it never went from pass to fail."""
-    failed_commit: str = ""
-    passed_commit: str = ""
-    failed_dirty: bool = False
-    """That run had uncommitted changes."""
-    passed_dirty: bool = False
-    mended_in: str = ""
-    """The run in which it passed again after that."""
-
-    @property
-    def changed(self) -> bool:
-        return len({one for one in self.outcomes if one in ("pass", "fail")}) > 1
-
-
 class Trend(Struct, frozen=True):
     """One part of one file over time."""
 
@@ -112,40 +87,8 @@ def build_trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -
         every = [run for run in of_file if run.part == part]
         points = [run for run in every if run.is_point]
         newest = tuple(points[-limit:] if limit else points)
-        trends.append(Trend(spec, part, newest, tuple(_build_rules(newest)), len(every) - len(points)))
+        trends.append(Trend(spec, part, newest, tuple(build_rule_trends(newest)), len(every) - len(points)))
     return trends
-
-
-def _build_rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
-    by_run = [{(cell.rule, cell.scenario): cell.outcome for cell in run.cells} for run in runs]
-    for key in dict.fromkeys(key for known in reversed(by_run) for key in known):
-        yield _build_rule(*key, [known.get(key) for known in by_run], runs)
-
-
-def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
-    """Return the last change from pass to fail; undecided runs in between do not count."""
-    trend = RuleTrend(rule, scenario, tuple(outcomes))
-    before: PastRun | None = None
-    passing = False
-    for run, outcome in zip(runs, outcomes, strict=True):
-        if outcome == "pass":
-            if trend.failed_in and not trend.mended_in and not passing:
-                trend = replace(trend, mended_in=run.id)
-            before, passing = run, True
-        elif outcome == "fail":
-            if passing and before is not None:
-                trend = replace(
-                    trend,
-                    passed_in=before.id,
-                    passed_commit=before.commit,
-                    passed_dirty=before.dirty,
-                    failed_in=run.id,
-                    failed_commit=run.commit,
-                    failed_dirty=run.dirty,
-                    mended_in="",
-                )
-            passing = False
-    return trend
 
 
 def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
@@ -157,9 +100,7 @@ def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterato
     for run in trend.runs:
         yield _format_run(run, wide, paint)
     visible = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
-    # The cases of a scenario fail with its rules: they get a line of their own only if no rule has one.
-    told_by_rules = {one.scenario for one in visible if one.rule != CASES}
-    visible = [one for one in visible if one.rule != CASES or one.scenario not in told_by_rules]
+    visible = drop_explained_cases(visible)
     wide = max((count_columns(_format_name(one)) for one in visible), default=0)
     if visible:
         yield ""

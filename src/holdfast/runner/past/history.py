@@ -18,7 +18,7 @@ from holdfast.report.wording import format_column
 from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.runner.whole import OVERALL, read_overall
 from holdfast.store.history import History, Indexing
-from holdfast.store.past_run import CASES, PastCell, PastRun, Regression, compare_runs, find_last_good
+from holdfast.store.past_run import CASES, PastCell, PastRun, RuleTrend, build_rule_trends, drop_explained_cases
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.store.seal_check import check
 
@@ -33,20 +33,24 @@ def open_history(runs: Path, step: Indexing | None = None) -> History:
     return history
 
 
-def find_regressions(history: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
-    """Return the last good run of the same file and part before this one, and what regressed since; None if there is
-    none.
+def find_regressions(history: History, id: str) -> tuple[str, list[RuleTrend]]:
+    """Return the last good run of the same file and part before this one, and the rules that fail since; empty if there
+    is none.
     """
-    runs = history.read_runs()
+    runs = sorted(history.read_runs(), key=lambda run: run.order)
     now = next((run for run in runs if run.id == id), None)
     if now is None:
-        return None, ()
-    good = find_last_good(runs, now.spec, now.part, before=id)
+        return "", []
+    line = [run for run in runs if (run.spec, run.part) == (now.spec, now.part) and run.order <= now.order]
+    good = next((run for run in reversed(line[:-1]) if run.good), None)
     if good is None:
-        return None, ()
-    line = [run.id for run in runs if run.spec == now.spec and run.part == now.part]
-    with_cells = {run.id: run for run in history.read_runs(cells_of=line)}
-    return good, compare_runs(with_cells[good], with_cells[id], [with_cells[one] for one in line])
+        return "", []
+    ids = [run.id for run in line[line.index(good) :] if run.is_point or run is now]
+    with_cells = {run.id: run for run in history.read_runs(cells_of=ids)}
+    trends = build_rule_trends([with_cells[id] for id in ids])
+    return good.id, drop_explained_cases(
+        one for one in trends if one.outcomes[0] == "pass" and one.outcomes[-1] == "fail"
+    )
 
 
 def read_past_run(run: RunDir) -> PastRun:

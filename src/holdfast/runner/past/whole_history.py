@@ -13,7 +13,7 @@ from holdfast.runner.past.history import find_regressions, open_history
 from holdfast.runner.whole import read_overall
 from holdfast.score.comparison import RuleComparison
 from holdfast.score.resilience import BROKEN, INTERRUPTED, VIOLATED, Reason
-from holdfast.store.past_run import Regression
+from holdfast.store.past_run import RuleTrend
 from holdfast.store.run_folders import NEWEST, list_stored_runs
 from holdfast.store.rundir import RunDir
 
@@ -113,12 +113,13 @@ def _format_more(one: RuleComparison) -> str:
     return "" if one.more_prompts is None else f"; about {one.more_prompts} more prompts would show it"
 
 
-def _format_since(one: Regression) -> str:
-    if not one.commit:
+def _format_since(one: RuleTrend) -> str:
+    if not one.failed_commit:
         return ""
-    if one.dirty:
-        return f"; it fails since run {one.run}, which had uncommitted changes on top of commit {one.commit[:8]}"
-    return f"; it fails since commit {one.commit[:8]}"
+    if one.failed_dirty:
+        place = f"run {one.failed_in}, which had uncommitted changes on top of commit {one.failed_commit[:8]}"
+        return f"; it fails since {place}"
+    return f"; it fails since commit {one.failed_commit[:8]}"
 
 
 def describe_regressions(runs: Path, ids: Sequence[str]) -> list[str]:
