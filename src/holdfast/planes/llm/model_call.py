@@ -246,7 +246,7 @@ class ModelCall:
         body = await answered.wire.read()
         if not self.is_gone:
             record.since = None
-        completion = reply.read_completion(answered.wire, body, keep=True)
+        completion = reply.read_completion(answered.wire, body)
         if completion is None or reply.describe_foreign(answered.wire, body):
             raise NotACompletion(answered, body)
         self._was_reply_read = not reply.report_end_error(completion, answered.origin)

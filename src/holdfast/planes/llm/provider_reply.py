@@ -100,15 +100,15 @@ class ProviderReply(Struct, eq=False):
         """Return the part of a passing reply that has arrived, in neutral form."""
         return None if self.passed is None else self.read_completion(self.passed.wire, bytes(self.body_read))
 
-    def read_completion(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
-        """Return the reply in neutral form; `keep`: it may be written again."""
+    def read_completion(self, wire: RawReply, body: bytes) -> Completion | None:
+        """Return the reply in neutral form."""
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
         self._kind = kind = _read_content_type(wire)
         streamed = self._query.stream or self._query.codec is None  # a fetched reply states itself how it is sent
         if streamed and (kind != "application/json" or kind == codec.stream_type):
-            reply = codec.read_stream(body, keep=keep)
+            reply = codec.read_stream(body)
             self.original = reply.build_original()
             return reply.build_completion()
         self.original = parse_json(body)

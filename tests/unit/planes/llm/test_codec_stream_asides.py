@@ -141,7 +141,7 @@ every_format = pytest.mark.parametrize("name", STREAMS)
 
 def came(name: str) -> tuple[Codec, Completion, OriginalStream]:
     codec = CODECS[name]
-    reply = codec.read_stream(STREAMS[name], keep=True)
+    reply = codec.read_stream(STREAMS[name])
     return codec, reply.build_completion(), reply.build_original()
 
 
@@ -149,7 +149,7 @@ def again(name: str, completion: Completion) -> tuple[str, Completion, OriginalS
     """The changed stream as text, and as it reads once more."""
     codec, _, like = came(name)
     data = sent(codec.write_frames(completion, ASKED, like))
-    reply = codec.read_stream(data, keep=True)
+    reply = codec.read_stream(data)
     return data.decode(), reply.build_completion(), reply.build_original()
 
 
@@ -285,12 +285,7 @@ def test_a_refusal_in_a_responses_stream_is_kept() -> None:
         named=True,
     )
     codec = CODECS["openai_responses"]
-    reply = codec.read_stream(told, keep=True)
+    reply = codec.read_stream(told)
     data = sent(codec.write_frames(reply.build_completion(), ASKED, reply.build_original())).decode()
     assert '"delta":"No."' in data
     assert data.count('"type":"response.output_item.added"') == 1
-
-
-def test_nothing_is_kept_of_a_stream_that_only_passes() -> None:
-    for name in STREAMS:
-        assert CODECS[name].read_stream(STREAMS[name]).build_original().extras == ()

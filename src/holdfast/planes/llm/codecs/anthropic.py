@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
+from holdfast.model.completion import Completion, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import anthropic_request, error_replies, sse
 from holdfast.planes.llm.codecs.codec import (
     Codec,
@@ -38,50 +38,6 @@ _STOP: dict[FinishReason | None, str | None] = {
 _END = {"type": "content_block_stop"}
 _KNOWN_OF_CALL = ("type", "id", "name", "input")
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-
-
-class Anthropic(Codec):
-    """Messages. Thinking and other blocks stay unchanged when a plain reply is changed."""
-
-    name = "anthropic"
-    provider = "anthropic"
-
-    read_request = staticmethod(anthropic_request.read_request)
-    read_conversation = staticmethod(anthropic_request.read_conversation)
-    write_result = staticmethod(anthropic_request.write_result)
-
-    def read_reply(self, data: Any) -> Completion:
-        fields, reply = as_dict(data), StreamedReply()
-        reply.model = as_text(fields.get("model"))
-        if fields.get("type") == "error" or fields.get("error"):
-            reply.set_error(error_replies.read_error(fields))
-            return reply.build_completion()
-        for at, block in enumerate(as_list(fields.get("content"))):
-            _read_block_start(at, block, reply)
-        _read_finish(fields, reply)
-        if used := as_dict(fields.get("usage")):
-            reply.set_usage(_read_usage(used))
-        return reply.build_completion()
-
-    def create_event_reader(self) -> EventReader:
-        return _Events().read_event
-
-    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before = self.read_reply(original) if original else Completion()
-        out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
-        if completion.model and completion.model != before.model:
-            out["model"] = completion.model
-        if completion.usage and completion.usage != before.usage:
-            out["usage"] = _write_usage(completion.usage)
-        if completion.finish != before.finish:
-            out["stop_reason"] = _STOP[completion.finish]
-        out["content"] = edit_parts(as_list(original.get("content")), before, completion, _BLOCKS)
-        if completion.lacks:
-            out["content"] = [] if completion.lacks == "choices" else None
-        return out
-
-    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
-        return _AnthropicWriter(completion, request, original)
 
 
 def _find_kind(block: Any) -> PartKind:
@@ -122,20 +78,6 @@ def _write_usage(usage: Usage) -> dict[str, Any]:
     return {**inputs, "cache_creation": cache, "output_tokens": usage.output_tokens, "service_tier": "standard"}
 
 
-def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Return a reply written by Holdfast, without its content."""
-    return {
-        "id": f"msg_{derive_id(completion, request)}",
-        "type": "message",
-        "role": "assistant",
-        "model": completion.model or request.model,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": _write_usage(completion.usage or Usage(0, 0)),
-    }
-
-
 class _Events:
     """Reads the events of a stream; usage is sent in parts, at the start and again at the end."""
 
@@ -163,8 +105,7 @@ class _Events:
                 reply.add_empty()
             case "error":
                 reply.set_error(error_replies.read_error(event))
-        if reply.keep:
-            self._keep_other(event, reply)
+        self._keep_other(event, reply)
 
     def _keep_other(self, event: dict[str, Any], reply: StreamedReply) -> None:
         """Keep the parts of an event that the neutral form does not support."""
@@ -214,20 +155,16 @@ def _read_delta(index: int, delta: dict[str, Any], reply: StreamedReply) -> None
 
 
 class _AnthropicWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
-        super().__init__(completion, original)
-        start = as_dict(as_dict(original.first).get("message"))
-        self._message = dict(start) if "id" in start else _build_empty_reply(completion, request)
-        if completion.model:
-            self._message["model"] = completion.model
-        used, before = completion.usage, as_dict(start.get("usage"))
+    def __init__(self, codec: Codec, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(codec, completion, request, original)
+        used, before = completion.usage, as_dict(self._base.get("usage")) if original.first else {}
         if used and (not before or replace(_read_usage(before), output_tokens=used.output_tokens) != used):
-            self._message["usage"] = _write_usage(replace(used, output_tokens=1))
+            self._base["usage"] = _write_usage(replace(used, output_tokens=1))
         self._index = -1
         self._in_text = False
 
     def write_start(self) -> Iterator[bytes]:
-        yield _format_event("message_start", message=self._message)
+        yield self._format_event("message_start", message=self._base)
 
     def write_text(self, text: str) -> Iterator[bytes]:
         if not self._in_text:
@@ -240,10 +177,10 @@ class _AnthropicWriter(ReplyWriter):
         yield self._begin_block({**_build_call_block(call, self._take_call_fields()), "input": {}})
         for piece in split_pieces(call.arguments):
             yield self._write_delta(type="input_json_delta", partial_json=piece)
-        yield _format_event("content_block_stop", index=self._index)
+        yield self._format_event("content_block_stop", index=self._index)
 
     def write_empty(self) -> Iterator[bytes]:
-        yield _format_event("ping")
+        yield self._format_event("ping")
 
     def write_extra(self, data: Any) -> Iterator[bytes]:
         """Write events of a separate block, or of the open text block."""
@@ -259,10 +196,7 @@ class _AnthropicWriter(ReplyWriter):
             elif kind == "content_block_stop" and not own:
                 yield from self._end_text()
         if own:
-            yield _format_event("content_block_stop", index=self._index)
-
-    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
-        yield sse.format_event(error_replies.write_error("anthropic", error.kind, error.message), "error")
+            yield self._format_event("content_block_stop", index=self._index)
 
     def write_end(self) -> Iterator[bytes]:
         yield from self._end_text()
@@ -271,24 +205,70 @@ class _AnthropicWriter(ReplyWriter):
         if self._completion.finish == self._original.before.finish:
             delta |= as_dict(last.get("delta"))
         usage = {**as_dict(last.get("usage")), "output_tokens": used.output_tokens if used else 0}
-        yield _format_event("message_delta", delta=delta, usage=usage)
-        yield _format_event("message_stop")
+        yield self._format_event("message_delta", delta=delta, usage=usage)
+        yield self._format_event("message_stop")
 
     def _begin_block(self, block: dict[str, Any]) -> bytes:
         self._index += 1
-        return _format_event("content_block_start", index=self._index, content_block=block)
+        return self._format_event("content_block_start", index=self._index, content_block=block)
 
     def _end_text(self) -> Iterator[bytes]:
         if self._in_text:
             self._in_text = False
-            yield _format_event("content_block_stop", index=self._index)
+            yield self._format_event("content_block_stop", index=self._index)
 
     def _write_delta(self, /, **delta: Any) -> bytes:
-        return _format_event("content_block_delta", index=self._index, delta=delta)
+        return self._format_event("content_block_delta", index=self._index, delta=delta)
+
+    def _format_event(self, name: str, /, **fields: Any) -> bytes:
+        return self._format({"type": name, **fields})
+
+    def _format(self, data: Any) -> bytes:
+        return sse.format_event(data, data["type"])
 
 
-def _format_event(name: str, /, **fields: Any) -> bytes:
-    return sse.format_event({"type": name, **fields}, name)
+class Anthropic(Codec):
+    """Messages. Thinking and other blocks stay unchanged when a plain reply is changed."""
+
+    name = "anthropic"
+    provider = "anthropic"
+    writer = _AnthropicWriter
+    read_request = staticmethod(anthropic_request.read_request)
+    read_conversation = staticmethod(anthropic_request.read_conversation)
+    write_result = staticmethod(anthropic_request.write_result)
+
+    def read_reply(self, data: Any) -> Completion:
+        fields, reply = as_dict(data), StreamedReply()
+        reply.model = as_text(fields.get("model"))
+        if fields.get("type") == "error" or fields.get("error"):
+            reply.set_error(error_replies.read_error(fields))
+            return reply.build_completion()
+        for at, block in enumerate(as_list(fields.get("content"))):
+            _read_block_start(at, block, reply)
+        _read_finish(fields, reply)
+        if used := as_dict(fields.get("usage")):
+            reply.set_usage(_read_usage(used))
+        return reply.build_completion()
+
+    def create_event_reader(self) -> EventReader:
+        return _Events().read_event
+
+    def find_head(self, event: dict[str, Any]) -> dict[str, Any]:
+        return as_dict(event.get("message"))
+
+    def write_usage(self, usage: Usage) -> dict[str, Any]:
+        return {"usage": _write_usage(usage)}
+
+    def build_empty(self, completion: Completion, request: ModelRequest) -> dict[str, Any]:
+        fields = {"id": f"msg_{derive_id(completion, request)}", "type": "message", "role": "assistant"}
+        ending = {"stop_reason": None, "stop_sequence": None, "usage": _write_usage(completion.usage or Usage(0, 0))}
+        return {**fields, "model": request.model, "content": [], **ending}
+
+    def write_content(self, out: dict[str, Any], before: Completion, after: Completion, copies: int) -> None:
+        if after.finish != before.finish:
+            out["stop_reason"] = _STOP[after.finish]
+        parts = edit_parts(as_list(out.get("content")), before, after, _BLOCKS)
+        out["content"] = {"": parts, "choices": [], "message": None}[after.lacks]
 
 
 ANTHROPIC = Anthropic()

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.codec import digest
-from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall
+from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import error_replies, sse
 from holdfast.planes.llm.codecs.error_replies import ErrorReply
 from holdfast.planes.llm.codecs.loose import as_dict, dump_json, parse_json
@@ -30,11 +30,17 @@ _PIECES = 4
 class ReplyWriter(ABC):
     """How one format writes each part of a stream. `original` is the provider's stream that it replaces."""
 
-    def __init__(self, completion: Completion, original: OriginalStream) -> None:
+    def __init__(self, codec: Codec, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        self._codec = codec
         self._completion = completion
+        self._request = request
         self._original = original
+        self._copies = 1 if original.first else request.copies
+        """Number of equal choices in a reply written by Holdfast."""
         self._calls = 0
         """Number of calls written so far."""
+        self._base = codec.build_base(completion, request, codec.find_head(as_dict(original.first)))
+        """The fields that the parts of the stream repeat."""
 
     def write_start(self) -> Iterable[bytes]:
         """Return the frames before the first part."""
@@ -53,17 +59,31 @@ class ReplyWriter(ABC):
     def write_extra(self, data: Any) -> Iterable[bytes]:
         """Write a part that the neutral form does not support."""
 
-    @abstractmethod
-    def write_error(self, error: ErrorChunk) -> Iterable[bytes]: ...
+    def write_error(self, error: ErrorChunk) -> Iterable[bytes]:
+        yield self._format(error_replies.write_error(self._codec.provider, error.kind, error.message))
 
     @abstractmethod
     def write_end(self) -> Iterable[bytes]:
         """Return the finish reason, the usage and the terminator."""
 
+    def _format(self, data: Any) -> bytes:
+        """Return one event with this value."""
+        return sse.format_event(data)
+
     def _take_call_fields(self) -> dict[str, Any]:
         """Return the fields of the next call that the neutral form does not have."""
         n, self._calls = self._calls, self._calls + 1
         return self._original.calls[n] if n < len(self._original.calls) else {}
+
+    def _write_usage(self) -> dict[str, Any]:
+        """Return the field with the usage, in the provider's own terms if it has not changed; empty if there is
+        none."""
+        used = self._completion.usage
+        if not used:
+            return {}
+        fields, last = self._codec.write_usage(used), as_dict(self._original.last)
+        own = used == self._original.before.usage
+        return {name: (last.get(name) if own else None) or value for name, value in fields.items()}
 
 
 def split_pieces(text: str) -> list[str]:
@@ -117,6 +137,10 @@ class Codec(ABC):
     """openai_chat, openai_responses, anthropic, gemini, ollama_chat, ollama_generate."""
     provider: str
     """openai, anthropic, google, ollama."""
+    writer: type[ReplyWriter]
+    """Writes a streamed reply."""
+    model_field = "model"
+    """The field of a reply that names the model."""
     stream_type = sse.TYPE
     """The content type of a streamed reply."""
     split_stream = staticmethod(sse.read_events)
@@ -143,27 +167,47 @@ class Codec(ABC):
     def create_event_reader(self) -> EventReader:
         """Return the function that reads one event of one streamed reply."""
 
-    def read_stream(self, data: bytes, *, keep: bool = False) -> StreamedReply:
-        """Read a streamed reply, as far as it has arrived; `keep`: it may be changed and written again.
+    @abstractmethod
+    def write_usage(self, usage: Usage) -> dict[str, Any]:
+        """Return the fields of a reply that state its usage."""
 
-        What is not a JSON object is dropped.
+    @abstractmethod
+    def build_empty(self, completion: Completion, request: ModelRequest) -> dict[str, Any]:
+        """Return a reply written by Holdfast, without its content."""
+
+    @abstractmethod
+    def write_content(self, out: dict[str, Any], before: Completion, after: Completion, copies: int) -> None:
+        """Write the content and the ending into a plain reply that was `before`; all unchanged parts stay.
+
+        `copies` is the number of equal choices in a reply written by Holdfast.
         """
-        reply, read_event = StreamedReply(keep=keep), self.create_event_reader()
+
+    def find_head(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Return the part of a stream's first event that describes the complete reply."""
+        return event
+
+    def build_base(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply without its content: the provider's own if it has an id, completed otherwise."""
+        out = dict(original) if "id" in original else {**self.build_empty(completion, request), **original}
+        return out | {self.model_field: completion.model} if completion.model else out
+
+    def read_stream(self, data: bytes) -> StreamedReply:
+        """Read a streamed reply, as far as it has arrived. What is not a JSON object is dropped."""
+        reply, read_event = StreamedReply(), self.create_event_reader()
         for fields in filter(None, map(as_dict, self.split_stream(data))):
             reply.first = reply.first or fields
             read_event(fields, reply)
         return reply
 
-    @abstractmethod
     def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
         """Return the plain reply as an object. `original` is the provider's reply that it replaces, or empty. Its ids,
         its fields that the neutral form does not support and all unchanged parts are kept."""
-
-    @abstractmethod
-    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
-        """Return the writer for a streamed reply; `original` is the provider's stream that it replaces, as its reader
-        kept it.
-        """
+        out = self.build_base(completion, request, original)
+        before = self.read_reply(original) if original else Completion()
+        if completion.usage and completion.usage != before.usage:
+            out |= self.write_usage(completion.usage)
+        self.write_content(out, before, completion, 1 if original else request.copies)
+        return out
 
     def replace_results(
         self, body: Mapping[str, Any], changed: Mapping[str, str], failed: Container[str]
@@ -191,7 +235,7 @@ class Codec(ABC):
 
         Nothing is sent before a pause, an error or a cut that comes first.
         """
-        opened, writer = False, self.create_writer(completion, request, original)
+        opened, writer = False, self.writer(self, completion, request, original)
         # Parts that the neutral form does not have are sent again where they were: before the text or call that
         # followed them. In a reply without a message there is no place for them.
         extras = ExtraParts(NOTHING if completion.lacks else original, completion)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
+from holdfast.model.completion import Completion, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import error_replies, gemini_request, sse
 from holdfast.planes.llm.codecs.codec import Codec, PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, read_arguments
@@ -30,61 +30,6 @@ _END = b"\r\n"
 """Google's own line ending."""
 
 
-class Gemini(Codec):
-    """generateContent. A stream is server-sent events (`alt=sse`), otherwise one JSON array.
-
-    The format cannot carry a call whose arguments are not an object. In that case Google sends no call and finishes
-    with MALFORMED_FUNCTION_CALL; this codec does the same.
-    """
-
-    name = "gemini"
-    provider = "google"
-    read_request = staticmethod(gemini_request.read_request)
-    read_conversation = staticmethod(gemini_request.read_conversation)
-    write_result = staticmethod(gemini_request.write_result)
-
-    def __init__(self, *, array: bool = False) -> None:
-        self._array = array
-        if array:
-            self.stream_type, self.split_stream = "application/json", sse.read_elements
-
-    def read_reply(self, data: Any) -> Completion:
-        reply, fields = StreamedReply(), as_dict(data)
-        for part in map(as_dict, as_list(data)):  # a complete stream, as an array
-            _read_object(part, reply)
-        _read_object(fields, reply)
-        if fields and not fields.get("error"):
-            candidates = as_list(fields.get("candidates"))
-            reply.lacks = "choices" if not candidates else "" if "content" in as_dict(candidates[0]) else "message"
-        return reply.build_completion()
-
-    def create_event_reader(self) -> EventReader:
-        return _read_event
-
-    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before = self.read_reply(original) if original else Completion()
-        out = {**_build_empty_reply(completion, request), **original}
-        if completion.model:
-            out["modelVersion"] = completion.model
-        if completion.usage and completion.usage != before.usage:
-            out["usageMetadata"] = _write_usage(completion.usage)
-        known = _write_candidates(as_list(original.get("candidates")), before, completion)
-        out["candidates"] = known if original else _copy_candidates(known, request.copies)
-        return out
-
-    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
-        return _GeminiWriter(completion, request, original)
-
-    def write_frames(
-        self, completion: Completion, request: ModelRequest, original: OriginalStream = NOTHING
-    ) -> Iterator[StreamFrame]:
-        frames = super().write_frames(completion, request, original)
-        return frame_as_array(frames) if self._array else frames
-
-    def keep_deliverable(self, completion: Completion) -> Completion:
-        return _drop_broken_calls(completion)[0]
-
-
 def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
     """Read one object: a complete reply, or an event of a stream."""
     if data.get("error"):
@@ -101,8 +46,7 @@ def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
             key = f"{reply.count}"
             reply.add_call(key, call.id, call.name, call.arguments)
             reply.add_call_fields(key, {name: value for name, value in part.items() if name != "functionCall"})
-        if reply.keep:
-            _keep_part(kind, as_dict(part), reply)
+        _keep_part(kind, as_dict(part), reply)
     _read_other_candidates(candidates[1:], reply)
     finish = as_text(candidate.get("finishReason"))
     if finish in _FILTERED or as_dict(data.get("promptFeedback")).get("blockReason"):
@@ -146,33 +90,6 @@ def _build_part(call: ToolCall, old: Any) -> dict[str, Any]:
 _PARTS = PartFormat(_find_kind, lambda text, old: {**as_dict(old), "text": text}, _build_part)
 
 
-def _write_usage(usage: Usage) -> dict[str, int]:
-    read, wrote = usage.input_tokens, usage.output_tokens
-    counts = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
-    return {**counts, _CACHED: usage.cached_input} if usage.cached_input else counts
-
-
-def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Return a reply written by Holdfast, without its candidates."""
-    usage = {"usageMetadata": _write_usage(completion.usage)} if completion.usage else {}
-    id = derive_id(completion, request)
-    return {"candidates": [], **usage, "modelVersion": completion.model or request.model, "responseId": id}
-
-
-def _write_candidates(candidates: list[Any], before: Completion, after: Completion) -> list[Any]:
-    if after.lacks == "choices":
-        return []
-    first = {"index": 0, **(as_dict(candidates[0]) if candidates else {})}
-    after, broken = _drop_broken_calls(after)
-    parts = edit_parts(as_list(as_dict(first.get("content")).get("parts")), before, after, _PARTS)
-    first["content"] = {"role": "model", **as_dict(first.get("content")), "parts": parts or [{"text": ""}]}
-    if after.lacks or (not parts and after.finish == "content_filter"):
-        del first["content"]
-    if after.finish != before.finish or broken:
-        first |= _write_ending(after, broken)
-    return [first, *candidates[1:]]
-
-
 def _copy_candidates(candidates: list[Any], copies: int) -> list[Any]:
     """Return each candidate as often as the request asks for one; only for replies written by Holdfast."""
     return [{**candidate, "index": n} for candidate in candidates for n in range(copies)]
@@ -204,7 +121,7 @@ def _read_event(data: dict[str, Any], reply: StreamedReply) -> None:
     _read_object({**data, "candidates": []} if of_another else data, reply)
     if data.get("usageMetadata"):
         reply.last = data
-    if reply.keep and candidates:
+    if candidates:
         own = {} if of_another else as_dict(candidates[0])
         more = {name: value for name, value in own.items() if name not in _KNOWN}
         if more:
@@ -227,15 +144,11 @@ def _build_text_candidate(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _GeminiWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
-        sound, self._broken = _drop_broken_calls(completion)
-        super().__init__(sound, original)
-        self._base = {**_build_empty_reply(completion, request), **as_dict(original.first)}
+    def __init__(self, codec: Codec, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(codec, completion, request, original)
+        self._completion, self._broken = _drop_broken_calls(completion)
         self._base.pop("usageMetadata", None)
-        if completion.model:
-            self._base["modelVersion"] = completion.model
         self._sent = False
-        self._copies = 1 if as_dict(original.first) else request.copies
 
     def write_text(self, text: str) -> Iterator[bytes]:
         yield self._write_candidate([{"text": text}])
@@ -251,13 +164,8 @@ class _GeminiWriter(ReplyWriter):
     def write_extra(self, data: Any) -> Iterator[bytes]:
         yield self._write_event(data)
 
-    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
-        yield sse.format_event(error_replies.write_error("google", error.kind, error.message), end=_END)
-
     def write_end(self) -> Iterator[bytes]:
-        used = self._completion.usage
-        own_usage = as_dict(self._original.last).get("usageMetadata") if used == self._original.before.usage else None
-        usage = {"usageMetadata": own_usage or _write_usage(used)} if used else {}
+        usage = self._write_usage()
         ending = _write_ending(self._completion, self._broken)
         if self._completion.lacks == "choices":
             yield self._write_event([], **usage)
@@ -272,7 +180,74 @@ class _GeminiWriter(ReplyWriter):
 
     def _write_event(self, candidates: list[Any], **more: Any) -> bytes:
         self._sent = True
-        return sse.format_event({**self._base, "candidates": candidates, **more}, end=_END)
+        return self._format({**self._base, "candidates": candidates, **more})
+
+    def _format(self, data: Any) -> bytes:
+        return sse.format_event(data, end=_END)
+
+
+class Gemini(Codec):
+    """generateContent. A stream is server-sent events (`alt=sse`), otherwise one JSON array.
+
+    The format cannot carry a call whose arguments are not an object. In that case Google sends no call and finishes
+    with MALFORMED_FUNCTION_CALL; this codec does the same.
+    """
+
+    name = "gemini"
+    provider = "google"
+    writer = _GeminiWriter
+    model_field = "modelVersion"
+    read_request = staticmethod(gemini_request.read_request)
+    read_conversation = staticmethod(gemini_request.read_conversation)
+    write_result = staticmethod(gemini_request.write_result)
+
+    def __init__(self, *, array: bool = False) -> None:
+        self._array = array
+        if array:
+            self.stream_type, self.split_stream = "application/json", sse.read_elements
+
+    def read_reply(self, data: Any) -> Completion:
+        reply, fields = StreamedReply(), as_dict(data)
+        for part in map(as_dict, as_list(data)):  # a complete stream, as an array
+            _read_object(part, reply)
+        _read_object(fields, reply)
+        if fields and not fields.get("error"):
+            candidates = as_list(fields.get("candidates"))
+            reply.lacks = "choices" if not candidates else "" if "content" in as_dict(candidates[0]) else "message"
+        return reply.build_completion()
+
+    def create_event_reader(self) -> EventReader:
+        return _read_event
+
+    def write_usage(self, usage: Usage) -> dict[str, Any]:
+        read, wrote = usage.input_tokens, usage.output_tokens
+        counts = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
+        return {"usageMetadata": {**counts, **({_CACHED: usage.cached_input} if usage.cached_input else {})}}
+
+    def build_empty(self, completion: Completion, request: ModelRequest) -> dict[str, Any]:
+        return {"candidates": [], "modelVersion": request.model, "responseId": derive_id(completion, request)}
+
+    def write_content(self, out: dict[str, Any], before: Completion, after: Completion, copies: int) -> None:
+        candidates = as_list(out.get("candidates"))
+        first = {"index": 0, **as_dict((candidates or [{}])[0])}
+        sound, broken = _drop_broken_calls(after)
+        parts = edit_parts(as_list(as_dict(first.get("content")).get("parts")), before, sound, _PARTS)
+        first["content"] = {"role": "model", **as_dict(first.get("content")), "parts": parts or [_NOTHING]}
+        if after.lacks or (not parts and after.finish == "content_filter"):
+            del first["content"]
+        if after.finish != before.finish or broken:
+            first |= _write_ending(after, broken)
+        copied = _copy_candidates([first], copies) if copies > 1 else [first]
+        out["candidates"] = [] if after.lacks == "choices" else [*copied, *candidates[1:]]
+
+    def write_frames(
+        self, completion: Completion, request: ModelRequest, original: OriginalStream = NOTHING
+    ) -> Iterator[StreamFrame]:
+        frames = super().write_frames(completion, request, original)
+        return frame_as_array(frames) if self._array else frames
+
+    def keep_deliverable(self, completion: Completion) -> Completion:
+        return _drop_broken_calls(completion)[0]
 
 
 GEMINI = Gemini()

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, ErrorChunk, ToolCall, Usage
+from holdfast.model.completion import Completion, ToolCall, Usage
 from holdfast.planes.llm.codecs import error_replies, sse
 from holdfast.planes.llm.codecs.codec import Codec, ReplyWriter
 from holdfast.planes.llm.codecs.loose import (
@@ -24,7 +24,7 @@ from holdfast.planes.llm.codecs.loose import (
 )
 from holdfast.planes.llm.codecs.openai_chat_request import read_tools
 from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role
-from holdfast.planes.llm.codecs.streamed_reply import EventReader, OriginalStream, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import EventReader, StreamedReply
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (
@@ -79,58 +79,6 @@ def write_result(message: dict[str, Any], text: str, failed: bool) -> None:
     message["content"] = text
 
 
-class Ollama(Codec):
-    """Both of Ollama's formats: `chat` has a message and tool calls, `generate` only text."""
-
-    provider = "ollama"
-    stream_type = "application/x-ndjson"
-    split_stream = staticmethod(sse.read_lines)
-    read_request = staticmethod(read_request)
-    read_conversation = staticmethod(read_conversation)
-    write_result = staticmethod(write_result)
-
-    def __init__(self, *, chat: bool) -> None:
-        self.name = "ollama_chat" if chat else "ollama_generate"
-        self._chat = chat
-
-    def read_reply(self, data: Any) -> Completion:
-        reply = StreamedReply()
-        _read_object(as_dict(data), reply)
-        return reply.build_completion()
-
-    def create_event_reader(self) -> EventReader:
-        return _read_line
-
-    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before = self.read_reply(original) if original else Completion()
-        out = {**_build_start(completion, request), "done": True, **(original or _DURATIONS)}
-        if completion.model:
-            out["model"] = completion.model
-        if completion.usage and completion.usage != before.usage:
-            out |= _write_usage(completion)
-        if completion.finish != before.finish:
-            out |= _write_ending(completion)
-        if self._chat:
-            out["message"] = (
-                None
-                if completion.lacks == "message"
-                else _write_message(as_dict(original.get("message")), before, completion)
-            )
-        else:
-            out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
-        return out
-
-    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
-        return _OllamaWriter(completion, request, original, self._chat)
-
-    def keep_deliverable(self, completion: Completion) -> Completion:
-        calls = [call for call in completion.tool_calls if as_raw_object(call.arguments) is not None]
-        if len(calls) == len(completion.tool_calls):
-            return completion
-        others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in calls]
-        return replace(completion, deltas=tuple(others)).with_text(_write_text(completion))
-
-
 def _read_object(data: dict[str, Any], reply: StreamedReply) -> None:
     """Read one object: a complete reply, or a line of a stream."""
     if data.get("error"):
@@ -160,15 +108,15 @@ def _write_text(completion: Completion) -> str:
 
 
 def _write_message(old: dict[str, Any], before: Completion, after: Completion) -> dict[str, Any]:
-    message = {"role": "assistant", "content": "", **old}
+    if after.lacks:
+        return _build_message()
+    message = {**_build_message(), **old}
     if after.text != before.text or after.tool_calls != before.tool_calls:
         message["content"] = _write_text(after)
     if after.tool_calls != before.tool_calls:
         message["tool_calls"] = _write_calls(after.tool_calls)
         if not message["tool_calls"]:
             del message["tool_calls"]
-    if after.lacks:
-        return {"role": "assistant", "content": ""}
     return message
 
 
@@ -180,19 +128,10 @@ def _write_calls(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _build_start(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    return {"model": completion.model or request.model, "created_at": _CREATED_AT}
-
-
 def _write_ending(completion: Completion) -> dict[str, Any]:
     if completion.finish is None:
         return {}
     return {"done_reason": "length" if completion.finish == "length" else "stop"}
-
-
-def _write_usage(completion: Completion) -> dict[str, Any]:
-    usage = completion.usage or Usage(0, 0)
-    return {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
 
 
 def _read_line(data: dict[str, Any], reply: StreamedReply) -> None:
@@ -207,52 +146,112 @@ def _read_line(data: dict[str, Any], reply: StreamedReply) -> None:
         reply.add_empty()
 
 
-class _OllamaWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream, chat: bool) -> None:
-        super().__init__(completion, original)
-        self._chat = chat
-        first = as_dict(original.first)
-        self._base = _build_start(completion, request) | {
-            key: first[key] for key in ("model", "created_at") if key in first
-        }
-        if completion.model:
-            self._base["model"] = completion.model
+class _GenerateWriter(ReplyWriter):
+    """Writes a stream of `generate`, which has no tool calls."""
+
+    content_field = "response"
 
     def write_text(self, text: str) -> Iterator[bytes]:
-        yield self._write_line(text)
+        yield self._write_line({"response": text})
 
     def write_call(self, call: ToolCall) -> Iterator[bytes]:
-        if not self._chat:
-            return
-        calls = _write_calls((call,))
-        yield self._write_line("", calls) if calls else self._write_line(_write_text(Completion((call,))))
+        return iter(())
 
     def write_empty(self) -> Iterator[bytes]:
-        yield self._write_line("")
+        return self.write_text("")
 
     def write_extra(self, data: Any) -> Iterator[bytes]:
-        """Write a thought: in the message, or next to the text if there is no message."""
-        if self._chat:
-            yield self._write_line("", message={"role": "assistant", "content": "", "thinking": data})
-        else:
-            yield self._write_line("", thinking=data)
-
-    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
-        yield dump_json(error_replies.write_error("ollama", error.kind, error.message)) + b"\n"
+        """Write a thought."""
+        yield self._write_line({"thinking": data})
 
     def write_end(self) -> Iterator[bytes]:
         more = {name: value for name, value in as_dict(self._original.last).items() if name not in _KNOWN}
-        ending = {**(more or _DURATIONS), "done": True, **_write_ending(self._completion)}
-        if self._completion.usage:
-            ending |= _write_usage(self._completion)
+        ending = {**(more or _DURATIONS), "done": True, **_write_ending(self._completion), **self._write_usage()}
         if self._completion.lacks == "message":
-            ending["message" if self._chat else "response"] = None
-        yield self._write_line("", **ending)
+            ending[self.content_field] = None
+        yield self._write_line(ending)
 
-    def _write_line(self, text: str, calls: list[Any] | None = None, /, **more: Any) -> bytes:
-        message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
-        content = {"message": message} if self._chat else {"response": text}
-        return dump_json({**self._base, **content, "done": False, **more}) + b"\n"
+    def _write_line(self, fields: dict[str, Any]) -> bytes:
+        return self._format({**self._base, "response": "", "done": False} | fields)
+
+    def _format(self, data: Any) -> bytes:
+        return dump_json(data) + b"\n"
+
+
+class _ChatWriter(_GenerateWriter):
+    """Writes a stream of `chat`, where text, calls and thoughts are in a message."""
+
+    content_field = "message"
+
+    def write_text(self, text: str) -> Iterator[bytes]:
+        yield self._write_line({"message": _build_message(text)})
+
+    def write_call(self, call: ToolCall) -> Iterator[bytes]:
+        calls = _write_calls((call,))
+        text = "" if calls else _write_text(Completion((call,)))
+        yield self._write_line({"message": _build_message(text) | ({"tool_calls": calls} if calls else {})})
+
+    def write_extra(self, data: Any) -> Iterator[bytes]:
+        yield self._write_line({"message": {**_build_message(), "thinking": data}})
+
+    def _write_line(self, fields: dict[str, Any]) -> bytes:
+        return self._format({**self._base, "message": _build_message(), "done": False} | fields)
+
+
+def _build_message(text: str = "") -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+class Ollama(Codec):
+    """Both of Ollama's formats: `chat` has a message and tool calls, `generate` only text."""
+
+    provider = "ollama"
+    stream_type = "application/x-ndjson"
+    split_stream = staticmethod(sse.read_lines)
+    read_request = staticmethod(read_request)
+    read_conversation = staticmethod(read_conversation)
+    write_result = staticmethod(write_result)
+
+    def __init__(self, *, chat: bool) -> None:
+        self.name = "ollama_chat" if chat else "ollama_generate"
+        self.writer = _ChatWriter if chat else _GenerateWriter
+        self._chat = chat
+
+    def read_reply(self, data: Any) -> Completion:
+        reply = StreamedReply()
+        _read_object(as_dict(data), reply)
+        return reply.build_completion()
+
+    def create_event_reader(self) -> EventReader:
+        return _read_line
+
+    def find_head(self, event: dict[str, Any]) -> dict[str, Any]:
+        return {key: event[key] for key in ("model", "created_at") if key in event}
+
+    def write_usage(self, usage: Usage) -> dict[str, Any]:
+        return {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
+
+    def build_empty(self, completion: Completion, request: ModelRequest) -> dict[str, Any]:
+        return {"model": request.model, "created_at": _CREATED_AT}
+
+    def write_content(self, out: dict[str, Any], before: Completion, after: Completion, copies: int) -> None:
+        if "done" not in out:
+            out |= {"done": True, **_DURATIONS}
+        if after.finish != before.finish:
+            out |= _write_ending(after)
+        if not self._chat:
+            out["response"] = None if after.lacks == "message" else "" if after.lacks else after.text
+        elif after.lacks == "message":
+            out["message"] = None
+        else:
+            out["message"] = _write_message(as_dict(out.get("message")), before, after)
+
+    def keep_deliverable(self, completion: Completion) -> Completion:
+        calls = [call for call in completion.tool_calls if as_raw_object(call.arguments) is not None]
+        if len(calls) == len(completion.tool_calls):
+            return completion
+        others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in calls]
+        return replace(completion, deltas=tuple(others)).with_text(_write_text(completion))
 
 
 OLLAMA_CHAT = Ollama(chat=True)

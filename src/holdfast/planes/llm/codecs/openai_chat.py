@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.model.completion import Completion, ErrorChunk, FinishReason, ToolCall, Usage
-from holdfast.planes.llm.codecs import error_replies, openai_chat_request, sse
+from holdfast.model.completion import Completion, FinishReason, ToolCall, Usage
+from holdfast.planes.llm.codecs import error_replies, openai_chat_request
 from holdfast.planes.llm.codecs.codec import CREATED, Codec, ReplyWriter, derive_id, split_pieces
 from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_text, read_arguments
 from holdfast.planes.llm.codecs.request import ModelRequest
@@ -23,47 +23,6 @@ _CACHE = ("cached_tokens", "cache_write_tokens")
 _KNOWN = ("role", "content", "tool_calls")
 _KNOWN_OF_CALL = ("index", "id", "type", "function")
 _DONE = b"data: [DONE]\n\n"
-
-
-class OpenAIChat(Codec):
-    """Chat Completions. Only the first of several choices is read and changed."""
-
-    name = "openai_chat"
-    provider = "openai"
-
-    read_request = staticmethod(openai_chat_request.read_request)
-    read_conversation = staticmethod(openai_chat_request.read_conversation)
-    write_result = staticmethod(openai_chat_request.write_result)
-
-    def read_reply(self, data: Any) -> Completion:
-        fields, reply = as_dict(data), StreamedReply()
-        choices = as_list(fields.get("choices"))
-        _read_chunk({**fields, "choices": [_to_stream(n, choice) for n, choice in enumerate(choices)] or None}, reply)
-        if fields.get("choices") == [] and not fields.get("error"):
-            reply.lacks = "choices"
-        elif choices and not fields.get("error") and as_dict(choices[0]).get("message", ()) is None:
-            reply.lacks = "message"
-        return reply.build_completion()
-
-    def create_event_reader(self) -> EventReader:
-        return _read_chunk
-
-    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        before = self.read_reply(original) if original else Completion()
-        out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
-        if completion.model and completion.model != before.model:
-            out["model"] = completion.model
-        usage = completion.usage
-        if usage and usage != before.usage:
-            out["usage"] = _write_usage(usage)
-        choices = _write_choices(as_list(original.get("choices")), before, completion)
-        out["choices"] = (
-            choices if original else [{**choice, "index": n} for choice in choices for n in range(request.copies)]
-        )
-        return out
-
-    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
-        return _ChatWriter(completion, request, original)
 
 
 def _is_function(call: Any) -> bool:
@@ -92,47 +51,6 @@ def _read_usage(used: dict[str, Any]) -> Usage:
     details = as_dict(used.get("prompt_tokens_details"))
     cache = [as_count(details.get(key)) for key in _CACHE] if details else ()
     return Usage(as_count(used.get("prompt_tokens")), as_count(used.get("completion_tokens")), *cache)
-
-
-def _write_usage(usage: Usage) -> dict[str, Any]:
-    read, wrote = usage.input_tokens, usage.output_tokens
-    cache = dict(zip(_CACHE, (usage.cached_input, usage.cache_written), strict=True))
-    return {
-        "prompt_tokens": read,
-        "completion_tokens": wrote,
-        "total_tokens": read + wrote,
-        "prompt_tokens_details": {**cache, "audio_tokens": 0},
-        "completion_tokens_details": dict.fromkeys(_OUTPUT_DETAILS, 0),
-    }
-
-
-def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Return a reply written by Holdfast, without its choices."""
-    usage = completion.usage
-    return {
-        "id": f"chatcmpl-{derive_id(completion, request)}",
-        "object": "chat.completion",
-        "created": CREATED,
-        "model": completion.model or request.model,
-        "choices": [],
-        "system_fingerprint": None,
-        **request.echo,
-    } | ({"usage": _write_usage(usage)} if usage else {})
-
-
-def _write_choices(choices: list[Any], before: Completion, after: Completion) -> list[Any]:
-    if after.lacks == "choices":
-        return []
-    first: dict[str, Any] = {"index": 0, "message": None, "logprobs": None, "finish_reason": None}
-    first |= as_dict(choices[0]) if choices else {}
-    if after.lacks == "message":
-        first["message"] = None
-    else:
-        first["message"] = _write_message(as_dict(first["message"]), before, after)
-    finish = after.finish
-    if finish != before.finish:
-        first["finish_reason"] = finish
-    return [first, *choices[1:]]
 
 
 def _write_message(old: dict[str, Any], before: Completion, after: Completion) -> dict[str, Any]:
@@ -167,8 +85,7 @@ def _read_chunk(chunk: dict[str, Any], reply: StreamedReply) -> None:
         _read_others(choice, reply)
         if not choice.get("index"):
             _read_choice(choice, reply)
-            if reply.keep:
-                _keep_other(choice, reply)
+            _keep_other(choice, reply)
         else:
             reply.add_extra("further choices", choice)
     return None
@@ -211,16 +128,10 @@ def _read_others(choice: dict[str, Any], reply: StreamedReply) -> None:
 
 
 class _ChatWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
-        super().__init__(completion, original)
-        self._with_usage = request.with_usage
-        first = as_dict(original.first)
-        self._base = dict(first) if "id" in first else {**_build_empty_reply(completion, request), **first}
+    def __init__(self, codec: Codec, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(codec, completion, request, original)
         self._base["object"] = "chat.completion.chunk"
         self._base.pop("usage", None)
-        if completion.model:
-            self._base["model"] = completion.model
-        self._copies = 1 if first else request.copies
 
     def write_start(self) -> Iterator[bytes]:
         if self._completion.lacks == "choices":
@@ -228,9 +139,8 @@ class _ChatWriter(ReplyWriter):
         elif self._completion.lacks == "message":
             yield from self._write_choice_chunks(_build_choice(None))
         else:
-            yield from self._write_delta(
-                role="assistant", content=None if self._completion.tool_calls else "", refusal=None
-            )
+            content = None if self._completion.tool_calls else ""
+            yield from self._write_delta(role="assistant", content=content, refusal=None)
 
     def write_text(self, text: str) -> Iterator[bytes]:
         yield from self._write_delta(content=text)
@@ -248,18 +158,12 @@ class _ChatWriter(ReplyWriter):
     def write_extra(self, data: Any) -> Iterator[bytes]:
         yield self._write_chunk([data])
 
-    def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
-        yield sse.format_event(error_replies.write_error("openai", error.kind, error.message))
-
     def write_end(self) -> Iterator[bytes]:
-        if self._completion.finish and self._completion.lacks != "choices":
-            yield from self._write_choice_chunks(
-                _build_choice(None if self._completion.lacks else {}, self._completion.finish)
-            )
-        used = self._completion.usage
-        if used and self._with_usage:
-            usage = as_dict(self._original.last).get("usage") if used == self._original.before.usage else None
-            yield sse.format_event({**self._base, "choices": [], "usage": usage or _write_usage(used)})
+        finish, lacks = self._completion.finish, self._completion.lacks
+        if finish and lacks != "choices":
+            yield from self._write_choice_chunks(_build_choice(None if lacks else {}, finish))
+        if self._request.with_usage and (usage := self._write_usage()):
+            yield self._format({**self._base, "choices": [], **usage})
         yield _DONE
 
     def _write_delta(self, **delta: Any) -> Iterator[bytes]:
@@ -270,11 +174,61 @@ class _ChatWriter(ReplyWriter):
         return (self._write_chunk([{**choice, "index": n}]) for n in range(self._copies))
 
     def _write_chunk(self, choices: list[Any]) -> bytes:
-        return sse.format_event({**self._base, "choices": choices})
+        return self._format({**self._base, "choices": choices})
 
 
 def _build_choice(delta: dict[str, Any] | None, finish: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+class OpenAIChat(Codec):
+    """Chat Completions. Only the first of several choices is read and changed."""
+
+    name = "openai_chat"
+    provider = "openai"
+    writer = _ChatWriter
+    read_request = staticmethod(openai_chat_request.read_request)
+    read_conversation = staticmethod(openai_chat_request.read_conversation)
+    write_result = staticmethod(openai_chat_request.write_result)
+
+    def read_reply(self, data: Any) -> Completion:
+        fields, reply = as_dict(data), StreamedReply()
+        choices = as_list(fields.get("choices"))
+        _read_chunk({**fields, "choices": [_to_stream(n, choice) for n, choice in enumerate(choices)] or None}, reply)
+        if fields.get("choices") == [] and not fields.get("error"):
+            reply.lacks = "choices"
+        elif choices and not fields.get("error") and as_dict(choices[0]).get("message", ()) is None:
+            reply.lacks = "message"
+        return reply.build_completion()
+
+    def create_event_reader(self) -> EventReader:
+        return _read_chunk
+
+    def write_usage(self, usage: Usage) -> dict[str, Any]:
+        read, wrote = usage.input_tokens, usage.output_tokens
+        cache = dict(zip(_CACHE, (usage.cached_input, usage.cache_written), strict=True))
+        counts = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
+        details = {"prompt_tokens_details": {**cache, "audio_tokens": 0}}
+        return {"usage": {**counts, **details, "completion_tokens_details": dict.fromkeys(_OUTPUT_DETAILS, 0)}}
+
+    def build_empty(self, completion: Completion, request: ModelRequest) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{derive_id(completion, request)}",
+            "object": "chat.completion",
+            "created": CREATED,
+            "model": request.model,
+            "choices": [],
+            "system_fingerprint": None,
+        } | request.echo
+
+    def write_content(self, out: dict[str, Any], before: Completion, after: Completion, copies: int) -> None:
+        choices = as_list(out.get("choices"))
+        first = {"index": 0, "message": None, "logprobs": None, "finish_reason": None} | as_dict((choices or [{}])[0])
+        first["message"] = None if after.lacks else _write_message(as_dict(first["message"]), before, after)
+        if after.finish != before.finish:
+            first["finish_reason"] = after.finish
+        copied = [{**first, "index": n} for n in range(copies)] if copies > 1 else [first]
+        out["choices"] = [] if after.lacks == "choices" else [*copied, *choices[1:]]
 
 
 OPENAI_CHAT = OpenAIChat()

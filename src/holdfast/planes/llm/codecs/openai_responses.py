@@ -39,57 +39,6 @@ _TEXT_EVENTS = ("response.output_text.delta", "response.output_text.annotation.a
 _ERROR_CODES = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
 
 
-class OpenAIResponses(Codec):
-    """Responses. Reasoning and other items stay unchanged when a plain reply is changed."""
-
-    name = "openai_responses"
-    provider = "openai"
-
-    read_request = staticmethod(openai_responses_read.read_request)
-    read_conversation = staticmethod(openai_responses_read.read_conversation)
-    write_result = staticmethod(openai_responses_read.write_result)
-
-    def read_reply(self, data: Any) -> Completion:
-        fields, reply = as_dict(data), StreamedReply()
-        reply.model = as_text(fields.get("model"))
-        if fields.get("error"):
-            reply.set_error(error_replies.read_error(fields))
-        else:
-            read_response(fields, reply)
-        return reply.build_completion()
-
-    def create_event_reader(self) -> EventReader:
-        return ResponseEvents().read_event
-
-    def write_reply(self, completion: Completion, request: ModelRequest, original: dict[str, Any]) -> dict[str, Any]:
-        out = dict(original) if "id" in original else {**_build_empty_reply(completion, request), **original}
-        before = self.read_reply(original) if original else Completion()
-        if completion.model:
-            out["model"] = completion.model
-        if completion.usage and completion.usage != before.usage:
-            out["usage"] = _write_usage(completion.usage)
-        if completion.finish != before.finish:
-            out |= _write_ending(completion)
-        part_format = _build_part_format(out["id"])
-        out["output"] = edit_parts(as_list(original.get("output")), before, completion, part_format)
-        if _is_silent(completion) and not out["output"]:
-            out["output"] = [part_format.text("", None)]
-        if completion.lacks:
-            out["output"] = [] if completion.lacks == "choices" else None
-        return out
-
-    def write_body(self, completion: Completion, request: ModelRequest, original: Any = None) -> bytes:
-        """Return the plain reply; an error is part of a reply whose status is `failed`."""
-        out = self.write_reply(completion, request, as_dict(original))
-        for delta in completion.deltas:
-            if isinstance(delta, ErrorChunk):
-                out |= {"status": "failed", "error": _write_error(delta), "output": [], "usage": None}
-        return dump_json(out)
-
-    def create_writer(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> ReplyWriter:
-        return _ResponsesWriter(completion, request, original)
-
-
 def _build_part_format(id: str) -> PartFormat:
     """Create items; their ids derive from the reply's id."""
     stem = id.removeprefix("resp_")
@@ -118,54 +67,15 @@ def _write_ending(completion: Completion) -> dict[str, Any]:
     return {"status": status, "incomplete_details": {"reason": reason} if reason else None}
 
 
-def _write_usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "input_tokens_details": dict(zip(CACHE, (usage.cached_input, usage.cache_written), strict=True)),
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
-
-
 def _write_error(error: ErrorChunk) -> dict[str, Any]:
     message = error_replies.write_error("openai", error.kind, error.message)["error"]["message"]
     return {"code": _ERROR_CODES.get(error.kind, "server_error"), "message": message}
 
 
-def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
-    """Return a reply written by Holdfast, before it has any output."""
-    return {
-        "id": f"resp_{derive_id(completion, request)}",
-        "object": "response",
-        "created_at": CREATED,
-        "status": "in_progress",
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": request.max_tokens,
-        "metadata": {},
-        "model": completion.model or request.model,
-        "output": [],
-        "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "temperature": 1.0 if request.temperature is None else request.temperature,
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": 1.0,
-        "truncation": "disabled",
-        "usage": None,
-    } | request.echo
-
-
 class _ResponsesWriter(ReplyWriter):
-    def __init__(self, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
-        super().__init__(completion, original)
-        first = as_dict(as_dict(original.first).get("response"))
-        self._response = dict(first) if "id" in first else _build_empty_reply(completion, request)
-        if completion.model:
-            self._response["model"] = completion.model
-        self._stem = str(self._response["id"]).removeprefix("resp_")
+    def __init__(self, codec: Codec, completion: Completion, request: ModelRequest, original: OriginalStream) -> None:
+        super().__init__(codec, completion, request, original)
+        self._stem = str(self._base["id"]).removeprefix("resp_")
         self._output: list[dict[str, Any]] = []
         self._open_text: list[str] | None = None
         """The text of the open message, if there is one."""
@@ -176,9 +86,8 @@ class _ResponsesWriter(ReplyWriter):
         self._sequence = -1
 
     def write_start(self) -> Iterator[bytes]:
-        started = {**self._response, "status": "in_progress", "output": []}
-        yield self._write_event("response.created", response=started)
-        yield self._write_event("response.in_progress", response=started)
+        yield self._write_event("response.created", response=self._build_response({}))
+        yield from self.write_empty()
 
     def write_text(self, text: str) -> Iterator[bytes]:
         if self._open_text is None:
@@ -202,9 +111,10 @@ class _ResponsesWriter(ReplyWriter):
         yield self._finish_item({**item, "status": "completed", "arguments": call.arguments})
 
     def write_empty(self) -> Iterator[bytes]:
-        yield self._write_event(
-            "response.in_progress", response={**self._response, "status": "in_progress", "output": []}
-        )
+        yield self._write_event("response.in_progress", response=self._build_response({}))
+
+    def _build_response(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {**self._base, "status": "in_progress", "output": []} | fields
 
     def write_extra(self, data: Any) -> Iterator[bytes]:
         """Write events of an unchanged item or of the open text, or keep the fields of the next message."""
@@ -239,14 +149,8 @@ class _ResponsesWriter(ReplyWriter):
     def write_error(self, error: ErrorChunk) -> Iterator[bytes]:
         if self._sequence < 0:
             yield from self.write_start()
-        failed = {
-            **self._response,
-            "status": "failed",
-            "error": _write_error(error),
-            "output": self._output,
-            "usage": None,
-        }
-        yield self._write_event("response.failed", response=failed)
+        failed = {"status": "failed", "error": _write_error(error), "output": self._output, "usage": None}
+        yield self._write_event("response.failed", response=self._build_response(failed))
 
     def write_end(self) -> Iterator[bytes]:
         if _is_silent(self._completion) and not self._output:
@@ -254,18 +158,10 @@ class _ResponsesWriter(ReplyWriter):
         yield from self._end_text()
         if self._completion.finish is None:
             return
-        used, last = self._completion.usage, as_dict(self._original.last)
-        usage = last.get("usage") if used == self._original.before.usage else None
-        output = None if self._completion.lacks == "message" else self._output
-        ended = {
-            **self._response,
-            **last,
-            "model": self._response["model"],
-            **_write_ending(self._completion),
-            "output": output,
-        }
-        ended["usage"] = usage or (_write_usage(used) if used else None)
-        yield self._write_event(f"response.{ended['status']}", response=ended)
+        own = {"model": self._base["model"], "output": None if self._completion.lacks == "message" else self._output}
+        ended = {"usage": None, **self._write_usage(), **_write_ending(self._completion), **own}
+        response = self._build_response(as_dict(self._original.last) | ended)
+        yield self._write_event(f"response.{response['status']}", response=response)
 
     def _end_text(self) -> Iterator[bytes]:
         if self._open_text is None:
@@ -310,6 +206,76 @@ def _drop_position(event: dict[str, Any]) -> dict[str, Any]:
 
 def _build_text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+class OpenAIResponses(Codec):
+    """Responses. Reasoning and other items stay unchanged when a plain reply is changed."""
+
+    name = "openai_responses"
+    provider = "openai"
+    writer = _ResponsesWriter
+    read_request = staticmethod(openai_responses_read.read_request)
+    read_conversation = staticmethod(openai_responses_read.read_conversation)
+    write_result = staticmethod(openai_responses_read.write_result)
+
+    def read_reply(self, data: Any) -> Completion:
+        fields, reply = as_dict(data), StreamedReply()
+        reply.model = as_text(fields.get("model"))
+        if fields.get("error"):
+            reply.set_error(error_replies.read_error(fields))
+        else:
+            read_response(fields, reply)
+        return reply.build_completion()
+
+    def create_event_reader(self) -> EventReader:
+        return ResponseEvents().read_event
+
+    def find_head(self, event: dict[str, Any]) -> dict[str, Any]:
+        return as_dict(event.get("response"))
+
+    def write_usage(self, usage: Usage) -> dict[str, Any]:
+        read, wrote = usage.input_tokens, usage.output_tokens
+        cache = dict(zip(CACHE, (usage.cached_input, usage.cache_written), strict=True))
+        counts = {"input_tokens": read, "input_tokens_details": cache, "output_tokens": wrote}
+        return {"usage": {**counts, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + wrote}}
+
+    def build_empty(self, completion: Completion, request: ModelRequest) -> dict[str, Any]:
+        return {
+            "id": f"resp_{derive_id(completion, request)}",
+            "object": "response",
+            "created_at": CREATED,
+            "status": "in_progress",
+            **dict.fromkeys(("error", "incomplete_details", "instructions")),
+            "max_output_tokens": request.max_tokens,
+            "metadata": {},
+            "model": request.model,
+            "output": [],
+            "parallel_tool_calls": True,
+            "previous_response_id": None,
+            "temperature": 1.0 if request.temperature is None else request.temperature,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": 1.0,
+            "truncation": "disabled",
+            "usage": None,
+        } | request.echo
+
+    def write_content(self, out: dict[str, Any], before: Completion, after: Completion, copies: int) -> None:
+        if after.finish != before.finish:
+            out |= _write_ending(after)
+        part_format = _build_part_format(out["id"])
+        items = edit_parts(as_list(out.get("output")), before, after, part_format)
+        if _is_silent(after) and not items:
+            items = [part_format.text("", None)]
+        out["output"] = {"": items, "choices": [], "message": None}[after.lacks]
+
+    def write_body(self, completion: Completion, request: ModelRequest, original: Any = None) -> bytes:
+        """Return the plain reply; an error is part of a reply whose status is `failed`."""
+        out = self.write_reply(completion, request, as_dict(original))
+        for delta in completion.deltas:
+            if isinstance(delta, ErrorChunk):
+                out |= {"status": "failed", "error": _write_error(delta), "output": [], "usage": None}
+        return dump_json(out)
 
 
 OPENAI_RESPONSES = OpenAIResponses()

@@ -145,8 +145,7 @@ class ResponseEvents:
                 reply.set_error(error_replies.read_error(as_dict(event.get("response"))))
             case "error":
                 reply.set_error(error_replies.read_error(event))
-        if reply.keep:
-            self._keep_other(at, event, reply)
+        self._keep_other(at, event, reply)
 
     def _keep_other(self, at: int, event: dict[str, Any], reply: StreamedReply) -> None:
         """Keep the parts of an event that the neutral form does not support."""

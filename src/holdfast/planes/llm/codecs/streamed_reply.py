@@ -127,10 +127,9 @@ class _Call(Struct):
 
 
 class StreamedReply:
-    """The stream so far. `keep`: also keeps what the neutral form does not support, to write it again."""
+    """The stream so far, with what the neutral form does not support, to write it again."""
 
-    def __init__(self, *, keep: bool = False) -> None:
-        self.keep = keep
+    def __init__(self) -> None:
         self.first: Any = None
         self.last: Any = None
         """The first and the last event, as they arrived."""
@@ -184,13 +183,10 @@ class StreamedReply:
 
     def add_extra(self, kind: str, data: Any, *, of_text: bool = False) -> None:
         """Add a part that the neutral form does not support."""
-        if self.keep:
-            self._extras.append(ExtraPart(kind, data, self._text_size, len(self._begun), of_text))
+        self._extras.append(ExtraPart(kind, data, self._text_size, len(self._begun), of_text))
 
     def build_original(self) -> OriginalStream:
-        """Return the parts outside the neutral form so far; without `keep` only the first event."""
-        if not self.keep:
-            return OriginalStream(first=self.first)
+        """Return the parts outside the neutral form so far."""
         calls = tuple([call.extra_fields for call in self._begun])
         return OriginalStream(self.build_completion(), self.first, self.last, tuple(self._extras), calls)
 
