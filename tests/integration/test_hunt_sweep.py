@@ -36,6 +36,13 @@ AGENT = """
             file.write("A-7781: a charge began")
         pay("A-7781")
 
+    def journal_too_late():
+        if os.path.exists("journal"):
+            return
+        pay("A-7781")
+        with open("journal", "w") as file:
+            file.write("A-7781: paid")
+
     def answer(prompt):
         try:
             %s()
@@ -107,6 +114,40 @@ def test_an_agent_that_pays_again_after_it_was_killed_is_found(tmp_path: Path, k
     (cause,) = found["causes"]
     assert (cause["rules"], cause["code"], found["exit"]) == (["once"], "done-twice", 1)
     assert [(fault["mode"], fault["after_event"]) for fault in cause["faults"]] == [("killed", {"write": 1})]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_that_is_killed_between_its_write_and_its_note_of_it_is_found(tmp_path: Path, kind: str) -> None:
+    """The kill comes before the reply: how fast the agent is does not matter."""
+    found = sweep(tmp_path, kind, "journal_too_late")
+    (cause,) = found["causes"]
+    assert [(fault["mode"], fault["after_event"]) for fault in cause["faults"]] == [("killed", {"write": 1})]
+    assert (cause["failed"], found["flaky"]) == (cause["runs"], [])
+
+
+FUNCTION = """
+    import os
+
+    def charge(order):
+        return "receipt-90412"
+
+    def answer(prompt):
+        if not os.path.exists("journal"):
+            charge("A-7781")
+            with open("journal", "w") as file:
+                file.write("A-7781: paid")
+        return "A-7781: paid"
+"""
+
+
+def test_a_python_agent_is_killed_before_its_function_returns(tmp_path: Path) -> None:
+    agent = {**KINDS["python"], "tools": ["agent_code:charge"]}
+    once = {"once": {"description": "d", "check": {"type": "side_effect_once", "tool": "charge"}}}
+    spec = spec_of(agent, invariants=once)
+    killed = [{"name": "killed", "world_faults": [{"mode": "killed", "after_event": {"write": 1}}]}]
+    found = ran(tmp_path, {**spec, "chaos_matrix": killed}, files={"code/agent_code.py": FUNCTION})
+    assert [(event.tool, event.phase) for event in found.only.trace] == [("charge", "done"), ("charge", "done")]
+    assert [verdict.code for verdict in found.verdicts] == ["done-twice"]
 
 
 @pytest.mark.parametrize(("kind", "variant"), [("command", "journal"), ("python", "key"), ("http", "journal")])

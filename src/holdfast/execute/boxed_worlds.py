@@ -153,11 +153,11 @@ class BoxedWorlds:
             # then everything settles (late writes, logs); and only then do checks look at the world, so that no check
             # sees a fault that was meant for the agent.
             began = time.time() - context.sink.now()
-            context.sink.watch = world.disturbances.handle_event
+            context.sink.watcher = world.disturbances
             async with world.disturbances.act_during(world):
                 with world.planes.serve_trial(context):
                     answer = await self._run_agent(agent, task, world)
-            context.sink.watch = None
+            context.sink.watcher = None
             await world.settle(began)
             texts = "\n".join([answer.output, *(turn.text or "" for turn in answer.turns)])
             if not settings.nested and (why := explain_refused_nesting(world.audit(), texts)):

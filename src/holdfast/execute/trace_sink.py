@@ -20,6 +20,7 @@ from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, shorten_target
 from holdfast.planes.recorded_value import write_lost
+from holdfast.protocols.trial import EventWatcher
 from holdfast.reading.words import format_plural
 
 OnCall = Callable[[Trial, TraceEvent], None]
@@ -46,7 +47,7 @@ class LiveSink:
         self._trial = trial
         self._on_call = on_call
         self.began = perf_counter()
-        self.watch: Callable[[str, bool], None] | None = None
+        self.watcher: EventWatcher | None = None
         self.limit = ""
         self.on_limit: Callable[[], None] | None = None
         self._meter = None if limits is None else UsageMeter(limits, self.note)
@@ -85,8 +86,8 @@ class LiveSink:
         if self._held:
             event = self._mark_unsent(event)
         self.trace.append(event)
-        if self.watch is not None:
-            self.watch(event.event_type, event.write and not event.unsent)
+        if self.watcher is not None:
+            self.watcher.handle_event(event.event_type, event.write and not event.unsent)
         if self._on_call is not None and event.error_type != REFUSED:  # how often a blocked call comes is not known yet
             self._on_call(self._trial, event)
 

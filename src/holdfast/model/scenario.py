@@ -94,6 +94,11 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
         return not self.injections
 
     @property
+    def waits_for_writes(self) -> bool:
+        """Whether a fault of the world waits for a write of the agent."""
+        return any(i.plane == "world" and "after_event" in i.settings for i in self.injections)
+
+    @property
     def on_calls(self) -> bool:
         """Whether a fault acts on the agent's calls, and not only on its input."""
         return any(i.plane != "context" or i.target != "input" for i in self.injections)

@@ -109,11 +109,27 @@ class Injector(Protocol):
         """
 
 
+class EventWatcher(Protocol):
+    """Starts the faults that wait for something the agent does."""
+
+    def handle_event(self, event: str, write: bool = False) -> None:
+        """Start the faults that wait for this type of event, or for this `write`."""
+
+    async def settle_write(self) -> bool:
+        """Let the faults act that wait for the agent's next write, whose reply has not arrived yet.
+
+        Return whether one of them killed the agent.
+        """
+
+    async def finish_due(self) -> None:
+        """Wait until the faults have acted that something the agent did has started."""
+
+
 class TraceSink(Protocol):
     """Collects what is observed in the trial: calls, notes, harness errors, usage limits."""
 
-    watch: Callable[[str, bool], None] | None
-    """Called with the type of each event of the trace, as it is added."""
+    watcher: EventWatcher | None
+    """Gets each event of the trace as it is added; None if no fault can wait for one."""
     limit: str
     """Which of `agent.limits` the agent has exceeded, in words; empty if none."""
     on_limit: Callable[[], None] | None

@@ -120,12 +120,33 @@ class Disturbances:
         for this `write`."""
         self._writes += write
         for slot in self._placed:
-            due = slot.on_event == event or (write and slot.after_write == self._writes)
-            if due and not slot.has_begun and self._world is not None:
-                slot.has_begun = True
-                task = self._start_task(self._begin(slot))
-                self._due.add(task)
-                task.add_done_callback(self._due.discard)
+            if slot.on_event == event or (write and slot.after_write == self._writes):
+                self._begin_due(slot)
+
+    def _begin_due(self, slot: _PlacedFault) -> None:
+        if not slot.has_begun and self._world is not None:
+            slot.has_begun = True
+            task = self._start_task(self._begin(slot))
+            self._due.add(task)
+            task.add_done_callback(self._due.discard)
+
+    async def settle_write(self) -> bool:
+        """Let the faults act that wait for the agent's next write, whose reply has not arrived yet.
+
+        Return whether one of them killed the agent.
+        """
+        # With its reply, the agent would continue until the signal arrives: how far it gets, such as to a note that the
+        # write was done, would depend on the machine.
+        for slot in self._placed:
+            if slot.after_write == self._writes + 1:
+                self._begin_due(slot)
+        await self.finish_due()
+        return any(RESTART in slot.ctx.memory for slot in self._placed)
+
+    async def finish_due(self) -> None:
+        """Wait until the faults have acted that act right now, or that something the agent did has started."""
+        if due := self._due | self._tasks & self._acting:
+            await asyncio.wait(due, timeout=HEAL_S)
 
     async def _stop(self, world: World) -> None:
         """Stop starting faults, because the agent has ended, and undo those that can be undone."""
@@ -165,10 +186,10 @@ class Disturbances:
     async def needs_restart(self) -> bool:
         """Return whether a fault killed the agent and requests a restart; True once for each such fault.
 
-        A fault that the agent's last write started acts first, even if the agent has answered.
+        A fault that the agent's last write started acts first, even if the agent has answered; and a kill is not over
+        before the killed process has ended.
         """
-        if self._due:
-            await asyncio.wait(self._due, timeout=HEAL_S)
+        await self.finish_due()
         return any(slot.ctx.memory.pop(RESTART, False) for slot in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------

@@ -84,6 +84,9 @@ class _Silent:
     def receive_turn(self) -> str | None:
         return None
 
+    def wait_until_settled(self) -> None:
+        pass
+
 
 async def _echo(prompt: str) -> str:
     return prompt

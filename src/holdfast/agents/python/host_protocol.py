@@ -123,6 +123,10 @@ class ReportLine(Protocol):
         """Return the next turn; None if there is no other."""
         ...
 
+    def wait_until_settled(self) -> None:
+        """Wait until the parent process has handled the write that was just reported."""
+        ...
+
 
 class HostSetup(Struct, frozen=True):
     """The first message to the host."""
@@ -214,6 +218,10 @@ class TrialSocket:
     def receive_turn(self) -> str | None:
         """Return the next turn; None if there is no other."""
         return msgspec.json.decode(read_frame(self._fd), type=str | None)
+
+    def wait_until_settled(self) -> None:
+        """Wait until the parent process has handled the write that was just reported."""
+        read_frame(self._fd)
 
 
 class MessageFrames:

@@ -60,6 +60,8 @@ class HostedTrial:
         self._calls: dict[tuple[int, int], TraceEvent] = {}
         """Calls of the agent's functions in progress."""
         self._task = task
+        self.on_write: Callable[[], None] = lambda: None
+        """Called after each write of a function if a fault may wait for it: the agent waits, too."""
         self._since = perf_counter()
         self._partial: list[str] = []
         """Parts of an answer, which count if no more of it arrives."""
@@ -81,6 +83,11 @@ class HostedTrial:
     async def wait_for_turns(self, limit_s: float) -> bool:
         """Wait for the end of all turns or of the process; return False if the time or a limit is exceeded."""
         return await run_until_limit(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
+
+    async def finish_due_faults(self) -> None:
+        """Wait until the faults have acted that a write of the agent has started."""
+        if self._context.sink.watcher is not None:
+            await self._context.sink.watcher.finish_due()
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
         """Record the end of the process: its waitpid status, or the system's report that it ran out of memory."""
@@ -161,6 +168,8 @@ class HostedTrial:
             else:
                 self._calls.pop(key, None)
                 self._context.sink.add(call.event)
+                if call.event.write and self._context.trial.scenario.waits_for_writes:
+                    self.on_write()
 
     def _mark_late_fault(self, met: FaultMet) -> FaultMet:
         """Mark a fault that acted after the last answer as not met.
@@ -231,6 +240,8 @@ class TrialPipes:
     def __init__(self, hosted: HostedTrial) -> None:
         self._loop = asyncio.get_running_loop()
         self._hosted = hosted
+        hosted.on_write = self._settle_write
+        self._settling: set[asyncio.Task[None]] = set()
         self._output = Outlet(hosted.printed)
         try:
             self._line, self._their_line = socket.socketpair()
@@ -260,6 +271,16 @@ class TrialPipes:
             return data[self._line.send(data) :]
         except BlockingIOError:
             return data
+
+    def _settle_write(self) -> None:
+        """Let the faults act that wait for the write that was just reported; then let the agent continue."""
+        task = self._loop.create_task(self._continue_after_write())
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _continue_after_write(self) -> None:
+        await self._hosted.finish_due_faults()
+        await self.send(protocol.add_length(encode(None)))
 
     async def send(self, data: bytes) -> None:
         with suppress(OSError):  # it died: its exit status will show

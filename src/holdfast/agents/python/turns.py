@@ -80,7 +80,7 @@ def perform(request: protocol.TrialRequest, agent: CallableAgent, line: protocol
         lambda fault: line.send(protocol.Fault(fault, amends=True)),
         lambda use: line.send(protocol.RecordingUsed(use)),
     )
-    reporter = _CallReporter(line)
+    reporter = _CallReporter(line, pauses=request.trial.scenario.waits_for_writes)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
     watch = CallTrace(request.began, reporter.report, early=True, attack=attack)
     with activate_weather(
@@ -99,8 +99,10 @@ def perform(request: protocol.TrialRequest, agent: CallableAgent, line: protocol
 class _CallReporter:
     """Reports calls: the start of a call immediately, its end with the next message, to save writes."""
 
-    def __init__(self, line: protocol.ReportLine) -> None:
+    def __init__(self, line: protocol.ReportLine, *, pauses: bool) -> None:
+        """`pauses`: wait after each write until Holdfast has handled it, because a fault may kill the agent there."""
         self._line = line
+        self._pauses = pauses
         self._pid = os.getpid()
         self._ended: list[protocol.FunctionCall] = []
         self._lock = Lock()
@@ -116,6 +118,9 @@ class _CallReporter:
             self._ended.append(call)
             if event.phase == "unfinished":
                 self._send()
+            elif self._pauses and event.write:
+                self._send()
+                self._line.wait_until_settled()
 
     def flush(self) -> None:
         """Send all calls that have ended."""

@@ -45,6 +45,8 @@ class ProxyCall(Struct, eq=False):
     context: TrialContext
     _target: RequestTarget
     _started_trace: RequestTrace | None = None
+    _was_killed: bool = False
+    """Whether a fault killed the agent after this write, before the reply was sent."""
 
     async def run(self) -> None:
         """Answer it, whatever happens, and report it to the trace."""
@@ -99,7 +101,8 @@ class ProxyCall(Struct, eq=False):
             self._record_client_gone()
 
     def _record_client_gone(self) -> None:
-        self._trace.error_type = "client_gone"
+        # A write after which the agent was killed is done, and did not fail.
+        self._trace.error_type = "" if self._was_killed else "client_gone"
         if not self._exchange.is_answered:
             self._trace.mark_undelivered()
 
@@ -191,11 +194,15 @@ class ProxiedRequest(ProxyCall, kw_only=True):
         if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client disconnected
             self._trace.since = None
             self.context.sink.mark_answered(str(self._target.origin))
+        self._trace.status = incoming.status
+        watcher = self.context.sink.watcher
+        if watcher is not None and self._target.is_write and await watcher.settle_write():
+            self._was_killed = True
+            await self._exchange.connection.wait_until_left()
         return incoming
 
     async def _forward_untouched(self, call: Call | None = None) -> Reply:
         incoming = await self._send_upstream()
-        self._trace.status = incoming.status
         self._trace.encoding = incoming.get("content-encoding")
         await forward_reply(self._exchange, incoming, tap=self._trace.tap)
         return _PASSED
@@ -208,7 +215,6 @@ class ProxiedRequest(ProxyCall, kw_only=True):
 
     async def _forward(self, call: Call) -> Reply:
         incoming = await self._send_upstream()
-        self._trace.status = incoming.status
         chunks = incoming.stream_body()
         data, whole = await read_up_to(chunks, LIMIT)
         plain = decompress(incoming.get("content-encoding"), data, LIMIT)

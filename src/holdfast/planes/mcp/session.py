@@ -165,6 +165,8 @@ class McpSession(Struct, eq=False):
             )
             if self._can_deliver(outcome):
                 _report_call(call_trace, outcome)
+                if self._context.sink.watcher is not None:  # the agent may be killed before it gets the reply
+                    await self._context.sink.watcher.finish_due()
             return outcome
         finally:  # cancelled, or the server or the client has disconnected
             call_trace.report_unfinished()

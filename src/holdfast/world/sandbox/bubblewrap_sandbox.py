@@ -110,7 +110,7 @@ class BubblewrapSandbox(OpenSandbox):
         self._limits.lift()
 
     async def kill(self) -> int:
-        return self.programs.kill_agents()
+        return await self.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         await self._limits.limit(memory, cpu)

@@ -147,7 +147,7 @@ class DockerSandbox(FolderSandbox):
         await self._container.end_everything()
 
     async def kill(self) -> int:
-        return self._container.programs.kill_agents()
+        return await self._container.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """Change the limits; raise HarnessError with the engine's message if it cannot."""

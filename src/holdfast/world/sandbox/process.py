@@ -14,7 +14,7 @@ from holdfast.model.capabilities import ALWAYS, CPU, FAMILIES, MEMORY, PIDS, bui
 from holdfast.model.world import Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.leftovers import list_family
-from holdfast.processes.program import BeginProgram, Program, await_all
+from holdfast.processes.program import KILL_S, BeginProgram, Program, await_all
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox.limits import ControlGroup, LiveLimits
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, open_sandbox, remove
@@ -114,8 +114,10 @@ class ProcessSandbox(FolderSandbox):
         await await_all(program.end(0.0) for program in self._programs)
 
     async def kill(self) -> int:
-        """Kill without waiting: a program's own waiter may learn of its end after this returns."""
-        return self._kill()
+        running = _filter_alive(self._agents)
+        self._kill()
+        await await_all(program.wait_for_end(KILL_S) for program in running)
+        return len(running)
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """Limit memory and CPU.

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from holdfast.errors import HarnessError, SandboxFailed
-from holdfast.processes.program import KILL_S, MemoryEnd, Program
+from holdfast.processes.program import KILL_S, MemoryEnd, Program, await_all
 from holdfast.protocols.sandbox import Stdio
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import SupervisorMessage
@@ -180,14 +180,12 @@ class SupervisedPrograms:
             os.close(order)
         return program
 
-    def kill_agents(self) -> int:
-        """Send SIGKILL to the agent's programs and their children; return how many were running.
-
-        It does not wait: a program's own waiter may learn of its end after this returns.
-        """
-        running = self._agents & self._running.keys()
-        for ticket in running:
-            self._running[ticket].kill()
+    async def kill_agents(self) -> int:
+        """Kill the agent's programs and their children, and wait for their end; return how many were running."""
+        running = [self._running[ticket] for ticket in self._agents & self._running.keys()]
+        for program in running:
+            program.kill()
+        await await_all(program.wait_for_end(KILL_S) for program in running)
         return len(running)
 
     def pop_ended(self, ticket: int) -> Program | None:
