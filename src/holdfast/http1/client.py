@@ -10,7 +10,7 @@ from typing import TypeAlias
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, build_request, parse_endpoint
 from holdfast.http1.reply_parser import CollectedReply
-from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection, UpstreamReply
+from holdfast.http1.upstream_connection import ConnectionKey, ConnectionPool, UpstreamConnection, UpstreamReply
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
 from holdfast.streams.sockets import FailureKind, NotConnected, UpstreamFailed
 
@@ -41,15 +41,9 @@ class Upstreams:
         `max_idle` is the number of idle connections per server. `lenient`: replies may have lines that end in LF alone,
         and invalid headers.
         """
-        self.lenient = lenient
-        self._max_idle = max_idle
+        self._pool = ConnectionPool(idle_s, max_idle, lenient=lenient)
         self._create_trust = trust
-        self.idle_s = idle_s
-        """How long an idle connection is kept."""
-        self._idle: dict[ConnectionKey, list[UpstreamConnection]] = {}
-        self._open: set[UpstreamConnection] = set()
         self._trust: ssl.SSLContext | None = None
-        self._closed = False
 
     async def send(
         self,
@@ -87,7 +81,7 @@ class Upstreams:
     async def _send_to(
         self, key: ConnectionKey, place: Endpoint, request: OutgoingRequest, connect_s: float, read_s: float, once: bool
     ) -> UpstreamReply:
-        connection = None if once else self._pop_idle(key)
+        connection = None if once else self._pool.pop(key)
         if connection is not None:
             try:
                 return await connection.send_request(request, read_s)
@@ -109,7 +103,7 @@ class Upstreams:
         """
         key = (place.scheme, place.host, place.port, place.host)
         reply = CollectedReply()
-        connection = self._pop_idle(key)
+        connection = self._pool.pop(key)
         if connection is not None:
             await self._collect_reply(connection, request, deadline, limit, reply)
             got_nothing = not connection.has_received and reply.failure is not None and reply.failure.kind == "closed"
@@ -129,44 +123,9 @@ class Upstreams:
 
     async def close(self) -> None:
         """Close every connection, including those in use."""
-        self._closed = True
-        connections = list(self._open)
-        for connection in connections:
-            connection.give_up()
-        for connection in connections:
-            await connection.wait_closed()
-
-    # -- called by its connections ------------------------------------------------------------------
-    def give_back(self, connection: UpstreamConnection) -> None:
-        """Put a free connection back into the pool."""
-        idle = self._idle.setdefault(connection.key, [])
-        if self._closed or len(idle) >= self._max_idle:
-            connection.abort()
-        else:
-            idle.append(connection)
-
-    def remove_idle(self, connection: UpstreamConnection) -> None:
-        """Remove a connection that cannot be reused."""
-        idle = self._idle.get(connection.key, [])
-        if connection in idle:
-            idle.remove(connection)
-        if not idle:
-            self._idle.pop(connection.key, None)
-
-    def forget(self, connection: UpstreamConnection) -> None:
-        """Forget a connection that is closed."""
-        self.remove_idle(connection)
-        self._open.discard(connection)
+        await self._pool.close()
 
     # -- inside ---------------------------------------------------------------------------------
-    def _pop_idle(self, key: ConnectionKey) -> UpstreamConnection | None:
-        idle = self._idle.get(key, [])
-        while idle:
-            connection = idle.pop()
-            if not connection.is_gone:
-                return connection
-        return None
-
     async def _collect_reply(
         self,
         connection: UpstreamConnection,
@@ -191,16 +150,12 @@ class Upstreams:
                 incoming.abort()
 
     async def _connect(self, key: ConnectionKey, place: Endpoint, connect_s: float) -> UpstreamConnection:
-        if self._closed:
+        if self._pool.is_closed:
             raise UpstreamFailed("closed", "no more requests are sent")
         secure = self.get_tls_context() if place.scheme == "https" else None
-        connection = UpstreamConnection(self, key)
+        connection = UpstreamConnection(self._pool, key)
         await connection.connect(key[3], place.port, connect_s, secure, place.host)
-        self._open.add(connection)
-        if self._closed or connection.lost:
-            self._open.discard(connection)
-            connection.abort()
-            raise UpstreamFailed("closed", "the connection was closed immediately")
+        self._pool.add(connection)
         return connection
 
     async def open_stream(self, place: Endpoint, addresses: Sequence[str | None], *, tls: bool) -> SocketStream:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from holdfast.http1.heads import (
     BadRequest,
@@ -17,9 +16,6 @@ from holdfast.http1.heads import (
 )
 from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import UPGRADE, BodyBuffer
-
-if TYPE_CHECKING:
-    from holdfast.http1.request_loop import RequestLoop
 
 
 class Tunnel:
@@ -71,7 +67,6 @@ class Exchange:
     def __init__(
         self,
         connection: ClientConnection,
-        requests: RequestLoop,
         head: RequestHead,
         *,
         version: str,
@@ -79,7 +74,6 @@ class Exchange:
         upgrade: bool,
     ) -> None:
         self.connection = connection
-        self._requests = requests
         self.head = head
         self.inflow = BodyBuffer(connection)
         self.keep_alive = keep_alive
@@ -224,7 +218,7 @@ class Exchange:
             await self.respond(200)
         self._flush()
         self._phase = _DONE
-        return Tunnel(self.connection, self._requests.hand_over())
+        return Tunnel(self.connection, self.connection.requests.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
@@ -269,4 +263,4 @@ class Exchange:
     def _stay_in_http(self) -> None:
         """Stay with HTTP if the request offered another protocol."""
         self.upgrade = False
-        self._requests.stay_in_http(self)
+        self.connection.requests.stay_in_http(self.head)

@@ -7,14 +7,11 @@ import socket
 import ssl
 from collections.abc import Callable, Container
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from holdfast.http1.heads import BadRequest
+from holdfast.http1.heads import BadRequest, RequestHead
 from holdfast.streams.socket_stream import SocketStream
 from holdfast.streams.sockets import has_left
-
-if TYPE_CHECKING:
-    from holdfast.http1.request_loop import RequestLoop
 
 CLOSING_S = 5.0
 """How long a closing listener waits for its handlers."""
@@ -22,7 +19,29 @@ WATCH_S = 0.02
 """How often to check for a client that leaves without a signal: too fast for a person to notice."""
 
 
-MakeRequests: TypeAlias = "Callable[[ClientConnection], RequestLoop]"
+class Requests(Protocol):
+    """The requests of one client, read and answered in order; see `RequestLoop`."""
+
+    has_left_http: bool
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    @property
+    def has_due_reply(self) -> bool: ...
+
+    async def run(self) -> None: ...
+
+    def feed(self, data: bytes) -> None: ...
+
+    def on_disconnect(self) -> None: ...
+
+    def stay_in_http(self, head: RequestHead) -> None: ...
+
+    def hand_over(self) -> bytes: ...
+
+
+MakeRequests: TypeAlias = "Callable[[ClientConnection], Requests]"
 
 
 class ClientConnection(SocketStream):

@@ -176,15 +176,15 @@ class RequestLoop:
             if self._unseen > HEAD_LIMIT:
                 self._refuse(431, "a head that does not end")
 
-    def stay_in_http(self, exchange: Exchange) -> None:
+    def stay_in_http(self, head: RequestHead) -> None:
         """Answer a request that offered to leave HTTP in HTTP: its body follows its head, then other requests."""
         # The parser has stopped at the offer, because everything after it might be another protocol. The request stays
         # HTTP, so a new parser reads on. If a body follows, the new parser must know its length: it is fed a small head
         # with the framing headers of the request, whose events are ignored.
         rest, self._rest = self._rest, b""
         self._reset_parser()
-        framing = [field for field in exchange.head.headers if field[0].lower() in _BODY_FIELDS]
-        if exchange.head.method == "CONNECT" or not framing:
+        framing = [field for field in head.headers if field[0].lower() in _BODY_FIELDS]
+        if head.method == "CONNECT" or not framing:
             self.on_message_complete()
         else:
             self._replaying = True  # the parser skipped the body; it gets the head again, without the offer
@@ -224,7 +224,6 @@ class RequestLoop:
         elif not self._refused:
             self._receiving = exchange = Exchange(
                 self._connection,
-                self,
                 RequestHead(parser.get_method().decode(), target.decode("latin-1"), tuple(fields)),
                 version=parser.get_http_version(),
                 keep_alive=parser.should_keep_alive(),

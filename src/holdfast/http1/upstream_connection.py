@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -13,10 +13,6 @@ from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.http1.reply_parser import ReplyParser
 from holdfast.streams.socket_stream import BodyBuffer, SocketStream
 from holdfast.streams.sockets import UpstreamFailed
-
-if TYPE_CHECKING:
-    from holdfast.http1.client import Upstreams
-
 
 ConnectionKey: TypeAlias = tuple[str, str, int, str]
 """Scheme, host, port and address: requests share a connection only if all of these are equal."""
@@ -28,7 +24,7 @@ _JOINED = 65_536
 class UpstreamConnection(SocketStream):
     """A connection to an upstream server."""
 
-    def __init__(self, pool: Upstreams, key: ConnectionKey) -> None:
+    def __init__(self, pool: ConnectionPool, key: ConnectionKey) -> None:
         super().__init__()
         self.key = key
         self.has_received = False
@@ -169,6 +165,65 @@ class UpstreamConnection(SocketStream):
         else:
             soon = min(self._deadline, now + self._pool.idle_s)
             self._timer = self.loop.call_at(soon, self._check_deadline)
+
+
+class ConnectionPool:
+    """The connections of one client: those in use, and idle ones that another request may use."""
+
+    def __init__(self, idle_s: float, max_idle: int, *, lenient: bool) -> None:
+        self.idle_s = idle_s
+        """How long an idle connection is kept."""
+        self.lenient = lenient
+        self._max_idle = max_idle
+        self._idle: dict[ConnectionKey, list[UpstreamConnection]] = {}
+        self._open: set[UpstreamConnection] = set()
+        self.is_closed = False
+
+    def add(self, connection: UpstreamConnection) -> None:
+        """Add a connection that is in use. Raises UpstreamFailed if it was closed in the meantime."""
+        if self.is_closed or connection.lost:
+            connection.abort()
+            raise UpstreamFailed("closed", "the connection was closed immediately")
+        self._open.add(connection)
+
+    def pop(self, key: ConnectionKey) -> UpstreamConnection | None:
+        """Take out an idle connection; None if there is none."""
+        idle = self._idle.get(key, [])
+        while idle:
+            connection = idle.pop()
+            if not connection.is_gone:
+                return connection
+        return None
+
+    def give_back(self, connection: UpstreamConnection) -> None:
+        """Put a free connection back."""
+        idle = self._idle.setdefault(connection.key, [])
+        if self.is_closed or len(idle) >= self._max_idle:
+            connection.abort()
+        else:
+            idle.append(connection)
+
+    def remove_idle(self, connection: UpstreamConnection) -> None:
+        """Remove a connection that cannot be reused."""
+        idle = self._idle.get(connection.key, [])
+        if connection in idle:
+            idle.remove(connection)
+        if not idle:
+            self._idle.pop(connection.key, None)
+
+    def forget(self, connection: UpstreamConnection) -> None:
+        """Forget a connection that is closed."""
+        self.remove_idle(connection)
+        self._open.discard(connection)
+
+    async def close(self) -> None:
+        """Close every connection, including those in use."""
+        self.is_closed = True
+        connections = list(self._open)
+        for connection in connections:
+            connection.give_up()
+        for connection in connections:
+            await connection.wait_closed()
 
 
 class UpstreamReply(Struct, eq=False):

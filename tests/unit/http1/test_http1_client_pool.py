@@ -51,8 +51,8 @@ async def test_connections_are_kept_and_dropped_when_idle_for_long() -> None:
         for _ in range(3):
             await (await upstreams.send("GET", url)).read()
         assert connections == 1
-        await until(lambda: not upstreams._open)
-        assert not upstreams._idle
+        await until(lambda: not upstreams._pool._open)
+        assert not upstreams._pool._idle
         await (await upstreams.send("GET", url)).read()
         assert connections == 2
         await upstreams.close()
@@ -277,7 +277,7 @@ async def test_aborting_or_leaving_a_reply_ends_its_connection() -> None:
         task = asyncio.create_task((await upstreams.send("GET", url)).read())
         await asyncio.sleep(0.01)
         task.cancel()
-        await until(lambda: ended == 3 and not upstreams._open)
+        await until(lambda: ended == 3 and not upstreams._pool._open)
         reply = await upstreams.send("GET", url)
         await upstreams.close()
         with pytest.raises(UpstreamFailed):
@@ -289,5 +289,5 @@ async def test_cancelling_a_request_ends_its_connection() -> None:
         upstreams = Upstreams()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(upstreams.send("GET", url), 0.05)
-        await until(lambda: not upstreams._open)
+        await until(lambda: not upstreams._pool._open)
         await upstreams.close()
