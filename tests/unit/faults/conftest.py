@@ -20,11 +20,14 @@ class Meeting:
     n: int = 1
     arguments: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    plane: str = "tool"
+    raises: Exception | None = None
+    """The failure of the tool itself."""
     forwarded: int = 0
     slept_ms: float = 0.0
 
     def run(self) -> Any:
-        call = Call("tool", "search", self.arguments, self.n)
+        call = Call(self.plane, "search", self.arguments, self.n)
         ctx = FaultContext(Random(self.seed), self._sleep, self.n, self.memory)
         coroutine = self.fault.apply(call, self._forward, ctx)
         try:
@@ -35,6 +38,9 @@ class Meeting:
 
     async def _forward(self, call: Call) -> Reply:
         self.forwarded += 1
+        self.received = call.arguments
+        if self.raises is not None:
+            raise self.raises
         return Reply(self.value)
 
     async def _sleep(self, ms: float) -> None:

@@ -4,13 +4,10 @@ import pytest
 from llm_replies import ASKED, BILL, BOTH, CALLED, CHUNKS, SAID
 from msgspec.structs import replace
 
-from holdfast.faults.llm.empty import Empty
 from holdfast.faults.llm.garbage import Garbage
-from holdfast.faults.llm.rate_limit import RateLimit
 from holdfast.faults.llm.response_drift import ResponseDrift
 from holdfast.faults.llm.truncated_response import TruncatedResponse
 from holdfast.model.completion import Completion, Finish, Text, Usage
-from holdfast.protocols.fault import Failed
 
 
 def test_truncated_response_keeps_the_chunks_before_the_cut_and_bills_what_came(meet):
@@ -37,15 +34,6 @@ def test_tool_calls_after_the_cut_never_come(meet):
 @pytest.mark.parametrize("value", [ASKED, SAID], ids=["a call", "a short text"])
 def test_truncated_response_has_no_effect_on_what_is_short(meet, value):
     assert meet(TruncatedResponse(max_tokens=50), value) is value
-
-
-@pytest.mark.parametrize("shape", ["choices", "message"])
-def test_empty_lacks_what_it_is_told(meet, shape):
-    assert meet(Empty(shape=shape), SAID) == replace(SAID, lacks=shape)
-
-
-def test_empty_content_leaves_the_end_and_the_bill(meet):
-    assert meet(Empty(), BOTH).deltas == (Finish("stop"), BILL)
 
 
 @pytest.mark.parametrize("value", [SAID, ASKED])
@@ -90,10 +78,3 @@ def test_model_fallback_acts_on_what_a_model_function_returned(meet, value, fall
 def test_model_fallback_reads_neither_direction_nor_factor():
     bad = ResponseDrift(drift_type="model_fallback", direction="expand", factor=2.0)
     assert [field for field, _ in bad.problems()] == ["direction", "factor"]
-
-
-@pytest.mark.parametrize("seconds", [2, None])
-def test_rate_limit_comes_with_and_without_retry_after(meeting, seconds):
-    with pytest.raises(Failed) as failed:
-        meeting(RateLimit(retry_after_s=seconds), SAID).run()
-    assert (failed.value.kind, failed.value.status, failed.value.retry_after_s) == ("rate_limit", 429, seconds)
